@@ -19,6 +19,8 @@
 
 /* A loop of the program (`iterate`): sets its end and the expected cost for the decider.
  */
+#define PLB_LOOP_OPEN ((int64_t)1 << 52) /* iterations of a loop whose end is not known */
+
 typedef struct plb_loop {
     int64_t first, n;
     double cost; /* seconds that a first LB step may cost; NAN: not known */

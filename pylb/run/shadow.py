@@ -25,6 +25,8 @@ from pylb.run.records import EVERY, LoadHistory
 from pylb.run.report import IterationLog, Row
 from pylb.run.state import RunState
 
+OPEN = 1 << 52  # iterations of a loop whose end is not known, as in csrc/replay/replay.h
+
 
 class ShadowMode(MeasuringMode):
     """Mode "shadow": decides but moves nothing."""
@@ -74,7 +76,7 @@ class ShadowMode(MeasuringMode):
             self._replay = self._new_replay(loop)
         self._lost = loop.first != self._followed
         if not self._lost:
-            self._replay.loop(int(loop.first), int(loop.n), loop.cost)
+            self._replay.loop(int(loop.first), int(loop.n) or OPEN, loop.cost)
 
     def _new_replay(self, loop: Loop) -> _core.Replay:
         n_ranks, given = self._state.agreement.transport.size, self._state.decider.settings

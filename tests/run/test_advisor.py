@@ -63,8 +63,8 @@ class Cells:
         assert np.array_equal(self.rows, np.repeat(self.keys, np.diff(self.start)))
         assert self.words == [f"cell {key}" for key in self.keys]
 
-    def advise(self, lb, step, **more):
-        loads = hot(self.keys, step, self.n)
+    def advise(self, lb, at, **more):
+        loads = hot(self.keys, at, self.n)
         edges = self.keys, (self.keys + 1) % self.n, np.full(len(self.keys), 8.0)
         return lb.advise(
             loads=loads, keys=self.keys, nbytes=np.full(len(loads), 80), edges=edges, **more
@@ -571,3 +571,68 @@ def test_twice_in_a_step():
     lb.advise(seconds=1.0)
     with pytest.raises(StateError, match="twice in step 0"):
         lb.advise(seconds=1.0)
+
+
+# ---- loops of the program's own ------------------------------------------------------------------
+
+
+def own(comm, steps=80, **given):
+    """When and where, in a loop of the program's own."""
+    lb, cells = pylb.Advisor(comm, **given), Cells(comm)
+    for step in range(steps):
+        if plan := cells.advise(lb, step, step=10 * step):
+            cells.move(plan)
+    lb.finish()
+    return lb
+
+
+def test_a_shadow_of_an_own_loop():
+    for lb in on(3, lambda comm: own(comm, mode="shadow")):
+        assert lb.n_balancings > 0
+        assert lb.report().would_save > 0
+
+
+def test_a_record_of_an_own_loop(tmp_path):
+    path = tmp_path / "run.h5"
+    first = on(3, lambda comm: own(comm, record=path, every=16))[0]
+    run = pylb.RunRecord.read(path)
+    assert run.n_iterations == 80
+    assert run.history == first.history
+    assert np.array_equal(run.max, first.iterations.max)
+    assert len(run.trace.replay().metrics["max"]) == 80
+
+
+def test_two_advisors_do_not_disturb_each_other():
+    def program(comm):
+        one, two = pylb.Advisor(comm), pylb.Advisor(comm, every=2)
+        for step in one.iterate(10):
+            one.advise(seconds=1.0)
+            if two.advise(seconds=1.0 + comm.rank):
+                two.rebalanced(0.1)
+            assert two.step == step + 1
+        return one.n_balancings, two.n_balancings
+
+    assert on(2, program) == [(0, 4)] * 2
+
+
+def test_cells_that_come_and_go(tmp_path):
+    """Refinement changes the cells of some ranks in some steps; the record follows."""
+    path = tmp_path / "run.h5"
+
+    def program(comm):
+        lb = pylb.Advisor(comm, every=10, strategy="GreedyLB")
+        keys = 100 * comm.rank + np.arange(5)
+        for step in lb.iterate(30):
+            if step % 7 == 3 and comm.rank == step % comm.size:
+                keys = np.append(keys[1:], 1000 * (comm.rank + 1) + step)
+            if plan := lb.advise(loads=1.0 + keys % 3, keys=keys):
+                keys = plan.migrate(keys)
+        lb.save(path)
+        return lb.rank_loads()
+
+    loads = on(3, program)[0]
+    run = pylb.RunRecord.read(path)
+    assert run.n_iterations == 30
+    sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
+    assert np.array_equal(sums, loads.sum(axis=1))
+    assert len(run.trace.replay("none").metrics["max"]) == 30
