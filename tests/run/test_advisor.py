@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import (
@@ -636,3 +638,42 @@ def test_cells_that_come_and_go(tmp_path):
     sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
     assert np.array_equal(sums, loads.sum(axis=1))
     assert len(run.trace.replay("none").metrics["max"]) == 30
+
+
+@given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))
+@settings(max_examples=40)
+def test_a_plan_says_the_same_to_all(seed, ranks, n):
+    """What leaves one rank comes to another, whatever the cells and the placement."""
+    rng = np.random.default_rng(seed)
+    names = rng.choice(10**6, n, replace=False) - 5 * 10**5
+    owner, new = rng.integers(0, ranks, (2, n))
+    target = dict(zip(names.tolist(), new.tolist(), strict=True))
+
+    def program(comm):
+        lb = pylb.Advisor(
+            comm, every=1, strategy=lambda s: np.array([target[k] for k in s.key.tolist()], int)
+        )
+        mine = names[owner == comm.rank]
+        rows = rng.integers(0, 4, n)[owner == comm.rank]
+        plan = lb.advise(loads=np.ones(len(mine)), keys=mine, nbytes=mine % 7)
+        if plan is None:
+            return mine.tolist(), {}, {}, 0, 0
+        assert plan.rank.tolist() == [target[k] for k in mine.tolist()]
+        data, start = plan.migrate(
+            np.repeat(mine, rows), offset=np.concatenate([[0], np.cumsum(rows)])
+        )
+        came = plan.migrate(mine)
+        assert np.array_equal(data, np.repeat(came, np.diff(start)))
+        left = {to: mine[index].tolist() for to, index in plan.exports.items()}
+        come = {source: keys.tolist() for source, keys in plan.imports.items()}
+        return came.tolist(), left, come, plan.migrations, plan.nbytes
+
+    found = on(ranks, program)
+    moved = owner != new
+    for rank, (here, left, come, migrations, nbytes) in enumerate(found):
+        assert sorted(here) == sorted(names[new == rank].tolist())
+        assert migrations == moved.sum()
+        assert nbytes == (names[moved] % 7).sum()
+        for to, keys in left.items():
+            assert found[to][2][rank] == sorted(keys)
+        assert all(rank in found[source][1] for source in come)
