@@ -222,7 +222,7 @@ class Auto(Twin):
         early = n * self.excess(self.level[-1]) < self.theta
         if self.total == 1 or (n < 3 and early):
             return False
-        left = self.total if self.end is None else max(self.end - self.iteration - 1, 0)
+        left = max(self.total, 400) if self.end is None else max(self.end - self.iteration - 1, 0)
         k = min(n - 1, 1023, left)
         growth = self.rise(k) / k if k else 0.0
         expected = self.expected(left)

@@ -33,9 +33,9 @@
  *
  * Finally, the gain over the remaining iterations must exceed theta; before the first LB step
  * it must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
- * expected to follow as have been seen.  An imbalance that exists from the first iterations on
- * comes from the initial placement: an LB step is tried at once if it would repay trial *
- * theta.
+ * expected to follow as have been seen, and at least `ahead`.  An imbalance that exists from the
+ * first iterations on comes from the initial placement: an LB step is tried at once if it would
+ * repay trial * theta.
  *
  * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
@@ -44,8 +44,7 @@
  * mean waste is lowest if sqrt(U) is the mean of sqrt(theta): 13 iterations if theta is 0.1, 1,
  * 10 or 100; 22 without the 0.1.  An imbalance of the first iteration is tried as in the ski
  * rental problem, when it has cost what plb_trigger_trial allows; a small one may belong to the
- * program itself, and counts in proportion.  If the end of the run is also unknown, the growth
- * since then counts, too, because no estimate of the remaining gain would ever be large enough.
+ * program itself, and counts in proportion.
  */
 #include <math.h>
 #include <string.h>
@@ -54,7 +53,7 @@
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
-enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, N_PARAMS };
+enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
 static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 
@@ -257,22 +256,6 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* What the imbalance has cost beyond what was there from the first iterations on, in proportion to
- * its growth; if the last nine iterations are all well above the average one, which noise is not.
- */
-static double growth_of(const state_t *s, const plb_cycle_t *c)
-{
-    if (c->n <= 3 * FIRST) {
-        return 0.0;
-    }
-    double low = s->level[place(c->n)];
-    for (int64_t k = FIRST; k < 3 * FIRST; k += FIRST) {
-        low = plb_lesser(low, s->level[place(c->n - k)]);
-    }
-    const double n = (double)c->n, grown = low - s->steady, cost = c->U - n * s->steady;
-    return n * grown > 1.25 * cost ? cost * plb_lesser(grown / s->mean, 1.0) : 0.0;
-}
-
 /* Is it worth trying to remove an imbalance that exists from the first iterations on? */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
@@ -285,11 +268,9 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const bool open = self->end == INT64_MAX;
-    const bool repays = open || s->steady * left >= times(self, DOUBT) * theta;
+    const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
     const double counts = s->steady * plb_lesser(s->steady / s->mean, 1.0);
-    const double grown = open ? growth_of(s, &self->cycle) : 0.0;
-    return repays && plb_trigger_trial(self, (double)n * counts + grown, s->mean);
+    return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -308,7 +289,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
         return;
     }
     const double left = self->end == INT64_MAX
-                            ? (double)s->seen
+                            ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
     const int64_t k = least(least(n - 1, RING - 1), (int64_t)plb_lesser(left, RING));
     const double growth = k > 0 ? rise(s, n, k) / (double)k : 0.0;
@@ -361,6 +342,9 @@ static const plb_param_t params[N_PARAMS] = {
                20, 0, 1e9},
     [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},
+    [AHEAD] = {"ahead", "iterations",
+               "that are expected to follow at least, if the end of the run is not known", 400, 0,
+               1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {
