@@ -1,0 +1,741 @@
+!> pylb for Fortran: when to rebalance a parallel program, and where its cells go.
+!!
+!!     use pylb
+!!     type(pylb_advisor) :: lb
+!!     logical :: rebalance
+!!
+!!     call lb%create(MPI_COMM_WORLD)      ! of mpi_f08: MPI_COMM_WORLD%MPI_VAL
+!!     do step = 1, n
+!!        call lb%start()
+!!        call compute()
+!!        call lb%stop()
+!!        call exchange_halos()
+!!        call lb%advise(rebalance)
+!!        if (rebalance) then
+!!           call lb%rebalance_begin()
+!!           call redistribute()
+!!           call lb%rebalance_end()
+!!        end if
+!!     end do
+!!     call lb%close()
+!!
+!! Every call is that of pylb.h with the same name; that header says what it does, which calls are
+!! collective, and what the errors are.
+!!
+!! Errors.  Each subroutine has an optional last argument `ierr`: 0 (pylb_ok) or one of the
+!! pylb_err_ constants; pylb_error() is the message.  A call without `ierr` stops the program with
+!! that message, like `allocate` without `stat`.
+!!
+!! Numbers.  Ranks count from 0, as in MPI.  Decisions count from 1.  Steps count from 0, as in
+!! reports.  Units are seconds and bytes.
+module pylb
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, &
+      c_int, c_int8_t, c_int32_t, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
+   use, intrinsic :: iso_fortran_env, only: error_unit
+   implicit none
+   private
+
+   public :: pylb_advisor, pylb_plan, pylb_receipt, pylb_error, pylb_version
+
+   integer, parameter, public :: pylb_ok = 0
+   integer, parameter, public :: pylb_err_nomem = -1
+   integer, parameter, public :: pylb_err_value = -2
+   integer, parameter, public :: pylb_err_range = -3
+   integer, parameter, public :: pylb_err_key = -4
+   integer, parameter, public :: pylb_err_infeasible = -5
+   integer, parameter, public :: pylb_err_format = -6
+   integer, parameter, public :: pylb_err_mpi = -7
+   integer, parameter, public :: pylb_err_interrupted = -8
+   integer, parameter, public :: pylb_err_callback = -9
+   integer, parameter, public :: pylb_err_state = -10
+   integer, parameter, public :: pylb_err_missing = -11
+   integer, parameter, public :: pylb_err_library = -12
+
+   !> The advisor of a code that owns its data and its loop.
+   type :: pylb_advisor
+      private
+      type(c_ptr) :: handle = c_null_ptr
+   contains
+      procedure :: create
+      procedure :: set
+      procedure :: close => close_advisor
+      procedure :: rank => rank_of
+      procedure :: start
+      procedure :: stop => stop_work
+      procedure :: work
+      procedure, private :: advise_when
+      procedure, private :: advise_where
+      generic :: advise => advise_when, advise_where
+      procedure :: rebalance_begin
+      procedure :: rebalance_end
+      procedure :: rebalanced
+      procedure :: counts => advisor_counts
+      procedure :: receipt => advisor_receipt
+   end type pylb_advisor
+
+   !> Where each cell goes.  Valid until the next step.
+   type :: pylb_plan
+      logical :: rebalance = .false.                    !< false: nothing is to move
+      integer(c_int64_t) :: n = 0                       !< cells that this rank will have
+      integer(c_int64_t) :: migrations = 0              !< cells of all ranks that move
+      integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell, from 0
+      type(c_ptr), private :: handle = c_null_ptr
+   contains
+      procedure :: counts => plan_counts
+      procedure, private :: migrate_int, migrate_int_2
+      procedure, private :: migrate_long, migrate_long_2
+      procedure, private :: migrate_real, migrate_real_2
+      !> Move an allocatable array that has one item (in two dimensions: one column) for each cell;
+      !! afterwards it has those of the cells that this rank has now.  With `count`: cell i has
+      !! count(i) items.  `count` itself is migrated last, without `count`.
+      generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
+         migrate_real, migrate_real_2
+   end type pylb_plan
+
+   !> What was decided, and what came of it.
+   type :: pylb_receipt
+      integer(c_int64_t) :: iteration = 0     !< the step after which it was decided, from 0
+      logical :: rebalanced = .false.         !< an LB step took place
+      character(:), allocatable :: strategy   !< of the LB step, or ""
+      character(:), allocatable :: reason     !< in words
+      real(c_double) :: max = 0, mean = 0     !< seconds: loads of the ranks in that step
+      real(c_double) :: before = 0            !< max/mean before the LB step
+      real(c_double) :: predicted = 0         !< max/mean expected after it; NaN: unknown
+      real(c_double) :: cost = 0              !< seconds of the LB step; 0 without one
+      real(c_double) :: gain = 0              !< seconds that it has saved so far; NaN: unknown
+      integer(c_int64_t) :: migrations = 0    !< cells that moved
+   end type pylb_receipt
+
+   ! ---- the structures of pylb.h -------------------------------------------------------------
+
+   type, bind(c) :: c_cells
+      integer(c_size_t) :: size
+      integer(c_int64_t) :: n
+      type(c_ptr) :: load, key, bytes, memory, fixed, coords
+      integer(c_int64_t) :: n_edges
+      type(c_ptr) :: src, dst, edge_bytes
+   end type c_cells
+
+   type, bind(c) :: c_receipt
+      integer(c_int64_t) :: iteration
+      integer(c_int32_t) :: rebalanced
+      type(c_ptr) :: strategy, reason
+      real(c_double) :: max, mean, before, predicted, cost, gain
+      integer(c_int64_t) :: migrations
+   end type c_receipt
+
+   ! ---- the functions of pylb.h --------------------------------------------------------------
+
+   abstract interface
+      function text_function() bind(c)
+         import :: c_ptr
+         type(c_ptr) :: text_function
+      end function text_function
+
+      function handle_function(lb) bind(c)
+         import :: c_int, c_ptr
+         type(c_ptr), value :: lb
+         integer(c_int) :: handle_function
+      end function handle_function
+
+      function seconds_function(lb, seconds) bind(c)
+         import :: c_double, c_int, c_ptr
+         type(c_ptr), value :: lb
+         real(c_double), value :: seconds
+         integer(c_int) :: seconds_function
+      end function seconds_function
+
+      function plan_function(plan) bind(c)
+         import :: c_int64_t, c_ptr
+         type(c_ptr), value :: plan
+         integer(c_int64_t) :: plan_function
+      end function plan_function
+   end interface
+
+   procedure(text_function), bind(c, name="pylb_error") :: c_error
+   procedure(text_function), bind(c, name="pylb_version") :: c_version
+   procedure(handle_function), bind(c, name="pylb_start") :: c_start
+   procedure(handle_function), bind(c, name="pylb_stop") :: c_stop
+   procedure(handle_function), bind(c, name="pylb_rebalance_begin") :: c_begin
+   procedure(handle_function), bind(c, name="pylb_rebalance_end") :: c_end
+   procedure(seconds_function), bind(c, name="pylb_work") :: c_work
+   procedure(seconds_function), bind(c, name="pylb_rebalanced") :: c_rebalanced
+   procedure(plan_function), bind(c, name="pylb_plan_n") :: c_plan_n
+   procedure(plan_function), bind(c, name="pylb_plan_migrations") :: c_plan_migrations
+
+   interface
+      function c_strlen(text) bind(c, name="strlen")
+         import :: c_ptr, c_size_t
+         type(c_ptr), value :: text
+         integer(c_size_t) :: c_strlen
+      end function c_strlen
+
+      function c_create(lb) bind(c, name="pylb_advisor_create")
+         import :: c_int, c_ptr
+         type(c_ptr), intent(inout) :: lb
+         integer(c_int) :: c_create
+      end function c_create
+
+      function c_create_fortran(comm, lb) bind(c, name="pylb_advisor_create_fortran")
+         import :: c_int, c_ptr
+         integer(c_int), value :: comm
+         type(c_ptr), intent(inout) :: lb
+         integer(c_int) :: c_create_fortran
+      end function c_create_fortran
+
+      function c_set(lb, word, val) bind(c, name="pylb_advisor_set")
+         import :: c_char, c_int, c_ptr
+         type(c_ptr), value :: lb
+         character(kind=c_char), intent(in) :: word(*), val(*)
+         integer(c_int) :: c_set
+      end function c_set
+
+      function c_close(lb) bind(c, name="pylb_advisor_close")
+         import :: c_int, c_ptr
+         type(c_ptr), intent(inout) :: lb
+         integer(c_int) :: c_close
+      end function c_close
+
+      function c_rank(lb, rank, n_ranks) bind(c, name="pylb_advisor_rank")
+         import :: c_int, c_ptr
+         type(c_ptr), value :: lb
+         integer(c_int), intent(out) :: rank, n_ranks
+         integer(c_int) :: c_rank
+      end function c_rank
+
+      function c_advise(lb, rebalance) bind(c, name="pylb_advise")
+         import :: c_int, c_ptr
+         type(c_ptr), value :: lb
+         integer(c_int), intent(inout) :: rebalance
+         integer(c_int) :: c_advise
+      end function c_advise
+
+      function c_advise_cells(lb, cells, plan) bind(c, name="pylb_advise_cells")
+         import :: c_cells, c_int, c_ptr
+         type(c_ptr), value :: lb
+         type(c_cells), intent(in) :: cells
+         type(c_ptr), intent(inout) :: plan
+         integer(c_int) :: c_advise_cells
+      end function c_advise_cells
+
+      subroutine c_cells_init(cells) bind(c, name="pylb_cells_init")
+         import :: c_cells
+         type(c_cells), intent(out) :: cells
+      end subroutine c_cells_init
+
+      function c_counts(lb, decisions, lb_steps) bind(c, name="pylb_advisor_counts")
+         import :: c_int, c_int64_t, c_ptr
+         type(c_ptr), value :: lb
+         integer(c_int64_t), intent(out) :: decisions, lb_steps
+         integer(c_int) :: c_counts
+      end function c_counts
+
+      function c_receipt_of(lb, i, receipt) bind(c, name="pylb_advisor_receipt")
+         import :: c_int, c_int64_t, c_ptr, c_receipt
+         type(c_ptr), value :: lb
+         integer(c_int64_t), value :: i
+         type(c_receipt), intent(inout) :: receipt
+         integer(c_int) :: c_receipt_of
+      end function c_receipt_of
+
+      function c_plan_rank(plan) bind(c, name="pylb_plan_rank")
+         import :: c_ptr
+         type(c_ptr), value :: plan
+         type(c_ptr) :: c_plan_rank
+      end function c_plan_rank
+
+      function c_plan_counts(plan, send, receive) bind(c, name="pylb_plan_counts")
+         import :: c_int, c_int64_t, c_ptr
+         type(c_ptr), value :: plan
+         integer(c_int64_t), intent(out) :: send(*), receive(*)
+         integer(c_int) :: c_plan_counts
+      end function c_plan_counts
+
+      function c_migrate(plan, from, bytes, to) bind(c, name="pylb_plan_migrate")
+         import :: c_int, c_ptr, c_size_t
+         type(c_ptr), value :: plan, from, to
+         integer(c_size_t), value :: bytes
+         integer(c_int) :: c_migrate
+      end function c_migrate
+
+      function c_offsets(plan, offset, new_offset) bind(c, name="pylb_plan_offsets")
+         import :: c_int, c_int64_t, c_ptr
+         type(c_ptr), value :: plan
+         integer(c_int64_t), intent(in) :: offset(*)
+         integer(c_int64_t), intent(out) :: new_offset(*)
+         integer(c_int) :: c_offsets
+      end function c_offsets
+
+      function c_migrate_sized(plan, from, offset, bytes, to, new_offset) &
+         bind(c, name="pylb_plan_migrate_sized")
+         import :: c_int, c_int64_t, c_ptr, c_size_t
+         type(c_ptr), value :: plan, from, to
+         integer(c_int64_t), intent(in) :: offset(*), new_offset(*)
+         integer(c_size_t), value :: bytes
+         integer(c_int) :: c_migrate_sized
+      end function c_migrate_sized
+   end interface
+
+   !> Where the cells of a migration begin, before and after; without `sized`: one item each.
+   type :: offsets_t
+      logical :: sized
+      integer(c_int64_t) :: n
+      integer(c_int64_t), allocatable :: old(:), new(:)
+   end type offsets_t
+
+   integer(c_int64_t), target, save :: nothing(1) = 0 ! the address of an array without elements
+   character(*), parameter :: mismatch = &
+      "migrate: the array does not have one item, or count(i) items, for each cell of the plan"
+   character(:), allocatable, save :: own_message      ! of an error that is found here
+
+contains
+
+   ! ---- errors -------------------------------------------------------------------------------
+
+   !> The message of the last call that failed.
+   function pylb_error() result(text)
+      character(:), allocatable :: text
+      text = text_of(c_error())
+      if (allocated(own_message)) text = own_message
+   end function pylb_error
+
+   !> The version of the library that is linked.
+   function pylb_version() result(text)
+      character(:), allocatable :: text
+      text = text_of(c_version())
+   end function pylb_version
+
+   function text_of(address) result(text)
+      type(c_ptr), intent(in) :: address
+      character(:), allocatable :: text
+      character(kind=c_char), pointer :: letters(:)
+      integer :: i
+      text = ""
+      if (.not. c_associated(address)) return
+      call c_f_pointer(address, letters, [c_strlen(address)])
+      text = repeat(" ", size(letters))
+      do i = 1, size(letters)
+         text(i:i) = letters(i)
+      end do
+   end function text_of
+
+   subroutine finish(code, ierr)
+      integer(c_int), intent(in) :: code
+      integer, intent(out), optional :: ierr
+      if (code /= pylb_ok .and. allocated(own_message)) deallocate (own_message)
+      call report(code, ierr)
+   end subroutine finish
+
+   !> An error that is found here.
+   subroutine fail(text, ierr)
+      character(*), intent(in) :: text
+      integer, intent(out), optional :: ierr
+      own_message = text
+      call report(pylb_err_value, ierr)
+   end subroutine fail
+
+   subroutine report(code, ierr)
+      integer(c_int), intent(in) :: code
+      integer, intent(out), optional :: ierr
+      if (present(ierr)) then
+         ierr = code
+      else if (code /= pylb_ok) then
+         write (error_unit, "(2a)") "pylb: ", pylb_error()
+         error stop 1
+      end if
+   end subroutine report
+
+   ! ---- advisor ------------------------------------------------------------------------------
+
+   !> An advisor of the ranks of a communicator: the integer, or the MPI_VAL of a type(MPI_Comm).
+   !! Without one: of a program of one rank.
+   subroutine create(self, comm, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(in), optional :: comm
+      integer, intent(out), optional :: ierr
+      if (present(comm)) then
+         call finish(c_create_fortran(int(comm, c_int), self%handle), ierr)
+      else
+         call finish(c_create(self%handle), ierr)
+      end if
+   end subroutine create
+
+   !> Set a word before the first step, e.g. call lb%set("lag", "2").
+   subroutine set(self, word, val, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      character(*), intent(in) :: word, val
+      integer, intent(out), optional :: ierr
+      call finish(c_set(self%handle, trim(word)//c_null_char, trim(val)//c_null_char), ierr)
+   end subroutine set
+
+   subroutine close_advisor(self, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_close(self%handle), ierr)
+   end subroutine close_advisor
+
+   subroutine rank_of(self, rank, n_ranks, ierr)
+      class(pylb_advisor), intent(in) :: self
+      integer, intent(out) :: rank, n_ranks
+      integer, intent(out), optional :: ierr
+      call finish(c_rank(self%handle, rank, n_ranks), ierr)
+   end subroutine rank_of
+
+   subroutine start(self, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_start(self%handle), ierr)
+   end subroutine start
+
+   subroutine stop_work(self, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_stop(self%handle), ierr)
+   end subroutine stop_work
+
+   subroutine work(self, seconds, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      real(c_double), intent(in) :: seconds
+      integer, intent(out), optional :: ierr
+      call finish(c_work(self%handle, seconds), ierr)
+   end subroutine work
+
+   !> End a step: when to rebalance.
+   subroutine advise_when(self, rebalance, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      logical, intent(out) :: rebalance
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: answer
+      answer = 0
+      call finish(c_advise(self%handle, answer), ierr)
+      rebalance = answer /= 0
+   end subroutine advise_when
+
+   !> End a step: when to rebalance, and where each cell goes.  `coords` is (3, n).
+   subroutine advise_where(self, load, plan, key, bytes, memory, fixed, coords, src, dst, &
+                           edge_bytes, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      real(c_double), intent(in), contiguous, target :: load(:)
+      type(pylb_plan), intent(inout) :: plan
+      integer(c_int64_t), intent(in), contiguous, target, optional :: key(:), bytes(:), memory(:)
+      logical, intent(in), optional :: fixed(:)
+      real(c_double), intent(in), contiguous, target, optional :: coords(:, :)
+      integer(c_int64_t), intent(in), contiguous, target, optional :: src(:), dst(:)
+      real(c_double), intent(in), contiguous, target, optional :: edge_bytes(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int8_t), allocatable, target :: stays(:)
+      type(c_cells) :: cells
+      type(c_ptr) :: ranks
+
+      plan = pylb_plan()
+      if (.not. fits(size(load), key, bytes, memory, fixed, coords, src, dst, edge_bytes)) then
+         call fail("advise: the arrays of cells, or those of edges, differ in length", ierr)
+         return
+      end if
+      call c_cells_init(cells)
+      cells%n = size(load, kind=c_int64_t)
+      cells%load = address(load)
+      cells%key = address_of_longs(key)
+      cells%bytes = address_of_longs(bytes)
+      cells%memory = address_of_longs(memory)
+      if (present(fixed)) then
+         allocate (stays(max(size(fixed), 1)))
+         stays(:size(fixed)) = merge(1_c_int8_t, 0_c_int8_t, fixed)
+         cells%fixed = c_loc(stays(1))
+      end if
+      if (present(coords)) cells%coords = merge_address(size(coords), coords)
+      if (present(src)) cells%n_edges = size(src, kind=c_int64_t)
+      cells%src = address_of_longs(src)
+      cells%dst = address_of_longs(dst)
+      cells%edge_bytes = address(edge_bytes)
+
+      call finish(c_advise_cells(self%handle, cells, plan%handle), ierr)
+      plan%rebalance = c_associated(plan%handle)
+      if (plan%rebalance) then
+         plan%n = c_plan_n(plan%handle)
+         plan%migrations = c_plan_migrations(plan%handle)
+         ranks = c_plan_rank(plan%handle)
+         call c_f_pointer(ranks, plan%rank, [size(load)])
+      end if
+   end subroutine advise_where
+
+   subroutine rebalance_begin(self, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_begin(self%handle), ierr)
+   end subroutine rebalance_begin
+
+   subroutine rebalance_end(self, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_end(self%handle), ierr)
+   end subroutine rebalance_end
+
+   subroutine rebalanced(self, seconds, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      real(c_double), intent(in) :: seconds
+      integer, intent(out), optional :: ierr
+      call finish(c_rebalanced(self%handle, seconds), ierr)
+   end subroutine rebalanced
+
+   !> How many decisions there were, and how many LB steps.
+   subroutine advisor_counts(self, decisions, lb_steps, ierr)
+      class(pylb_advisor), intent(in) :: self
+      integer(c_int64_t), intent(out) :: decisions, lb_steps
+      integer, intent(out), optional :: ierr
+      call finish(c_counts(self%handle, decisions, lb_steps), ierr)
+   end subroutine advisor_counts
+
+   !> Decision i of them, i = 1, 2, ...
+   subroutine advisor_receipt(self, i, receipt, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer, intent(in) :: i
+      type(pylb_receipt), intent(out) :: receipt
+      integer, intent(out), optional :: ierr
+      type(c_receipt) :: c
+      integer(c_int) :: code
+      code = c_receipt_of(self%handle, int(i - 1, c_int64_t), c)
+      call finish(code, ierr)
+      if (code == pylb_ok) then
+         receipt%iteration = c%iteration
+         receipt%rebalanced = c%rebalanced /= 0
+         receipt%strategy = text_of(c%strategy)
+         receipt%reason = text_of(c%reason)
+         receipt%max = c%max
+         receipt%mean = c%mean
+         receipt%before = c%before
+         receipt%predicted = c%predicted
+         receipt%cost = c%cost
+         receipt%gain = c%gain
+         receipt%migrations = c%migrations
+      end if
+   end subroutine advisor_receipt
+
+   ! ---- arrays -------------------------------------------------------------------------------
+
+   function address(x)
+      real(c_double), intent(in), contiguous, target, optional :: x(:)
+      type(c_ptr) :: address
+      address = c_null_ptr
+      if (present(x)) address = merge_address(size(x), x)
+   end function address
+
+   function merge_address(n, x) result(out)
+      integer, intent(in) :: n
+      real(c_double), intent(in), target :: x(*)
+      type(c_ptr) :: out
+      out = c_loc(nothing)
+      if (n > 0) out = c_loc(x(1))
+   end function merge_address
+
+   function address_of_longs(x) result(out)
+      integer(c_int64_t), intent(in), contiguous, target, optional :: x(:)
+      type(c_ptr) :: out
+      out = c_null_ptr
+      if (.not. present(x)) return
+      out = c_loc(nothing)
+      if (size(x) > 0) out = c_loc(x(1))
+   end function address_of_longs
+
+   logical function fits(n, key, bytes, memory, fixed, coords, src, dst, edge_bytes)
+      integer, intent(in) :: n
+      integer(c_int64_t), intent(in), optional :: key(:), bytes(:), memory(:), src(:), dst(:)
+      logical, intent(in), optional :: fixed(:)
+      real(c_double), intent(in), optional :: coords(:, :), edge_bytes(:)
+      integer :: n_edges
+      fits = .true.
+      n_edges = 0
+      if (present(key)) fits = fits .and. size(key) == n
+      if (present(bytes)) fits = fits .and. size(bytes) == n
+      if (present(memory)) fits = fits .and. size(memory) == n
+      if (present(fixed)) fits = fits .and. size(fixed) == n
+      if (present(coords)) fits = fits .and. size(coords, 1) == 3 .and. size(coords, 2) == n
+      if (present(src)) n_edges = size(src)
+      if (present(dst)) fits = fits .and. size(dst) == n_edges
+      if (present(edge_bytes)) fits = fits .and. size(edge_bytes) == n_edges
+   end function fits
+
+   ! ---- plan ---------------------------------------------------------------------------------
+
+   !> Cells that this rank sends to each rank and gets from each: send(i) of rank i - 1.
+   subroutine plan_counts(self, send, receive, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int64_t), intent(out) :: send(:), receive(:)
+      integer, intent(out), optional :: ierr
+      call finish(c_plan_counts(self%handle, send, receive), ierr)
+   end subroutine plan_counts
+
+   !> Whether an array of n items is one of the plan's cells.
+   logical function match(self, n, count)
+      class(pylb_plan), intent(in) :: self
+      integer, intent(in) :: n
+      integer, intent(in), optional :: count(:)
+      integer :: cells
+      cells = 0
+      if (associated(self%rank)) cells = size(self%rank)
+      if (present(count)) then
+         match = size(count) == cells .and. sum(count) == n
+      else
+         match = cells == n
+      end if
+   end function match
+
+   subroutine find_offsets(self, count, o, code)
+      class(pylb_plan), intent(in) :: self
+      integer, intent(in), optional :: count(:)
+      type(offsets_t), intent(out) :: o
+      integer(c_int), intent(out) :: code
+      integer :: i
+      code = pylb_ok
+      o%n = self%n
+      o%sized = present(count)
+      if (.not. o%sized) return
+      allocate (o%old(size(count) + 1), o%new(self%n + 1))
+      o%old(1) = 0
+      do i = 1, size(count)
+         o%old(i + 1) = o%old(i) + count(i)
+      end do
+      code = c_offsets(self%handle, o%old, o%new)
+      if (code == pylb_ok) o%n = o%new(self%n + 1)
+   end subroutine find_offsets
+
+   function move(self, o, from, bytes, to) result(code)
+      class(pylb_plan), intent(in) :: self
+      type(offsets_t), intent(in) :: o
+      type(c_ptr), intent(in) :: from, to
+      integer, intent(in) :: bytes
+      integer(c_int) :: code
+      if (o%sized) then
+         code = c_migrate_sized(self%handle, from, o%old, int(bytes, c_size_t), to, o%new)
+      else
+         code = c_migrate(self%handle, from, int(bytes, c_size_t), to)
+      end if
+   end function move
+
+   subroutine migrate_int(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int32_t), intent(inout), allocatable, target :: x(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int32_t), allocatable, target :: y(:)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(o%n))
+         code = move(self, o, c_loc(x), 4, c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_int
+
+   subroutine migrate_int_2(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int32_t), intent(inout), allocatable, target :: x(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int32_t), allocatable, target :: y(:, :)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x, 2), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(size(x, 1), o%n))
+         code = move(self, o, c_loc(x), 4*size(x, 1), c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_int_2
+
+   subroutine migrate_long(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int64_t), intent(inout), allocatable, target :: x(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t), allocatable, target :: y(:)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(o%n))
+         code = move(self, o, c_loc(x), 8, c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_long
+
+   subroutine migrate_long_2(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int64_t), intent(inout), allocatable, target :: x(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t), allocatable, target :: y(:, :)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x, 2), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(size(x, 1), o%n))
+         code = move(self, o, c_loc(x), 8*size(x, 1), c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_long_2
+
+   subroutine migrate_real(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      real(c_double), intent(inout), allocatable, target :: x(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      real(c_double), allocatable, target :: y(:)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(o%n))
+         code = move(self, o, c_loc(x), 8, c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_real
+
+   subroutine migrate_real_2(self, x, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      real(c_double), intent(inout), allocatable, target :: x(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      real(c_double), allocatable, target :: y(:, :)
+      type(offsets_t) :: o
+      integer(c_int) :: code
+      if (.not. match(self, size(x, 2), count)) then
+         call fail(mismatch, ierr)
+         return
+      end if
+      call find_offsets(self, count, o, code)
+      if (code == pylb_ok) then
+         allocate (y(size(x, 1), o%n))
+         code = move(self, o, c_loc(x), 8*size(x, 1), c_loc(y))
+      end if
+      if (code == pylb_ok) call move_alloc(y, x)
+      call finish(code, ierr)
+   end subroutine migrate_real_2
+
+end module pylb
