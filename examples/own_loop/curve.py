@@ -1,0 +1,89 @@
+"""Cells along a space-filling curve, shifted along it by their weights: the manner of p4est.
+
+    mpiexec -n 4 python examples/own_loop/curve.py
+
+A square of cells in Morton order; each rank has a range of the curve.  The curve is cut into parts
+of equal weight, as `p4est_partition` does with a weight function, and the data follow their cells.
+Cells near a disk that moves are finer inside and take longer.  The program knows where its cells
+go; pylb says when.  The lines that pylb needs end with "# pylb".
+"""
+
+import time
+
+import numpy as np
+from table import compare
+
+import pylb  # pylb
+
+LEVEL, STEPS = 5, 150  # 4**LEVEL cells
+CELLS = 4**LEVEL
+POINTS = 16  # points of a cell in each direction; twice as many where it is refined
+
+
+def morton(n=CELLS):
+    """Column and row of each cell along the curve, (n, 2), in units of the square's side."""
+    index = np.arange(n)
+    place = np.zeros((n, 2))
+    for bit in range(LEVEL):
+        place += np.column_stack([index >> 2 * bit & 1, index >> 2 * bit + 1 & 1]) << bit
+    return (place + 0.5) / 2**LEVEL
+
+
+class Curve:
+    """The cells first ... first + n - 1 of the curve, and the number on each point of them."""
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.place = morton()
+        self.first = np.arange(comm.size + 1) * CELLS // comm.size  # of every rank
+        self.values = np.zeros((len(self.mine), POINTS))
+
+    @property
+    def mine(self):
+        return np.arange(*self.first[self.comm.rank : self.comm.rank + 2])
+
+    def refined(self, step):
+        """Which cells of this rank are near the disk."""
+        centre = 0.2 + 0.6 * step / STEPS  # along the diagonal
+        return ((self.place[self.mine] - centre) ** 2).sum(axis=1) < 0.2**2
+
+    def compute(self, step):
+        """A step of the cells: the seconds that each took."""
+        seconds = np.zeros(len(self.mine))
+        for k, fine in enumerate(self.refined(step)):
+            began = time.thread_time()
+            x = np.linspace(0.0, 1.0, POINTS * (2 if fine else 1))
+            for _ in range(8 if fine else 1):  # shorter time steps, too
+                field = np.exp(-(np.subtract.outer(x, x) ** 2))
+                field = 0.25 * (field[1:-1, 1:-1] + field[2:, 1:-1] + field[:-2, 1:-1])
+            self.values[k] += field.sum()
+            seconds[k] = time.thread_time() - began
+        return seconds
+
+    def shift(self, weight):
+        """Cut the curve so that every rank has the same weight, and send the cells' values."""
+        weights = np.concatenate(self.comm.allgather(weight))
+        middle = np.cumsum(weights) - 0.5 * weights
+        cuts = np.sum(weights) * np.arange(1, self.comm.size) / self.comm.size
+        new = np.concatenate([[0], np.searchsorted(middle, cuts), [CELLS]])
+        to = np.searchsorted(new, self.mine, side="right") - 1
+        out = [self.values[to == rank] for rank in range(self.comm.size)]
+        self.values = np.concatenate(self.comm.alltoall(out))
+        self.first = new
+
+
+def run(comm, mode):
+    """Run the program once: the seconds of each step on this rank, a sum, the advisor."""
+    curve, work = Curve(comm), []
+    lb = pylb.Advisor(comm, mode=mode)  # pylb
+    for step in range(STEPS):
+        seconds = curve.compute(step)
+        work.append(seconds.sum())
+        if lb.advise(seconds=work[-1]):  # pylb
+            with lb.rebalancing():  # pylb
+                curve.shift(seconds)
+    return work, curve.values.sum(), lb
+
+
+if __name__ == "__main__":
+    compare(run, "sum")

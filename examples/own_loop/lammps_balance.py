@@ -1,0 +1,126 @@
+"""LAMMPS says where atoms go (`balance`); pylb says when.
+
+    mpiexec -n 4 python examples/own_loop/lammps_balance.py            # a slab that expands
+    mpiexec -n 4 python examples/own_loop/lammps_balance.py droplet    # a droplet that wanders
+    ... --every 200 1000                                               # and two fixed intervals
+
+In an input script, `fix balance Nfreq thresh shift x 10 1.05` asks for an interval and a threshold.
+Here neither is needed.  Debian: ``apt-get install lammps python3-lammps liblammps-dev``, then
+``PYTHONPATH=/usr/lib/python3/dist-packages`` for the module `lammps` in a virtual environment.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from lammps import lammps
+from mpi4py import MPI
+
+import pylb
+
+STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; the box in units of the lattice
+CHUNK = 20  # time steps between two questions
+
+START = """
+units lj
+atom_style atomic
+lattice fcc 0.8442
+boundary {boundary}
+processors {processors}
+comm_style {comm}
+region box block 0 {length} 0 {side} 0 {side}
+create_box 1 box
+region matter {region}
+create_atoms 1 region matter
+mass 1 1.0
+velocity all create {temperature} 87287 loop geom
+velocity all set {speed} 0 0 sum yes
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 10 check yes
+fix integrate all nve
+{walls}
+thermo 1000000
+run 0 post no
+"""
+
+CASES = {
+    "slab": {
+        "boundary": "f p p",
+        "processors": "* 1 1",
+        "comm": "brick",
+        "region": "block 0.1 {quarter} INF INF INF INF",
+        "temperature": 3.0,
+        "speed": 0.0,
+        "walls": "fix walls all wall/reflect xlo EDGE xhi EDGE",
+        "balance": "balance 1.0 shift x 20 1.02",
+    },
+    "droplet": {
+        "boundary": "p p p",
+        "processors": "* * *",
+        "comm": "tiled",
+        "region": "sphere {quarter} {middle} {middle} {radius}",
+        "temperature": 0.7,
+        "speed": 2.0,
+        "walls": "",
+        "balance": "balance 1.0 rcb",
+    },
+}
+
+
+def start(case):
+    """LAMMPS with the atoms in it."""
+    lmp = lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])
+    words = dict(CASES[case], length=LENGTH, side=SIDE)
+    words["region"] = words["region"].format(
+        quarter=LENGTH / 4, middle=SIDE / 2, radius=0.45 * SIDE
+    )
+    lmp.commands_string(START.format(**words))
+    return lmp
+
+
+def run(comm, case, steps, **arguments):
+    """Run a case: the atoms of this rank after each chunk, the LB steps."""
+    lmp = start(case)
+    lb = pylb.Advisor(comm, **arguments)
+    atoms = []
+    for _ in range(steps // CHUNK):
+        began = time.perf_counter()
+        lmp.command(f"run {CHUNK} pre no post no")
+        seconds = time.perf_counter() - began
+        atoms.append(lmp.extract_setting("nlocal"))
+        # All ranks have waited for the one with the most atoms.
+        seconds *= atoms[-1] / comm.allreduce(atoms[-1], MPI.MAX)
+        if lb.advise(seconds=seconds):
+            with lb.rebalancing():
+                lmp.command(CASES[case]["balance"])
+                lmp.command("run 0 post no")  # new ghost atoms and neighbour lists
+    lmp.close()
+    return atoms, len(lb.history.balancings)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case", nargs="?", choices=CASES, default="slab")
+    parser.add_argument("--steps", type=int, default=STEPS, help="time steps (%(default)s)")
+    parser.add_argument("--every", type=int, nargs="*", default=[], help="fixed intervals")
+    args = parser.parse_args()
+    comm = MPI.COMM_WORLD
+    ways = {"without pylb": {"mode": "off"}, "with pylb": {}}
+    ways |= {f"every {n} steps": {"every": max(n // CHUNK, 1)} for n in args.every}
+    if comm.rank == 0:
+        print(f"{comm.size:2} ranks          max/mean   seconds  LB steps")
+    for name, way in ways.items():
+        comm.Barrier()
+        began = time.perf_counter()
+        atoms, lb_steps = run(comm, args.case, args.steps, **way)
+        seconds = time.perf_counter() - began
+        atoms = np.array(comm.allgather(atoms))  # (ranks, chunks)
+        ratio = (atoms.max(axis=0) / atoms.mean(axis=0)).mean()
+        if comm.rank == 0:
+            print(f"{name:17} {ratio:8.3f} {seconds:9.4f} {lb_steps:9}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

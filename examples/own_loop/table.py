@@ -1,0 +1,27 @@
+"""What the programs of this folder print: one run without pylb and one with it."""
+
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+
+def compare(run, name, comm=MPI.COMM_WORLD):
+    """Print a table of ``run(comm, mode)`` with pylb's mode "off" and "on".
+
+    `run` returns the seconds of work of this rank in each step, a number that does not depend on
+    who computes what (its sum over the ranks is printed as `name`), and the advisor.
+    """
+    if comm.rank == 0:
+        print(f"{comm.size:2} ranks       max/mean   seconds  LB steps {name:>12}")
+    for label, mode in (("without pylb", "off"), ("with pylb", "on")):
+        comm.Barrier()
+        began = time.perf_counter()
+        work, result, lb = run(comm, mode)
+        seconds = time.perf_counter() - began
+        work = np.array(comm.allgather(work))  # (ranks, steps)
+        result = comm.allreduce(result)
+        ratio = work.max(axis=0).sum() / work.mean(axis=0).sum()
+        if comm.rank == 0:
+            n = len(lb.history.balancings)
+            print(f"{label:14} {ratio:8.3f} {seconds:9.4f} {n:9} {result:12.6g}", flush=True)
