@@ -132,13 +132,8 @@ class Auto(Twin):
             return False
         if self.end is not None and steady * left < self.times(2) * theta:
             return False
-        counts = len(self.level) * steady * min(steady / self.mean[-1], 1.0)
-        n = len(self.level)
-        if self.end is None and n > 9:
-            low, total = min(self.level[-1], self.level[-4], self.level[-7]), sum(self.u)
-            if n * (low - steady) > 1.25 * (total - n * steady):
-                counts += (total - n * steady) * min((low - steady) / self.mean[-1], 1.0)
-        return self.trial(counts)
+        counts = steady * min(steady / self.mean[-1], 1.0)
+        return self.trial(len(self.level) * counts)
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
