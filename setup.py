@@ -239,13 +239,13 @@ class WithLibrary(build_ext):
         target, out = here / "pylb" / "lib", Path(self.build_temp, "lib").resolve()
         mpi = mpi_words()
         words = ["make", "-s", "-C", "csrc/lib", f"-j{self.parallel or 1}", f"OUT={out}"]
-        command = [*words, f"MPICC={mpi[0] if mpi else ''}"]
+        command = [*words, f"MPICC={mpi[0] if mpi else ''}", "FC="]
         say("building the C library")
         if not shutil.which("make") or subprocess.run(command).returncode != 0:
             say("the C library is left out; the lines above say why, or there is no make")
             return
         target.mkdir(parents=True, exist_ok=True)
-        for made in (Path("csrc/lib/pylb.h"), *sorted(out.glob("libpylb*.*"))):
+        for made in (*Path("csrc/lib").glob("pylb.[hf]*"), *sorted(out.glob("libpylb*.*"))):
             shutil.copyfile(made, target / made.name)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what `make` needs: missing Debian packages, a virtual environment, the build.
 #
-# usage: tools/setup.sh packages openmpi|mpich|none|asan|browser
+# usage: tools/setup.sh packages openmpi|mpich|none|asan|optional
 #        tools/setup.sh venv     openmpi|mpich|none DIR
 #        tools/setup.sh build    openmpi|mpich|none DIR
 set -euo pipefail
@@ -37,7 +37,8 @@ install_packages() {
     if [ "$mpi" = asan ]; then
         want 'command -v valgrind' valgrind
     fi
-    if [ "$mpi" = browser ]; then
+    if [ "$mpi" = optional ]; then
+        want 'command -v gfortran' gfortran
         want 'command -v chromium || command -v chromium-browser' chromium
     fi
     if [ ${#packages[@]} -eq 0 ]; then

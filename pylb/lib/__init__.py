@@ -11,7 +11,7 @@ _HERE = Path(__file__).parent
 
 
 def get_include() -> str:
-    """Return the folder of ``pylb.h``, for ``cc -I``.
+    """Return the folder of ``pylb.h``, for ``cc -I``, and of ``pylb.f90``, the Fortran module.
 
     Raises
     ------
