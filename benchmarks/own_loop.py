@@ -117,9 +117,7 @@ def run(program: Program, ranks: int, told: bool = False, **arguments: Any) -> t
     return float(seconds), int(n)
 
 
-def case(
-    name: str, cost: int, places: bool, seed: int, ranks: int, steps: int
-) -> dict[str, Any]:
+def case(name: str, cost: int, places: bool, seed: int, ranks: int, steps: int) -> dict[str, Any]:
     """The row of a case."""
     rng = np.random.default_rng(seed)
     drift = DRIFTS[name](steps, rng)

@@ -76,7 +76,7 @@ def run(comm, mode):
     """Run the program once: the seconds of each step on this rank, a sum, the advisor."""
     curve, work = Curve(comm), []
     lb = pylb.Advisor(comm, mode=mode)  # pylb
-    for step in range(STEPS):
+    for step in lb.iterate(STEPS):  # pylb
         seconds = curve.compute(step)
         work.append(seconds.sum())
         if lb.advise(seconds=work[-1]):  # pylb

@@ -5,18 +5,23 @@
     ... --every 200 1000                                               # and two fixed intervals
 
 In an input script, `fix balance Nfreq thresh shift x 10 1.05` asks for an interval and a threshold.
-Here neither is needed.  Debian: ``apt-get install lammps python3-lammps liblammps-dev``, then
-``PYTHONPATH=/usr/lib/python3/dist-packages`` for the module `lammps` in a virtual environment.
+Here neither is needed.  Debian: ``apt-get install python3-lammps liblammps-dev``.
 """
 
 import argparse
+import sys
 import time
 
 import numpy as np
-from lammps import lammps
 from mpi4py import MPI
 
 import pylb
+
+try:
+    from lammps import lammps
+except ImportError:  # Debian's, from a virtual environment
+    sys.path.append("/usr/lib/python3/dist-packages")
+    from lammps import lammps
 
 STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; the box in units of the lattice
 CHUNK = 20  # time steps between two questions
@@ -85,7 +90,7 @@ def run(comm, case, steps, **arguments):
     lmp = start(case)
     lb = pylb.Advisor(comm, **arguments)
     atoms = []
-    for _ in range(steps // CHUNK):
+    for _ in lb.iterate(steps // CHUNK):
         began = time.perf_counter()
         lmp.command(f"run {CHUNK} pre no post no")
         seconds = time.perf_counter() - began

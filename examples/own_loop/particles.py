@@ -70,7 +70,7 @@ def run(comm, mode):
     """Run the program once: the seconds of each step on this rank, the energy, the advisor."""
     ring, work, total = Ring(comm), [], 0.0
     lb = pylb.Advisor(comm, mode=mode)  # pylb
-    for _ in range(STEPS):
+    for _ in lb.iterate(STEPS):  # pylb
         seconds, energy = ring.compute()
         ring.move()
         ring.exchange()

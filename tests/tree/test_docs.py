@@ -70,6 +70,8 @@ OTHER = {  # look like names of Python, and are something else
     "pylb.reduction",
     "pylb.h",  # of the C library
     "pylb.pc",
+    "pylb.f90",
+    "pylb.mod",
 }
 
 

@@ -1,8 +1,8 @@
 """The programs of examples/c and examples/fortran with declared seconds, in Python.
 
-Each function is the program of one virtual rank; it returns the LB steps that `pylb.Advisor` advised:
-(step, migrations, max/mean before, max/mean expected after it), the last of a program that moves
-its data itself without migrations.
+Each function is the program of one virtual rank.  It returns the LB steps: (step, migrations,
+max/mean before, max/mean expected after it); a program that redistributes in its own way has no
+migrations.
 """
 
 import numpy as np
@@ -75,8 +75,7 @@ def particles_fortran(comm):
     """examples/fortran/particles.f90: 128 cells, more time steps near a source that moves."""
     n_cells, n_steps, push, lb_step = 128, 200, 1e-7, 1e-3
     lb = pylb.Advisor(comm, strategy="BestFitLB")
-    owner = np.arange(n_cells) * comm.size // n_cells
-    mine = np.flatnonzero(owner == comm.rank)
+    mine = np.arange(n_cells * comm.rank // comm.size, n_cells * (comm.rank + 1) // comm.size)
     count = 40 + 7 * np.arange(n_cells) % 20
     for step in range(1, n_steps + 1):
         near = np.abs(mine - n_cells * step // n_steps) < n_cells // 8

@@ -1,0 +1,206 @@
+"""Codes that own their data: examples in Python, C and Fortran, and the page that shows them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import own_loops
+import pytest
+from launch import launch
+
+import pylb
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+WARNINGS = ["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+LAMMPS = Path("/usr/lib/python3/dist-packages/lammps")  # Debian's python3-lammps
+pytestmark = pytest.mark.slow
+
+
+def run(words, **environment):
+    """What a command printed; it must succeed."""
+    done = subprocess.run(
+        [*map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def needs(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}")
+
+
+def table(text):
+    """The rows of an example's table: {name: (max/mean, seconds, LB steps, result)}."""
+    rows = re.findall(r"^(with\w* pylb) +([\d.]+) +([\d.]+) +(\d+)(?: +(\S+))? *$", text, re.M)
+    assert [row[0] for row in rows] == ["without pylb", "with pylb"], text
+    return {name: (float(ratio), float(s), int(n), result) for name, ratio, s, n, result in rows}
+
+
+# ---- Python ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("name", ["particles", "curve"])
+def test_python_programs(mpiexec, name, ranks):
+    code, out, said = launch(mpiexec, ranks, str(EXAMPLES / "own_loop" / f"{name}.py"))
+    assert code == 0, said
+    rows = table(out)
+    assert rows["without pylb"][2] == 0
+    assert rows["with pylb"][3] == rows["without pylb"][3]  # the same result
+    if ranks == 1:
+        assert rows["with pylb"][2] == 0
+
+
+@pytest.mark.parametrize("name", ["particles", "curve"])
+def test_few_lines_are_added_for_pylb(name):
+    text = (EXAMPLES / "own_loop" / f"{name}.py").read_text()
+    added = [line for line in text.splitlines() if line.endswith("# pylb")]
+    assert 3 <= len(added) <= 6
+    assert all("pylb" in line or "lb." in line or "plan" in line for line in added)
+
+
+@pytest.mark.parametrize(("case", "ranks"), [("slab", 1), ("slab", 2), ("droplet", 3)])
+def test_lammps(mpiexec, case, ranks):
+    if not LAMMPS.is_dir() or find_spec("mpi4py") is None:
+        pytest.skip("no python3-lammps")
+    version = run([sys.executable, "-c", "import mpi4py.MPI as m; print(m.Get_library_version())"])
+    if "Open MPI" not in version:
+        pytest.skip("Debian's LAMMPS is linked with Open MPI")
+    script = EXAMPLES / "own_loop" / "lammps_balance.py"
+    code, out, said = launch(mpiexec, ranks, "-W", "ignore", str(script), case, "--steps", "600")
+    if code != 0 and "liblammps" in said:
+        pytest.skip("no liblammps-dev")
+    assert code == 0, said
+    rows = table(out)
+    if ranks > 1:
+        assert rows["with pylb"][2] >= 1
+        assert rows["with pylb"][0] < rows["without pylb"][0]
+
+
+# ---- C and Fortran -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prefix(mpiexec, tmp_path_factory):
+    """The library, installed into an empty folder."""
+    needs("make", "mpicc", "pkg-config")
+    folder = tmp_path_factory.mktemp("prefix")
+    make = ["make", "-s", "-C", ROOT / "csrc" / "lib", "-j2", f"OUT={folder / 'objects'}"]
+    run([*make, "install", f"PREFIX={folder / 'prefix'}"])
+    return folder / "prefix"
+
+
+def flags(prefix, package):
+    path = str(prefix / "lib" / "pkgconfig")
+    words = run(["pkg-config", "--cflags", "--libs", package], PKG_CONFIG_PATH=path).split()
+    return [*words, f"-Wl,-rpath,{prefix / 'lib'}"]
+
+
+def build_c(prefix, name, folder, standard="c11"):
+    compiler, more = ["mpicc"], []
+    if "++" in standard:
+        needs("mpicxx")
+        compiler, more = ["mpicxx", "-x", "c++"], ["-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1"]
+    source = EXAMPLES / "c" / f"{name}.c"
+    words = [*compiler, *more, f"-std={standard}", *WARNINGS, source, "-x", "none"]
+    run([*words, *flags(prefix, "pylb_mpi"), "-lm", "-o", folder / name])
+    return folder / name
+
+
+def build_fortran(prefix, name, folder):
+    needs("gfortran", "mpifort")
+    warnings = ["-O1", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    source = EXAMPLES / "fortran" / f"{name}.f90"
+    linked = flags(prefix, "pylb_fortran")
+    done = run(["mpifort", "--version"])
+    if "GNU Fortran" not in done:
+        pytest.skip("mpifort is not gfortran's")
+    run(["mpifort", *warnings, source, *linked, "-o", folder / name])
+    return folder / name
+
+
+PROGRAMS = {
+    "particles.c": (build_c, own_loops.particles_c),
+    "jacobi.c": (build_c, own_loops.jacobi_c),
+    "particles.f90": (build_fortran, own_loops.particles_fortran),
+}
+
+
+@pytest.fixture(scope="module")
+def program(prefix, tmp_path_factory):
+    """Build an example by name."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp("program")
+            made[name] = PROGRAMS[name][0](prefix, Path(name).stem, folder)
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", ["particles", "jacobi"])
+def test_examples_in_c_are_also_c_plus_plus(prefix, tmp_path, name):
+    build_c(prefix, name, tmp_path, "c++17")
+
+
+def lb_steps(text):
+    """Step, cells that move, max/mean before and expected, of each LB step that was printed."""
+    number = r"([\d.E+-]+)"
+    found = re.findall(
+        rf"^after step (\d+): (?:\w+, (\d+) cells, )?max/mean +{number} -> +{number}$",
+        text.replace("e+", "E+").replace("e-", "E-"),
+        re.M,
+    )
+    return [(int(at), int(n or 0), float(a), float(b)) for at, n, a, b in found]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks):
+    """To the bit: the seconds are computed, not measured."""
+    out = run([*mpiexec, "-n", ranks, program(name), "--virtual"])
+    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
+    twin = cluster.run(PROGRAMS[name][1])[0]
+    assert lb_steps(out) == twin
+    rows = table("\n".join(line for line in out.splitlines() if "after" not in line))
+    assert rows["with pylb"][3] == rows["without pylb"][3]
+    assert rows["with pylb"][2] == len(twin)
+    if ranks > 1:
+        assert len(twin) >= 3
+        assert rows["with pylb"][0] < 1.2 < 1.5 < rows["without pylb"][0]
+        assert rows["with pylb"][1] < 0.8 * rows["without pylb"][1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_measured_times(mpiexec, program, name):
+    """The result does not depend on what the machine lets pylb decide."""
+    rows = table(run([*mpiexec, "-n", 2, program(name)]))
+    assert rows["with pylb"][3] == rows["without pylb"][3]
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+BLOCK = re.compile(r"<!-- (\S+) -->\n```\w+\n(.*?)```", re.S)
+
+
+def test_the_page_shows_the_examples():
+    """Each line of a block that names a file is in that file, in this order."""
+    blocks = BLOCK.findall((ROOT / "docs" / "your_code.md").read_text())
+    assert len(blocks) >= 6
+    for path, block in blocks:
+        lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
+        for line in block.splitlines():
+            assert not line.strip() or line.strip() in lines, f"{path}: {line}"
