@@ -124,7 +124,8 @@ def test_only_names_of_pylb_are_exported(prefix):
         table = run(["nm", "-g", "--defined-only", *(["-D"] * (path.suffix == ".so")), str(path)])
         names = {row.split()[-1] for row in table.splitlines() if len(row.split()) == 3}
         assert names
-        assert {n for n in names if not re.match(r"py?lb_|plb_", n)} == set(), path.name
+        prefixes = r"__pylb_MOD_|_F\.pylb_MOD_" if "fortran" in path.name else r"py?lb_|plb_"
+        assert {n for n in names if not re.match(prefixes, n)} == set(), path.name
     for path in library.glob("*.so"):
         assert f"{path.name}.{abi}" in run(["readelf", "-d", str(path)])
 
