@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 def run(words, timeout=300, **kwargs):
     """What a command printed; it must succeed."""
+    kwargs.setdefault("env", {**os.environ})  # without what MPI has put there, if it began here
     done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
     assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
