@@ -17,7 +17,7 @@ from pylb.measure.load_model import LoadModel
 from pylb.model.snapshot import F64, Snapshot
 from pylb.place.registry import Strategy
 from pylb.run.cell_step import CellStep, Part
-from pylb.run.cells import Cells, LocalCells
+from pylb.run.cells import Cells, LocalCells, Talk
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options
 from pylb.run.state import RunState
@@ -43,8 +43,8 @@ class Measured(NamedTuple):
     cells : Cells
     changed : bool
         Whether these are other cells than in the step before.
-    crossing : (int, int)
-        Messages to other ranks, and their bytes.
+    talk : Talk
+        What the cells sent when they were last looked at.
     features : (n, k) float64 or None
         Of the cells, where their loads are not measured one by one.
     time : float
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
     words: str
     cells: Cells
     changed: bool
-    crossing: tuple[int, int]
+    talk: Talk
     features: F64 | None
     time: float
     cost: float

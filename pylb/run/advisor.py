@@ -42,7 +42,8 @@ class Advisor:
     (`rebalancing`).
 
     - *When only*: a rank tells its seconds, and the program redistributes in its own way.
-    - *When and where*: a rank also tells of its cells, and the advice says where each goes.
+    - *When and where*: a rank also tells of its cells, and the advice says where each goes.  In its
+      first step it then also measures what an LB step may cost.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Advisor:
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
     record : bool or path
         Keep the loads of all steps in memory (64 MiB a rank) for `save`, or write them into that
-        file as they come.  With lag=0.
+        file as they come (a path needs lag=0).
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 

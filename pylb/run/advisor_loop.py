@@ -179,7 +179,7 @@ class AdvisorLoop:
         state = self._state
         if cut:
             state.records.cut()
-        state.cells.accept(mine.cells, mine.changed, mine.crossing)
+        state.cells.accept(mine.cells, mine.changed, mine.talk)
         state.features = mine.features
 
     def _enter(self, stats: Stats) -> bool:
@@ -207,7 +207,8 @@ def _sample(mine: Measured | None, number: int) -> Contribution:
         len(cells.loads),
         np.array([cells.seconds]),
         max(mine.time - cells.seconds, 0.0),
-        *mine.crossing,
+        mine.talk.messages,
+        mine.talk.nbytes,
         mine.time,
         mine.cost,
         int(mine.changed),

@@ -9,12 +9,12 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Step
-from pylb.comm.parcel import exchange_objects, gather_objects
+from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import Decider
 from pylb.errors import UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.answer import Answer, snapshot_of
-from pylb.run.cells import LocalCells
+from pylb.run.cells import LocalCells, edges_of
 from pylb.run.objects import Database, database
 
 
@@ -95,9 +95,14 @@ class CellStep:
     # ---- on rank 0 -----------------------------------------------------------------------------
 
     def _whole(self) -> list[tuple[Any, ...]]:
-        now = self.cells.now
-        mine = self.cells.facts(), self.cells.edges(), self.loads, now.coords
-        return list(gather_objects(self.agreement, Step.GATHER, self.iteration, mine).values())
+        cells = self.cells
+
+        def mine() -> dict[int, tuple[Any, ...]]:
+            cells.talk = cells.talk._replace(edges=edges_of(cells.now.edges))
+            return {0: (cells.facts(), cells.edges(), self.loads, cells.now.coords)}
+
+        came = exchange_objects(self.agreement, Step.GATHER, self.iteration, mine).values
+        return [came[rank] for rank in sorted(came)]
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
         """The load database in order of key, the seconds where the cells are, and their keys."""

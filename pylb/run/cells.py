@@ -12,6 +12,7 @@ from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.snapshot import F64, I64, _array
 from pylb.run.sizes import SizeEstimator
 
+NO_EDGES: I64 = np.zeros((0, 4), np.int64)
 OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # one of each cell
 
 
@@ -29,8 +30,8 @@ class Cells(NamedTuple):
     nbytes, memory : (n,) int64 or None
     fixed : (n,) bool or None
     coords : (n, 1 ... 3) float64 or None
-    edges : (m, 4) int64 or None
-        Keys of source and target, bytes, messages.
+    edges : tuple or None
+        As given; `edges_of` checks them, where the cells have changed and at an LB step.
     """
 
     loads: F64
@@ -40,7 +41,7 @@ class Cells(NamedTuple):
     memory: I64 | None = None
     fixed: NDArray[np.bool_] | None = None
     coords: F64 | None = None
-    edges: I64 | None = None
+    edges: Any = None
 
 
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
@@ -66,7 +67,7 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
         seconds,
         keys,
         coords=None if coords is None else _coords(coords, n),
-        edges=None if edges is None else _edges(edges),
+        edges=edges,
         **columns,
     )
 
@@ -92,7 +93,16 @@ def _coords(coords: Any, n: int) -> F64:
     return out
 
 
-def _edges(edges: Any) -> I64:
+def edges_of(edges: Any) -> I64:
+    """Keys of source and target, bytes and messages of each pair that talks: (m, 4).
+
+    Raises
+    ------
+    DomainError
+        Not such arrays, or bytes or messages that are negative or NaN.
+    """
+    if edges is None:
+        return NO_EDGES
     if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
         raise DomainError("edges: expected (source keys, target keys, bytes[, messages])")
     src = _array("edges: source keys", edges[0], np.int64)
@@ -106,6 +116,22 @@ def _edges(edges: Any) -> I64:
         raise DomainError("edges: expected bytes and messages of 0 or more")
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole], axis=1)
+
+
+class Talk(NamedTuple):
+    """What the cells of a rank send in a step.
+
+    Attributes
+    ----------
+    edges : (m, 4) int64
+        As `edges_of`.
+    messages, nbytes : int
+        To cells of other ranks.
+    """
+
+    edges: I64 = NO_EDGES
+    messages: int = 0
+    nbytes: int = 0
 
 
 class LocalCells:
@@ -123,8 +149,8 @@ class LocalCells:
         Loads of the last step.
     passes : int
         `edges` are those of one step.
-    crossing : (int, int)
-        Messages of a step from this rank's cells to cells elsewhere, and their bytes.
+    talk : Talk
+        What this rank's cells sent in a step when they were last looked at.
     now : Cells
         Of the last step.
     keys : (n,) int64
@@ -141,7 +167,7 @@ class LocalCells:
         self.sizes = SizeEstimator()  # of no objects: packing a cell costs nothing that is known
         self.now = Cells(np.zeros(0), 0.0)
         self.whole = True
-        self.crossing = (0, 0)
+        self.talk = Talk()
         self.keys: I64 = np.zeros(0, np.int64)
 
     @property
@@ -155,26 +181,27 @@ class LocalCells:
             return len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)
 
-    def crossing_of(self, now: Cells) -> tuple[int, int]:
-        """Messages of a step from these cells to cells elsewhere, and their bytes.
+    def talk_of(self, now: Cells) -> Talk:
+        """What these cells send in a step.
 
         Raises
         ------
         UnknownKeyError
             An edge begins at a cell that is not here.
         """
-        if now.edges is None or now.keys is None or not len(now.edges):
-            return 0, 0
-        here = np.isin(now.edges[:, :2], now.keys)
+        edges = edges_of(now.edges)
+        if now.keys is None or not len(edges):
+            return Talk()
+        here = np.isin(edges[:, :2], now.keys)
         if not here[:, 0].all():
-            key = now.edges[np.argmin(here[:, 0]), 0]
+            key = edges[np.argmin(here[:, 0]), 0]
             raise UnknownKeyError(f"edges: source {key} is not a cell of rank {self.rank}")
-        out = now.edges[~here[:, 1], 2:]
-        return int(out[:, 1].sum()), int(out[:, 0].sum())
+        out = edges[~here[:, 1], 2:]
+        return Talk(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
-    def accept(self, now: Cells, changed: bool, crossing: tuple[int, int]) -> None:
+    def accept(self, now: Cells, changed: bool, talk: Talk) -> None:
         """Take the cells of a step that is over."""
-        self.now, self.crossing = now, crossing
+        self.now, self.talk = now, talk
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
@@ -192,4 +219,4 @@ class LocalCells:
 
     def edges(self) -> I64:
         """Source, target, bytes and messages: (m, 4)."""
-        return np.zeros((0, 4), np.int64) if self.now.edges is None else self.now.edges
+        return self.talk.edges

@@ -78,15 +78,15 @@ class Measuring:
             )
             cells = self._by_model(features, self._seconds(seconds), arrays)
         changed = any(told) and self._state.cells.changed(cells)
-        crossing = self._state.cells.crossing
-        if changed:
-            crossing = self._state.cells.crossing_of(cells)
+        talk = self._state.cells.talk
+        if changed:  # what is sent is looked at now and then only: that takes a while
+            talk = self._state.cells.talk_of(cells)
         return Measured(
             form,
             words,
             cells,
             changed,
-            crossing,
+            talk,
             features,
             time,
             watch.move.seconds,

@@ -677,3 +677,16 @@ def test_a_plan_says_the_same_to_all(seed, ranks, n):
         for to, keys in left.items():
             assert found[to][2][rank] == sorted(keys)
         assert all(rank in found[source][1] for source in come)
+
+
+def test_edges_are_checked_at_an_lb_step_too():
+    def program(comm):
+        lb = pylb.Advisor(comm, every=4, strategy="GreedyLB")
+        keys = 4 * comm.rank + np.arange(4)
+        for step in range(4):
+            sent = np.full(4, math.nan if step == 3 and comm.rank == 1 else 1.0)
+            lb.advise(loads=np.ones(4), keys=keys, edges=(keys, keys // 4 * 4, sent))
+
+    for why in raised(program):
+        assert type(why) is DomainError
+        assert "expected bytes and messages of 0 or more" in str(why)
