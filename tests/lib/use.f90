@@ -1,0 +1,159 @@
+! Every call of the Fortran module, and its errors.  Prints the number of failures.
+program use_pylb
+   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+   use mpi_f08
+   use pylb
+   implicit none
+
+   integer, parameter :: n_cells = 24
+   integer :: failures = 0, rank, n_ranks
+
+   call MPI_Init()
+   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+   call MPI_Comm_size(MPI_COMM_WORLD, n_ranks)
+   call errors()
+   call when_only()
+   call when_and_where()
+   call MPI_Allreduce(MPI_IN_PLACE, failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+   if (rank == 0) print "(i0, a)", failures, " failures"
+   call MPI_Finalize()
+
+contains
+
+   subroutine check(ok, what)
+      logical, intent(in) :: ok
+      character(*), intent(in) :: what
+      if (ok) return
+      failures = failures + 1
+      print "(3a)", what, ": ", pylb_error()
+   end subroutine check
+
+   ! A call has failed with that code, and with a message that has the word in it.
+   subroutine refused(ierr, code, word)
+      integer, intent(in) :: ierr, code
+      character(*), intent(in) :: word
+      call check(ierr == code, word)
+      call check(index(pylb_error(), word) > 0, word)
+   end subroutine refused
+
+   subroutine errors()
+      type(pylb_advisor) :: lb
+      type(pylb_plan) :: plan
+      type(pylb_receipt) :: receipt
+      logical :: rebalance
+      integer :: ierr
+      call check(pylb_version() /= "", "version")
+      call lb%start(ierr)
+      call refused(ierr, pylb_err_value, "NULL")
+      call lb%create(ierr=ierr)
+      call check(ierr == pylb_ok, "create")
+      call lb%set("no such word", "1", ierr)
+      call refused(ierr, pylb_err_key, "no such word")
+      call lb%set("lag", "-1", ierr)
+      call check(ierr == pylb_err_value, "a bad lag")
+      call lb%stop(ierr)
+      call check(ierr == pylb_err_state, "stop without start")
+      call lb%work(-1.0_real64, ierr)
+      call check(ierr == pylb_err_value, "negative seconds")
+      call lb%advise([1.0_real64, 2.0_real64], plan, key=[1_int64], ierr=ierr)
+      call refused(ierr, pylb_err_value, "length")
+      call lb%work(1.0_real64)
+      call lb%advise(rebalance)
+      call check(.not. rebalance, "one rank")
+      call lb%set("lag", "1", ierr)
+      call check(ierr == pylb_err_state, "set after the first step")
+      call lb%receipt(1, receipt, ierr)
+      call check(ierr == pylb_err_range, "no receipt")
+      call lb%close()
+      call lb%close()
+      call lb%advise(rebalance, ierr)
+      call check(ierr < 0 .and. .not. rebalance, "a handle that was closed")
+   end subroutine errors
+
+   subroutine when_only()
+      type(pylb_advisor) :: lb
+      type(pylb_receipt) :: receipt
+      logical :: rebalance
+      integer(int64) :: decisions, lb_steps
+      integer :: step, r, n, advised
+      call lb%create(MPI_COMM_WORLD%MPI_VAL)
+      call lb%set("every", "5 ")
+      call lb%set("clock", "none")
+      call lb%rank(r, n)
+      call check(r == rank .and. n == n_ranks, "rank")
+      advised = 0
+      do step = 1, 20
+         call lb%start()
+         call lb%stop()
+         call lb%work(1.0_real64 + rank)
+         call lb%advise(rebalance)
+         if (.not. rebalance) cycle
+         advised = advised + 1
+         call lb%rebalance_begin()
+         call lb%rebalance_end()
+         call lb%rebalanced(0.5_real64)
+      end do
+      call lb%counts(decisions, lb_steps)
+      call check(advised == 4 .and. lb_steps == 3, "every 5") ! of the last one nothing is known
+      call lb%receipt(1, receipt)
+      call check(receipt%iteration == 4 .and. receipt%rebalanced, "receipt")
+      call check(abs(receipt%cost - 0.5_real64) < 1e-12_real64 .and. receipt%reason /= "", "cost")
+      call lb%close()
+   end subroutine when_only
+
+   subroutine when_and_where()
+      type(pylb_advisor) :: lb
+      type(pylb_plan) :: plan
+      integer(int64), allocatable :: cell(:), pair(:, :), send(:), receive(:)
+      integer(int32), allocatable :: count(:), number(:), numbers(:, :)
+      real(real64), allocatable :: load(:), x(:), y(:, :), other(:)
+      logical, allocatable :: fixed(:)
+      integer :: first, step, i, moved, ierr
+      first = n_cells*rank/n_ranks
+      cell = [(int(i, int64), i=first, n_cells*(rank + 1)/n_ranks - 1)]
+      count = int(mod(cell, 4_int64), int32)
+      x = real(cell, real64)
+      y = spread(x, 1, 3)
+      pair = spread(cell, 1, 2)
+      number = [(int(spread(cell(i), 1, int(count(i))), int32), i=1, size(cell))]
+      numbers = spread(int(cell, int32), 1, 2)
+      allocate (send(n_ranks), receive(n_ranks))
+      call lb%create(MPI_COMM_WORLD%MPI_VAL)
+      call lb%set("every", "3")
+      moved = 0
+      do step = 1, 12
+         load = 1.0_real64 + mod(cell + step, int(n_cells, int64))
+         fixed = cell == 0
+         call lb%advise(load, plan, key=cell, bytes=8*(cell + 1), memory=cell, fixed=fixed, &
+                        coords=spread(x, 1, 3), src=cell, dst=mod(cell + 1, int(n_cells, int64)), &
+                        edge_bytes=load)
+         if (.not. plan%rebalance) cycle
+         moved = moved + int(plan%migrations)
+         call check(size(plan%rank) == size(cell), "rank of each cell")
+         call plan%counts(send, receive)
+         call check(sum(send) == size(cell) .and. sum(receive) == plan%n, "counts")
+         if (size(cell) > 0) then ! local: it is refused before anything is sent
+            other = [1.0_real64]
+            other = [other, x]
+            call plan%migrate(other, ierr=ierr)
+            call refused(ierr, pylb_err_value, "each cell")
+         end if
+         call lb%rebalance_begin()
+         call plan%migrate(x)
+         call plan%migrate(y)
+         call plan%migrate(pair)
+         call plan%migrate(numbers)
+         call plan%migrate(number, count=count)
+         call plan%migrate(cell)
+         call plan%migrate(count)
+         call lb%rebalance_end()
+      end do
+      call check(n_ranks == 1 .or. moved > 0, "cells move")
+      call check(all(nint(x) == cell) .and. all(nint(y(2, :)) == cell), "reals")
+      call check(all(pair(2, :) == cell), "64 bits")
+      call check(all(numbers(2, :) == cell) .and. all(count == mod(cell, 4_int64)), "integers")
+      call check(all(number == [(spread(cell(i), 1, int(count(i))), i=1, size(cell))]), "sized")
+      if (any(cell == 0) .neqv. rank == 0) failures = failures + 1
+      call lb%close()
+   end subroutine when_and_where
+end program use_pylb
