@@ -15,7 +15,7 @@ from table import compare
 
 import pylb  # pylb
 
-LEVEL, STEPS = 5, 150  # 4**LEVEL cells
+LEVEL, STEPS = 4, 150  # 4**LEVEL cells
 CELLS = 4**LEVEL
 POINTS = 16  # points of a cell in each direction; twice as many where it is refined
 
@@ -53,7 +53,7 @@ class Curve:
         for k, fine in enumerate(self.refined(step)):
             began = time.thread_time()
             x = np.linspace(0.0, 1.0, POINTS * (2 if fine else 1))
-            for _ in range(8 if fine else 1):  # shorter time steps, too
+            for _ in range(20 if fine else 1):  # shorter time steps, too
                 field = np.exp(-(np.subtract.outer(x, x) ** 2))
                 field = 0.25 * (field[1:-1, 1:-1] + field[2:, 1:-1] + field[:-2, 1:-1])
             self.values[k] += field.sum()

@@ -24,7 +24,7 @@ except ImportError:  # Debian's, from a virtual environment
     from lammps import lammps
 
 STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; the box in units of the lattice
-CHUNK = 20  # time steps between two questions
+CHUNK = 10  # time steps between two questions
 
 START = """
 units lj
