@@ -80,7 +80,7 @@ $(VENV)/.lint: $(VENV)/.built
 lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as errors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c -name '*.[ch]')
+	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c examples/c -name '*.[ch]')
 	$(BIN)/mypy
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi) \
 		pylb._metis pylb._scotch $(if $(filter openmpi,$(MPI)),pylb._zoltan pylb._dgraph)
