@@ -363,7 +363,8 @@ static void test_wrong_use(void **state)
     assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "2 has begun");
     assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
                  "statistics of iteration 2: known up to 0");
-    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no LB step was asked for");
+    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE,
+                 "no LB step was asked for");
     plb_consensus_free(&rank);
 
     plb_consensus_root_init(&root, 2, 0);

@@ -245,10 +245,14 @@ def test_an_lb_step_is_not_disturbed():
     unchanged(core, core.choose, match="begins while")
     unchanged(core, lambda: core.next(True, True), match="waits for an answer")
     unchanged(core, lambda: core.network(1.0, 1.0), match="before the first iteration")
-    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way")
+    unchanged(
+        core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way"
+    )
     expected = finish(core)
     assert (expected["predicted"], expected["cost"], expected["seconds"]) == (1.0, 0.7, 0.7)
-    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way")
+    unchanged(
+        core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way"
+    )
     unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
     observed(core, 1)
 

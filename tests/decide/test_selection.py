@@ -322,7 +322,9 @@ OUTCOME = st.tuples(
 def test_agrees_with_the_twin(strategies, again, events):
     usable = [s for s in strategies if set(s.looks_at) & {"load", "communication"}]
     if not usable:
-        with pytest.raises(DomainError, match="none of . strategies looks at load or communication"):
+        with pytest.raises(
+            DomainError, match=r"none of . strategies looks at load or communication"
+        ):
             selector(strategies)
         return
     s = selector(strategies, again=again)
