@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAN = math.nan
+OWN = "own"  # name of a program's own redistribution, as in csrc/decide/advisor.c
 COLUMNS = (
     "iteration",
     "until",
@@ -311,8 +312,9 @@ def _explained(r: Receipt) -> str:
 def _decision(r: Receipt) -> str:
     after = f"After iteration {r.iteration}"
     if r.balanced:
+        what = "the program's data" if r.strategy == OWN else "the objects"
         done = "were rebalanced" if r.moved else "would have been rebalanced"
-        return f"{after} the objects {done}: {r.reason}."
+        return f"{after} {what} {done}: {r.reason}."
     if r.times > 1:
         again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
         after += f", and {again} up to iteration {r.until}"
@@ -384,10 +386,11 @@ def _expected(r: Receipt) -> str:
 
 def _alternative(a: Alternative) -> str:
     cost = "at a cost not known yet" if math.isnan(a.cost) else f"at a cost of {seconds(a.cost)}"
+    name = "A redistribution" if a.strategy == OWN else a.strategy
     if not a.gain > 0:
-        return f"{a.strategy} was expected to save nothing, {cost}"
+        return f"{name} was expected to save nothing, {cost}"
     back = "" if math.isnan(a.cost) else f", repaid in {count(math.ceil(a.repaid_in), 'iteration')}"
-    return f"{a.strategy} was expected to save {seconds(a.gain)} per iteration {cost}{back}"
+    return f"{name} was expected to save {seconds(a.gain)} per iteration {cost}{back}"
 
 
 def _choice(r: Receipt) -> str:
@@ -403,7 +406,12 @@ def _speeds(r: Receipt) -> str:
 
 
 def _price(r: Receipt) -> str:
-    if r.migrations == 0:
+    if r.strategy == OWN:
+        moved = (
+            f"The program redistributed its data in its own way: max/mean was {r.before:.3g} "
+            f"before, and {r.predicted:.3g} in the first iteration after it"
+        )
+    elif r.migrations == 0:
         moved = f"{r.strategy} left every object where it was"
     else:
         moves = "moved" if r.moved else "would have moved"
@@ -443,9 +451,10 @@ def _idle(r: Receipt) -> str:
         return ""
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
+    expected = f"{seconds(r.predicted_idle_mean)} was expected, and "
     return (
         f"The mean time that a rank waits for the most loaded one was {seconds(r.idle_mean)} per "
-        f"iteration before. {seconds(r.predicted_idle_mean)} was expected, and "
+        f"iteration before. {'' if r.strategy == OWN else expected}"
         f"{seconds(r.realised_idle_mean)} was measured ({change})."
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Stats
+from pylb.decide import receipts
 from pylb.decide.decider import BALANCE, LOOK
 from pylb.errors import DomainError, StrategyError
 from pylb.measure.load_model import LoadModel
@@ -30,7 +31,7 @@ def _own(snapshot: Snapshot) -> NoReturn:
     raise StrategyError("the program itself redistributes its data")
 
 
-OWN = Strategy("own", "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
+OWN = Strategy(receipts.OWN, "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
 
 
 class Measured(NamedTuple):

@@ -332,3 +332,20 @@ def test_receipts_are_equal_to_the_bit():
     assert pylb.History([one]) == pylb.History([other])
     assert one != pylb.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
     assert one != "a receipt"
+
+
+def test_a_program_that_redistributes_in_its_own_way_is_explained():
+    def program(comm):
+        lb, since = pylb.Advisor(comm, every=10), 0
+        for _ in lb.iterate(30):
+            if lb.advise(seconds=1e-3 * (1.0 + 0.1 * since * (lb.rank == 0))):
+                lb.rebalanced(2e-3)
+                since = 0
+            since += 1
+        return lb.history[0].explain()
+
+    said = pylb.VirtualCluster(2, clock="none").run(program)[0]
+    assert "the program's data were rebalanced" in said
+    assert "A redistribution was expected to save" in said
+    assert "in its own way: max/mean was 1.31 before, and 1.05 in the first" in said
+    assert "left every object where it was" not in said
