@@ -188,7 +188,7 @@ class Report:
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
             ["mean wait for the most loaded rank", self.idle_mean, "s"],
             ["... of the least loaded rank", self.idle_max, "s"],
-            [f"{would}balancings", len(self.history.balancings), ""],
+            [f"{would}LB steps", len(self.history.balancings), ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
             [f"{would}moved", self.bytes, "B"],
