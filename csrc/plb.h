@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/item.h"
+#include "base/last_words.h"
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "base/param.h"

@@ -94,10 +94,27 @@ PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
     Py_RETURN_NONE;
 }
 
+PLB_PY_FN(last_words,
+          "last_words(seconds, text, ends, /)\n--\n\n"
+          "Write a text to standard error after so many seconds, unless the process has\n"
+          "ended by then; `ends`: then end it with code 1.")
+{
+    const char *text;
+    double seconds;
+    bool ends;
+    if (plb_py_parse(c, "seconds:d text:s ends:p", &seconds, &text, &ends) != 0) {
+        return NULL;
+    }
+    plb_last_words(seconds, text, ends);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, simd),        PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
-    PLB_PY_ENTRY(fn, clock),       PLB_PY_ENTRY(fn, cpu_clock),     PLB_PY_ENTRY(fn, clock_enter),
-    PLB_PY_ENTRY(fn, clock_leave), PLB_PY_ENTRY(fn, clock_declare), {0},
+    PLB_PY_ENTRY(fn, last_words),    PLB_PY_ENTRY(fn, simd),
+    PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
+    PLB_PY_ENTRY(fn, clock),         PLB_PY_ENTRY(fn, cpu_clock),
+    PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
+    PLB_PY_ENTRY(fn, clock_declare), {0},
 };
 
 static int constants(PyObject *module)

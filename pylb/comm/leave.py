@@ -14,12 +14,14 @@ import sys
 import time
 from typing import Any
 
+from pylb import _core
 from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Remote
 from pylb.errors import PylbError
 
 _watched: list[Watched] = []
 _process = 0
+_guarded = False
 ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
 
 
@@ -125,6 +127,29 @@ def leave(error: BaseException | None) -> None:
             )
     if told:
         print(f"pylb: rank {MPI.COMM_WORLD.rank}: {told}", file=sys.stderr)
+    _guard(error)
+
+
+def _guard(error: BaseException | None) -> None:
+    """MPI_Finalize follows, and waits for all ranks of the world: some may be in a call of their
+    own that waits for this rank.
+    """
+    from mpi4py import MPI
+
+    global _guarded
+    world = MPI.COMM_WORLD
+    if world.size == 1 or _guarded:
+        return
+    _guarded = error is not None  # the interpreter's end comes after the error
+    after = f"pylb: rank {world.rank} has ended its program"
+    waits = f"for {ABORT_AFTER:g} s it has waited in MPI_Finalize for the other ranks"
+    if error is None:
+        _core.last_words(ABORT_AFTER, f"{after}; {waits}", False)
+    else:
+        why = f" by {type(error).__name__}: {str(error)[:200]}"
+        _core.last_words(
+            ABORT_AFTER, f"{after}{why}; {waits} (PYLB_ABORT_AFTER); aborting all ranks", True
+        )
 
 
 def _abort(text: str) -> None:

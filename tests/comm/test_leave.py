@@ -1,0 +1,55 @@
+"""A rank that ends while others wait in a call of their own: the job ends, and says why."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import sys
+from mpi4py import MPI
+import pylb
+world = MPI.COMM_WORLD
+part = world.Split(world.rank < 2, world.rank)
+lb = pylb.Balancer(part)
+lb.add(world.rank, None)
+for it in lb.iterate(5):
+    for key, block in lb.local():
+        pass
+    if world.rank == 1 and it == 2:
+        {end}
+world.barrier()
+"""
+
+
+def ended(mpiexec, tmp_path, end):
+    """Standard error of three ranks, of which the last is not in the balancer's communicator."""
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.format(end=end))
+    done = subprocess.run(
+        [*mpiexec, "-n", "3", sys.executable, str(path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYLB_ABORT_AFTER": "1"},
+    )
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_an_uncaught_exception_ends_ranks_that_wait_elsewhere(mpiexec, tmp_path):
+    said = ended(mpiexec, tmp_path, "raise ValueError('I am broken')")
+    assert re.search(r"rank 1 has ended its program by ValueError: I am broken; for 1 s it", said)
+    assert "aborting all ranks" in said
+
+
+def test_an_end_without_exception_says_who_waits(mpiexec, tmp_path):
+    said = ended(mpiexec, tmp_path, "sys.exit(0)")
+    assert "rank 1 ended its program in iteration 2, while rank 0 is" in said
+    assert re.search(r"rank 0 has ended its program by RemoteError: rank 1 ended", said)
