@@ -10,7 +10,7 @@
 
 #include "plb.h"
 
-enum { MOST_PARAMS = 8 };
+enum { MOST_PARAMS = 16 };
 
 static void near(double x, double expected, double relative)
 {
