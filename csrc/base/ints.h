@@ -14,9 +14,8 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
-/* Bisection: `low` becomes the first index from `low` on for which the expression `holds` is
- * true, or `high`.  It must be true for all later ones.  `middle` is the name of the index in
- * `holds`. */
+/* Bisection: set `low` to the first index in [low, high) for which the expression `holds` is true,
+ * or to `high`.  `holds` must be true from there on; it names its index `middle`. */
 #define PLB_BISECT(low, high, middle, holds)                                                      \
     for (int64_t end_ = (high); (low) < end_;) {                                                  \
         const int64_t middle = (low) + (end_ - (low)) / 2;                                        \

@@ -72,8 +72,7 @@ static int copy(const reorder_t *r)
     return PLB_OK;
 }
 
-/* Copy rows between `items`, found by index (or by item, with offsets), and `out`, in the order
- * of index[n]. */
+/* gather() and scatter(): copy rows in the order of index[n]; with offsets, whole items. */
 static PyObject *reorder(plb_py_call_t *c, bool gather)
 {
     PyObject *from, *to;

@@ -93,7 +93,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
 /** The LB step that is due has failed, or there will be no more steps. */
 void plb_advisor_abandon(plb_advisor_t *self);
 
-/** Enter what the last LB step has saved so far into its receipt. */
+/** Update the seconds saved by the last LB step, in its receipt. */
 int plb_advisor_weigh(plb_advisor_t *self, plb_err_t *err);
 
 #endif

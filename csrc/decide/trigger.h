@@ -85,7 +85,7 @@ typedef struct plb_verdict {
 typedef struct plb_cycle {
     int64_t n; /* tau: iterations observed */
     double u;  /* max - mean of the last iteration, seconds */
-    double U;  /* their sum */
+    double U;  /* sum of u */
 } plb_cycle_t;
 
 typedef struct plb_trigger plb_trigger_t;

@@ -35,7 +35,7 @@ double plb_repeats_by_chance(plb_repeats_t *self);
 /** Enter a measurement of the busy ranks; return whether no rank's time is in doubt. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
-/** Enter times that were predicted from almost the same parts, with the measured ones. */
+/** Learn the noise from predictions that rest on measurements of nearly these parts. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 

@@ -84,7 +84,7 @@ def migrate(
     Returns
     -------
     array or list, or a tuple of them
-        This rank's new rows, in the order of `want`; with `to`, sorted by the sending rank, in its
+        This rank's new rows, in the order of `want`; with `to`, by sending rank, each in its old
         order.
 
     Raises

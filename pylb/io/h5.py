@@ -394,7 +394,7 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         if values.size and not (low <= values.min() and values.max() <= high):
             wrong.append(name)
     if wrong:
-        raise FormatError(f"{wrong[0]} in the stretch at iteration {s.first} is out of range")
+        raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 
 
 def _history(file: Any, end: int) -> History:

@@ -182,9 +182,9 @@ def _plus(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """One lab's directories, `bases`, and in each of them a group for each rank and the rest.
+    """One lab's directories, `bases`: in each a group per rank and one for other processes.
 
-    The first one is locked as long as the lab lives; an unlocked one was left by a killed lab.
+    The first directory is locked while the lab lives; if it is unlocked, its lab was killed.
 
     Raises
     ------

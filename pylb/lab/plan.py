@@ -240,7 +240,7 @@ class Plan(NamedTuple):
             if change.hosts is not None and not names:
                 raise DomainError(f"changes[{i}].hosts: this lab has no hosts; expected ranks")
             if change.ranks is not None and names:
-                raise DomainError(f"changes[{i}].ranks: expected hosts, as this lab has them")
+                raise DomainError(f"changes[{i}].ranks: this lab has hosts; expected hosts")
             if not names and any(key in change.values for key in LINK):
                 raise DomainError(f"changes[{i}]: this lab has no hosts and no network")
             plan = plan.after(change)

@@ -36,7 +36,7 @@ TYPED = 2.0  # seconds to wait, because the terminal may have sent Ctrl-C to the
 
 
 class Lab:
-    """Control groups that limit each rank of a command to a share of a core, and more.
+    """Limits for each rank of a command: its share of a core, memory and network.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ class Lab:
                 self.network.shape(host.name, host.link)
 
     def _node(self, rank: int) -> int:
-        """The number of a rank's limit."""
+        """Index of a rank in `limits`."""
         if not self.plan.hosts:
             return rank % len(self.limits)
         return [host.name for host in self.plan.hosts].index(self._host(rank))

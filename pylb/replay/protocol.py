@@ -97,7 +97,7 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
     DomainError
         No such parameter, or a value out of its domain.
     StateError
-        No rank can continue.  This happens without a lag if ranks wait in their own receives
+        Deadlock: no rank can continue.  Possible without a lag if ranks block in receives
         (``blocked=1``).
 
     Examples

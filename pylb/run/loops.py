@@ -107,7 +107,7 @@ class SynchronousLoop(IterationLoop):
                 yield state.done
                 self._end_pass(is_last=left == 0)
             self._mode.weigh()
-            state.records.cut()  # between loops objects are added and removed at once
+            state.records.cut()  # between loops add() and remove() act immediately
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"

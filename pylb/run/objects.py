@@ -47,7 +47,7 @@ class Item:
     past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
 
     def facts(self) -> tuple[int, ...]:
-        """The `FACTS` integer properties of the object."""
+        """The object's integer properties (`FACTS`)."""
         return self.key, self.nbytes, self.memory, self.migratable, self.home
 
 

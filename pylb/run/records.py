@@ -104,7 +104,7 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            if not self._loads:  # between two loops objects are added and removed at once
+            if not self._loads:  # between loops add() and remove() act immediately
                 self._facts = self._objects.facts()
             self._loads.append(seconds.copy())
             self._kept += seconds.nbytes

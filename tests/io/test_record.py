@@ -198,7 +198,7 @@ def test_a_rank_that_is_none_is_an_error(tmp_path):
     writer = Writer(path, 2, {})
     writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.History())
     writer.close()
-    with pytest.raises(FormatError, match="rank in the stretch at iteration 0"):
+    with pytest.raises(FormatError, match="rank is out of range from iteration 0 on"):
         pylb.RunRecord.read(path)
 
 

@@ -17,7 +17,7 @@ int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int3
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
 void plb_affinity_free(plb_affinity_t *self);
 
-/** Add to comm[p] the cost of what each rank sends to other ranks under `rank`. */
+/** Add to comm[p] what each rank's messages to others cost in placement `rank`. */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);
 

@@ -7,7 +7,7 @@
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* ---- edges that are in rows already: the edges of each sender in sequence ------------------- */
+/* ---- edges that are sorted by their senders already ----------------------------------------- */
 
 enum { LONG_ROW = 64 }; /* too long for insertion sort */
 

@@ -514,8 +514,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Free memory, minus that of objects which may come back: those without an answer yet, and
- * those that these notes bring back. */
+/* Bytes still free, less those of objects that may come back (no answer yet), or do so with these
+ * notes. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

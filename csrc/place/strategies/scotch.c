@@ -65,8 +65,8 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* Refine the present placement: overloaded ranks give their excess to ranks that it
- * communicates with; then local searches and a V-cycle, which include the edges to the old
+/* Refine the present placement: overloaded ranks give their excess to ranks that they
+ * communicate with; then local searches and a V-cycle, which include the edges to the old
  * ranks. */
 static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
                     int32_t *part, int32_t *rank, plb_err_t *err)

@@ -58,7 +58,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
                 r.figures.get(f"{name}_{what}", math.nan) for what in ("slope", "offset")
             )
             if math.isfinite(slope) and math.isfinite(offset):
-                y = offset + slope * (x - first + 1)  # the offset is that of the LB step
+                y = offset + slope * (x - first + 1)  # offset: value at the last LB step
                 ax.plot(x, y, color=colour, label=labels.pop(name, None), **thick)
         if math.isfinite(r.tau):
             y = np.full(2, 0.03 * ax.get_ylim()[1])
