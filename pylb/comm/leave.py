@@ -23,6 +23,7 @@ _watched: list[Watched] = []
 _process = 0
 _guarded = False
 ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
+FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
 
 class Watched(Agreement):
@@ -141,14 +142,15 @@ def _guard(error: BaseException | None) -> None:
     if world.size == 1 or _guarded:
         return
     _guarded = error is not None  # the interpreter's end comes after the error
+    patience = ABORT_AFTER + FINALIZE
     after = f"pylb: rank {world.rank} has ended its program"
-    waits = f"for {ABORT_AFTER:g} s it has waited in MPI_Finalize for the other ranks"
+    waits = f"for {patience:g} s it has waited in MPI_Finalize for the other ranks"
     if error is None:
-        _core.last_words(ABORT_AFTER, f"{after}; {waits}", False)
+        _core.last_words(patience, f"{after}; {waits}", False)
     else:
         why = f" by {type(error).__name__}: {str(error)[:200]}"
         _core.last_words(
-            ABORT_AFTER, f"{after}{why}; {waits} (PYLB_ABORT_AFTER); aborting all ranks", True
+            patience, f"{after}{why}; {waits} (PYLB_ABORT_AFTER); aborting all ranks", True
         )
 
 
