@@ -20,13 +20,38 @@ typedef enum plb_domain {
 #undef X
 } plb_domain_t;
 
+typedef struct plb_range {
+    double least, most;
+    const char *expected;
+} plb_range_t;
+
+static const plb_range_t PLB_RANGES[] = {
+#define X(name, least, most, expected) {least, most, expected},
+    PLB_DOMAINS(X)
+#undef X
+};
+
 typedef struct plb_figure {
     const char *name;
     double value;
 } plb_figure_t;
 
-/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain. */
-int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
+/** The error of a figure outside of its domain. */
+int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
+
+/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  Inline: of constant
+ *  domains and numbers of figures the comparisons alone are left. */
+static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
+                            plb_err_t *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double x = figure[i].value;
+        if (!(x >= PLB_RANGES[domain].least && x <= PLB_RANGES[domain].most)) {
+            return plb_check_fail(domain, &figure[i], err);
+        }
+    }
+    return PLB_OK;
+}
 
 /** Like plb_check, but NaN is allowed: it stands for an unknown figure. */
 int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);

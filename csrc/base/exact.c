@@ -1,6 +1,6 @@
 #include "base/exact.h"
 
-#include <math.h>
+#include <string.h>
 
 enum { LOWEST_BIT = -192 };
 
@@ -22,12 +22,22 @@ static void add_shifted(plb_exact_t *self, uint64_t bits, int shift)
     }
 }
 
+/* x = bits * 2^exponent, taken from its binary form: frexp would be a call. */
+static uint64_t bits_of(double x, int *exponent)
+{
+    uint64_t form;
+    memcpy(&form, &x, sizeof form);
+    const int biased = (int)(form >> 52 & 0x7ff);
+    const uint64_t fraction = form & ((UINT64_C(1) << 52) - 1);
+    *exponent = (biased > 0 ? biased : 1) - 1075;
+    return biased > 0 ? fraction | UINT64_C(1) << 52 : fraction;
+}
+
 void plb_exact_add(plb_exact_t *self, double x)
 {
     int exponent;
-    const double fraction = frexp(x, &exponent); /* x = fraction * 2^exponent */
-    uint64_t bits = (uint64_t)ldexp(fraction, 53);
-    int shift = exponent - 53 - LOWEST_BIT;
+    uint64_t bits = bits_of(x, &exponent);
+    int shift = exponent - LOWEST_BIT;
     if (shift < 0) {
         bits = shift > -64 ? bits >> -shift : 0;
         shift = 0;
@@ -68,6 +78,15 @@ static int any_below(const plb_exact_t *self, int bit)
     return bit % 64 != 0 && (self->limb[bit / 64] << (64 - bit % 64)) != 0;
 }
 
+/* 2^exponent, of a normal number. */
+static double power_of_2(int exponent)
+{
+    const uint64_t form = (uint64_t)(exponent + 1023) << 52;
+    double out;
+    memcpy(&out, &form, sizeof out);
+    return out;
+}
+
 double plb_exact_value(const plb_exact_t *self)
 {
     int top = PLB_EXACT_LIMBS - 1;
@@ -79,7 +98,7 @@ double plb_exact_value(const plb_exact_t *self)
     }
     const int high = 64 * top + 63 - __builtin_clzll(self->limb[top]);
     if (high < 53) {
-        return ldexp((double)self->limb[0], LOWEST_BIT);
+        return (double)self->limb[0] * power_of_2(LOWEST_BIT);
     }
     const int low = high - 52; /* 53 bits: low ... high */
     uint64_t bits = window(self, low) & ((UINT64_C(1) << 53) - 1);
@@ -87,5 +106,5 @@ double plb_exact_value(const plb_exact_t *self)
     if (half && ((bits & 1) || any_below(self, low - 1))) {
         bits++;
     }
-    return ldexp((double)bits, low + LOWEST_BIT);
+    return (double)bits * power_of_2(low + LOWEST_BIT);
 }

@@ -76,16 +76,15 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {
-    plb_stats_t all;
-    PLB_PASS(wait_for(self, timeout_ns, tick, arg, &all, have, err));
-    if (!*have) {
-        return PLB_OK;
+    plb_stats_t later; /* than the broken one, which is kept */
+    const bool broken = plb_steps_broken(self);
+    PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
+    if (*have) {
+        self->last = broken                        ? self->last
+                     : is_broken(self, &self->all) ? self->taken + self->lag
+                                                   : INT64_MAX;
+        self->taken++;
     }
-    if (!plb_steps_broken(self)) {
-        self->all = all;
-        self->last = is_broken(self, &all) ? self->taken + self->lag : INT64_MAX;
-    }
-    self->taken++;
     return PLB_OK;
 }
 

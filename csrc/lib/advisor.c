@@ -350,7 +350,9 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
         .rebalanced = self->rebalanced,
     };
     self->mark = now;
-    return plb_advisor_record(&sample, self->ranks->rank, out, err);
+    PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
+    out->arguments = self->fingerprint;
+    return PLB_OK;
 }
 
 /* Why there are no more steps. */
@@ -416,32 +418,47 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Contribute to the step and learn the record that is due.  A rank that has an error says so, and
- * all ranks end. */
+/* No more steps: take the records that are under way.  A rank's own error comes first. */
+static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    const plb_err_t own = *err;
+    bool done;
+    self->over = true;
+    PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+    *err = own;
+    return failed != PLB_OK ? failed : why_broken(self, err);
+}
+
+/* Tell the others that this rank has an error: all ranks end. */
+static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    plb_stats_t mine;
+    const plb_err_t own = *err;
+    plb_stats_init(&mine);
+    mine.iteration = self->step;
+    mine.failed_rank = self->ranks->rank;
+    mine.arguments = self->fingerprint;
+    PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
+    *err = own;
+    return end_steps(self, failed, err);
+}
+
+/* Contribute to the step and learn the record that is due. */
 static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_ask_t *ask,
                     plb_err_t *err)
 {
     plb_stats_t mine;
-    plb_err_t own = *err;
-    bool have = false, done;
+    bool have = false;
     if (failed == PLB_OK) {
-        failed = sample_of(self, n_cells, &mine, &own);
+        failed = sample_of(self, n_cells, &mine, err);
     }
     if (failed != PLB_OK) {
-        plb_stats_init(&mine);
-        mine.iteration = self->step;
-        mine.failed_rank = self->ranks->rank;
+        return tell_failure(self, failed, err);
     }
-    mine.arguments = self->fingerprint;
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
-    if (failed == PLB_OK) {
-        PLB_PASS(wait_for_record(self, &have, err));
-    }
-    if (failed != PLB_OK || plb_steps_broken(&self->steps)) {
-        self->over = true;
-        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
-        *err = own;
-        return failed != PLB_OK ? failed : why_broken(self, err);
+    PLB_PASS(wait_for_record(self, &have, err));
+    if (plb_steps_broken(&self->steps)) {
+        return end_steps(self, PLB_OK, err);
     }
     return have ? observe(self, ask, err) : PLB_OK;
 }

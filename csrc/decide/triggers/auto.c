@@ -237,13 +237,22 @@ static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
 
+/* A cut can only pay if the iterations since the earliest one have cost as much as the cut; the
+ * margin is far beyond rounding. */
+static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
+{
+    const state_t *s = self->state;
+    const double all = sum_of(s, n, least(n, RING - 1));
+    return all > 0.999 * (self->params[CUT] - 1.0) * theta;
+}
+
 /* The lowest average cost per iteration, by the evidence so far. */
 static double best_rate(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
     const double theta = cost_of(self), U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
     double out = theta + U;
-    const int64_t end = least(n, RING);
+    const int64_t end = may_cut(self, n, theta) ? least(n, RING) : 0;
     for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS && CUTS[i] < end; i++) {
         const double k = CUTS[i], since = U - s->sum[place(n - CUTS[i])];
         const double e = excess(s, s->level[place(n - CUTS[i])]);
