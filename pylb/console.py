@@ -21,8 +21,9 @@ LONGEST = 300  # how many characters of a name are shown
 
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
-    """Format `x` in the largest unit (size, name) that is not larger than it."""
-    size, unit = next((u for u in units if abs(x) >= u[0]), units[-1])
+    """Format `x` in the largest unit (size, name) that is not larger than it, as rounded."""
+    least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is "1 s"
+    size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
 

@@ -99,6 +99,7 @@ PARTS: dict[str, OptionalPart] = {
         _python("Brotli", "'pylb[io]'", "compressed records of vt", module="brotli"),
         _python("pandas", "pandas", "tables of a run"),
         _python("matplotlib", "'pylb[plot]'", "plots"),
+        _python("otf2", "otf2", "OTF2 archives of a run"),
         _python("rich", "'pylb[cli]'", "tables and progress on a terminal"),
         _python("shtab", "'pylb[cli]'", "completing words in a shell"),
         _python("PyYAML", "'pylb[lab]'", "a lab's file", module="yaml"),

@@ -10,7 +10,7 @@ from typing import Any
 from pylb import console
 from pylb.cli import common
 from pylb.errors import DomainError
-from pylb.show import course, efficiency, page, tables, timeline
+from pylb.show import course, efficiency, otf2, page, tables, timeline
 
 HELP = "show a recorded run: an interactive page, efficiencies, tables, a timeline"
 EXAMPLES = """\
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="the page (default: the run's name, in this folder)")
     add("--csv", metavar="FOLDER", help="tables of comma-separated values")
     add("--chrome", metavar="FILE", help="a Chrome trace, for Perfetto")
+    add("--otf2", metavar="FOLDER", help="an OTF2 archive, for Vampir and otf2-print")
     common.add_json(parser, "print efficiencies, as TALP's JSON")
     add("--title", help="title of the page (default: the file's name)")
     add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     written = [] if args.csv is None else tables.write(shown, args.csv)
     if args.chrome is not None:
         written.append(timeline.write(shown, args.chrome))
+    if args.otf2 is not None:
+        written.append(otf2.write(shown, args.otf2))
     if args.html is not None or not (written or args.json):
         written.append(page.write(shown, args.html or f"{Path(args.run).resolve().stem}.html"))
     for path in written:

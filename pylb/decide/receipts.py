@@ -416,7 +416,7 @@ def _price(r: Receipt) -> str:
     else:
         moves = "moved" if r.moved else "would have moved"
         sent = f" ({size(r.bytes)})" if r.bytes else ""
-        aim = f"to reduce max/mean from {r.before:.3g} to {r.predicted:.3g}"
+        aim = f"to reduce max/mean of the estimated loads from {r.before:.3g} to {r.predicted:.3g}"
         moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}, {aim}"
     steps = [
         f"{seconds(s)} for {name}"

@@ -25,6 +25,16 @@ def largest(data: F64, rows: int, columns: int) -> F64:
     return np.asarray(np.maximum.reduceat(out, np.arange(0, data.shape[1], columns), axis=1))
 
 
+def brightest(cells: F64) -> float:
+    """The value at which colours end: the largest one, unless few cells exceed all others by far.
+
+    If the largest value is more than twice the 95th percentile, colours end a quarter above this
+    percentile; otherwise one spike would give nearly all cells the same dark colour.
+    """
+    high, most = float(np.quantile(cells, 0.95)), float(cells.max())
+    return 1.25 * high if 0 < 2.0 * high < most else most
+
+
 def mean(values: F64, width: int) -> F64:
     """The mean of each `width` neighbours along the last axis."""
     starts = np.arange(0, values.shape[-1], width)
@@ -42,7 +52,8 @@ def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]
     """Loads of the ranks over the iterations, (m, p) seconds, in at most `rows` x `columns` cells.
 
     ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
-    ranks and ``iteration_step`` iterations each.  Maximum, mean and elapsed time are lines.
+    ranks and ``iteration_step`` iterations each; their colours end at ``brightest`` seconds.
+    Maximum, mean and elapsed time are lines.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)
@@ -56,6 +67,7 @@ def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]
         "rows": cells.shape[0],
         "columns": cells.shape[1],
         "top": top,
+        "brightest": brightest(cells),
         "cells": np.ascontiguousarray(quantized(cells, top)),
         "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
         "mean": digits(mean(times.mean(axis=1), width)),

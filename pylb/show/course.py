@@ -23,7 +23,10 @@ from pylb.replay.trace import Trace
 
 
 class Migrations(NamedTuple):
-    """The migrations of one LB step, added up for each pair of ranks: k pairs."""
+    """The migrations of one LB step, added up for each pair of ranks: k pairs.
+
+    Their bytes are 0 where the sizes of the objects are not known.
+    """
 
     iteration: int  # the iteration after which they took place
     source: I32

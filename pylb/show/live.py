@@ -94,7 +94,8 @@ def head(now: dict[str, Any]) -> str:
     word = "saved" if now["saved"] >= 0 else "lost"
     saved = f", {word} {seconds(abs(now['saved']))}" if now["balancings"] else ""
     return (
-        f"{now['iterations']} iterations of {now['objects']} objects on {now['ranks']} ranks in "
+        f"{count(now['iterations'], 'iteration')} of {count(now['objects'], 'object')} on "
+        f"{count(now['ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
         f"{count(now['balancings'], 'LB step')} "
         f"({seconds(now['balancing_seconds'])}{saved})"

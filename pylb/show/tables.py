@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pylb.decide.receipts import COLUMNS
+from pylb.decide.receipts import COLUMNS, Receipt
 from pylb.show.course import Course
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -31,11 +31,11 @@ def tables(course: Course) -> dict[str, Table]:
         for i in range(course.n_iterations)
     )
     ranks = ((i, r, s) for i, row in enumerate(course.times.tolist()) for r, s in enumerate(row))
-    decisions = ([_cell(getattr(r, name)) for name in COLUMNS] for r in course.history)
+    decisions = ([_cell(r, name) for name in COLUMNS] for r in course.history)
     moves = (
-        (m.iteration, *row)
+        (m.iteration, *row, nbytes or "")
         for m in course.moves
-        for row in zip(*(a.tolist() for a in m[1:]), strict=True)
+        for *row, nbytes in zip(*(a.tolist() for a in m[1:]), strict=True)
     )
     return {
         "iterations": (
@@ -60,9 +60,11 @@ def _ratio(most: float, mean: float) -> float:
     return most / mean if mean > 0 else 1.0
 
 
-def _cell(value: Any) -> Any:
-    """Format a cell: empty for nan; quote text that a spreadsheet would run as a formula."""
-    if isinstance(value, float) and math.isnan(value):
+def _cell(r: Receipt, name: str) -> Any:
+    """Format a cell: empty if not known; quote text that a spreadsheet would run as a formula."""
+    value = getattr(r, name)
+    unknown = name == "bytes" and r.migrations > 0 and not r.bytes
+    if unknown or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")):
         return f"'{value}"

@@ -41,7 +41,7 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
         yield _name("thread_name", RANKS, _thread(r), f"rank {r}")
         sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": _thread(r)}
         yield {**sort, "args": {"sort_index": r}}
-    begin = 1e6 * _begins(course)
+    begin = 1e6 * begins(course)
     most, mean = course.max, course.mean
     for i, row in enumerate((1e6 * course.times).tolist()):
         ratio = float(most[i] / mean[i]) if mean[i] > 0 else 1.0
@@ -73,7 +73,7 @@ def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any])
     return {"name": name, "ph": "X", **where, "args": args}
 
 
-def _begins(course: Course) -> Any:
+def begins(course: Course) -> Any:
     """When each iteration begins, and when the run ends, (m + 1,) seconds."""
     early = sum(r.cost for r in course.balancings if r.iteration < 0)
     costs = course.costs.copy()
@@ -112,6 +112,6 @@ def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
         for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
             flow += 1
             common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
-            common["args"] = {"objects": objects, "bytes": nbytes}
+            common["args"] = {"objects": objects} | ({"bytes": nbytes} if nbytes else {})
             yield {**common, "ph": "s", "tid": _thread(source), "ts": start}
             yield {**common, "ph": "f", "bp": "e", "tid": _thread(target), "ts": max(start, end)}

@@ -48,6 +48,18 @@ def test_heat_map_relative_to_the_mean_of_the_iteration():
     np.testing.assert_array_equal(image.get_array(), [[0.5, 0.5, 1.0], [1.5, 1.5, 1.0]])
 
 
+def test_a_spike_leaves_the_other_colours_apart():
+    times = 1.0 + np.random.default_rng(0).random((100, 8))
+    times[40] = 50.0
+    ax = plots.rank_loads(times)
+    (image,) = ax.images
+    assert image.get_array().max() == 50.0
+    even = image.norm(np.delete(image.get_array(), 40, axis=1))
+    assert np.ptp(even) > 0.35
+    assert image.norm(50.0) > 1.0
+    assert ax.figure.axes[1].get_ylabel() == "seconds of the rank\n(brightest: up to 50 s)"
+
+
 def test_relative_colours_are_logarithmic_around_the_mean():
     (image,) = plots.rank_loads([[0.5, 1.5, 1.0]], relative=True).images
     low, even, high = image.norm([0.5, 1.0, 2.0])
@@ -191,6 +203,19 @@ def test_decisions_stand_at_their_iterations(run):
     )
     x, _ = lines_of(plots.decisions(pylb.History()), "before")
     assert len(x) == 0
+
+
+def test_labels_of_decisions_never_overlap():
+    trace = pylb.replay.hotspot(n_ranks=6, n_objects=96, n_phases=40, seed=1)
+    history = trace.replay("GreedyLB", every=2, cost=1e-3).decisions
+    _, axes = plt.subplots(1, 2, figsize=(11, 3.2), layout="constrained")
+    for ax in axes:
+        plots.decisions(history, ax=ax)
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert 2 <= len(boxes) <= 12
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    best = max(history, key=lambda r: abs(r.net))
+    assert f"{best.migrations} moved" in ax.texts[0].get_text()
 
 
 def bands(ax):

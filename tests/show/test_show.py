@@ -5,6 +5,8 @@ import dataclasses
 import json
 import math
 import re
+import shutil
+import subprocess
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb import console
 from pylb.console import clip, plain, script_json
 from pylb.errors import DomainError, FormatError, PylbError
 from pylb.show import (
@@ -25,6 +28,7 @@ from pylb.show import (
     tables,
     timeline,
 )
+from pylb.show import otf2 as archive
 from pylb.show.settings import ExplorerSettings
 
 HOSTILE = [
@@ -368,6 +372,59 @@ def test_the_timeline_is_a_chrome_trace(kind, record, trace, tmp_path):
     assert len(balanced) == c.n_ranks * len(c.balanced_after)
 
 
+def test_an_archive_of_otf2_has_every_iteration_and_migration(trace, tmp_path):
+    otf2 = pytest.importorskip("otf2")
+    run = trace.replay("GreedyLB", every=7, cost=1 / 3000)
+    c = course.of(run)
+    path = archive.write(c, tmp_path / "run")
+    computed, moved, balancing = np.zeros_like(c.times), 0, 0
+    began, at, now = {}, {}, {}
+    with otf2.reader.open(str(path)) as read:
+        for place, event in read.events:
+            rank, kind = int(place.name.split()[1]), type(event).__name__
+            assert event.time >= at.setdefault(rank, 0)  # in the order of time
+            at[rank] = event.time
+            if kind == "Enter":
+                began[rank, event.region.name] = event.time
+                if event.region.name == "iteration":
+                    now[rank] = next(iter(event.attributes.values()))
+            if kind == "Leave" and event.region.name == "compute":
+                computed[now[rank], rank] = event.time - began[rank, "compute"]
+            balancing += kind == "Leave" and event.region.name == "LB step: GreedyLB"
+            if kind == "MpiSend":
+                moved += next(iter(event.attributes.values()))
+                assert rank != event.receiver
+    np.testing.assert_allclose(computed, 1e9 * c.times, atol=1)
+    assert moved == run.migrations > 0
+    assert balancing == c.n_ranks * len(c.balancings)
+    if shutil.which("otf2-print"):
+        done = subprocess.run(["otf2-print", path], capture_output=True, text=True)
+        assert (done.returncode, done.stdout.count("MPI_RECV")) == (
+            0,
+            sum(len(m.source) for m in c.moves),
+        )
+    with pytest.raises(DomainError, match="expected a new or an empty folder"):
+        archive.write(c, tmp_path / "run")
+
+
+def test_what_is_not_known_is_absent(trace, tmp_path):
+    unsized = dataclasses.replace(trace, task_bytes=None).replay("GreedyLB", every=7)
+    c = course.of(unsized)
+    talp = efficiency.talp(c)
+    known = talp["Application"]["Global"].keys()
+    assert not {"cycles", "instructions", "numMpiCalls", "dlbVersion"} & (known | talp.keys())
+    files = {
+        f.stem: list(csv.DictReader(f.read_text().splitlines())) for f in tables.write(c, tmp_path)
+    }
+    assert {row["bytes"] for row in files["moves"]} == {""}
+    assert all(e["args"].keys() == {"objects"} for e in timeline.events(c) if e["ph"] in "sf")
+
+
+def test_numbers_are_said_as_they_are_read():
+    assert [console.seconds(x) for x in (0.9999, 3.47e-18, 9.999e-4)] == ["1 s", "0 s", "1 ms"]
+    assert console.size(999_900) == "1 MB"
+
+
 def test_plain_values():
     given = {"a": np.float64("nan"), "b": (np.int32(1), [np.inf]), "c": np.arange(2)}
     assert plain(given) == {"a": None, "b": [1, [None]], "c": [0, 1]}
@@ -440,6 +497,8 @@ def test_how_a_run_stands(record):
     assert now["decision"] == record.history[-1].explain()
     assert len(live.rows(now)) == 4
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
+    alone = live.head({**now, "ranks": 1, "objects": 1})
+    assert alone.startswith("60 iterations of 1 object on 1 rank in ")
     assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
 
 

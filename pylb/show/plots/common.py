@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pylb import optional
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64
+from pylb.show import aggregate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -59,12 +60,15 @@ def ratio(times: F64) -> float:
 
 
 def norm(cells: F64, relative: bool) -> Any:
-    """The scale of colours; all values below an eighth of the mean share one colour."""
+    """The scale of colours.
+
+    Seconds above `aggregate.brightest` share one colour, and ratios below an eighth.
+    """
     from matplotlib.colors import LogNorm, Normalize
 
     high = float(cells.max())
     if not relative:
-        return Normalize(0.0, high or 1.0)
+        return Normalize(0.0, aggregate.brightest(cells) or 1.0)
     return LogNorm(min(max(float(cells.min()), 0.125), 0.5), max(high, 2.0), clip=True)
 
 
@@ -90,8 +94,10 @@ def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, 
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
-    """Add a bar that explains the colours."""
-    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
+    """Add a bar that explains the colours; it ends in an arrow if some values are above them."""
+    values = drawn.get_array()
+    above = values.size > 0 and float(values.max()) > drawn.norm.vmax
+    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend="max" if above else "neither")
     bar.set_label(label)
     return bar
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pylb.console import seconds
 from pylb.show import aggregate
 from pylb.show.plots.common import (
     BLUE,
@@ -39,7 +40,8 @@ def rank_loads(
     """Seconds of each rank in each iteration as a heat map, with the LB steps marked.
 
     If there are more ranks or iterations than pixels, neighbours are drawn as one cell with
-    the largest value among them: a single slow rank is never averaged away.
+    the largest value among them: a single slow rank is never averaged away.  If few cells exceed
+    the others by far, the colours end below these cells; the colour bar says up to where they go.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def rank_loads(
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
     label = "time of rank / mean" if relative else "seconds of the rank"
     colours = norm(cells, relative)
+    if (high := float(cells.max())) > colours.vmax:
+        label += f"\n(brightest: up to {seconds(high)})"
     bar = heat(ax, cells, colours, extent, label, aspect="auto", origin="lower")
     ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:

@@ -27,7 +27,7 @@ from pylb.show.plots.common import (
 )
 from pylb.show.plots.ranks import imbalance
 
-MOST_WORDS = 12  # decisions with a word beside them
+MOST_WORDS, MOST_TRIED = 12, 60  # LB steps with a label, and for which room is sought
 
 
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
@@ -116,9 +116,10 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
 def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """The decisions of a run over its iterations: their effect on max/mean, and what they saved.
 
-    A line leads from max/mean before an LB step to that of the new placement; a circle shows
-    max/mean in the iterations after it.  Decisions to hold are marked below.  Up to 12 LB steps
-    have a label: objects moved, and seconds saved beyond the cost.
+    A line leads from max/mean before an LB step to that of the new placement, both for the
+    estimated loads that the strategy saw; a circle shows the measured max/mean in the iterations
+    after it.  Decisions to hold are marked below.  The LB steps that saved or lost most have a
+    label, as far as there is room: objects moved, and seconds saved beyond the cost.
 
     Parameters
     ----------
@@ -133,19 +134,32 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     ax.vlines(x, placed, before, color=GREY, linewidth=1)
     ax.plot(x, before, "o", color=VERMILLION, markersize=4, label="before")
     ax.plot(x, placed, "_", color=BLUE, markersize=9, label="as placed")
-    ax.plot(x, since, "o", markerfacecolor="none", color=BLUE, markersize=5, label="since")
+    ax.plot(x, since, "o", markerfacecolor="none", color=BLUE, markersize=5, label="measured since")
     below: Any = {"color": ORANGE, "linewidth": 3, "transform": ax.get_xaxis_transform()}
     for r in held:
         label = "held back" if r is held[0] else None
         ax.plot([r.iteration, max(r.until, r.iteration + 0.5)], [0.02, 0.02], label=label, **below)
-    few = len(done) <= MOST_WORDS
-    above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
-    for r, y in zip(done if few else [], before, strict=False):
-        ax.annotate(_words(r), (r.iteration, y), **above)
-    high = max([y for y in before if y == y], default=1.0)
-    ax.set_ylim(0.97, max(1.1, high + (0.25 if few else 0.1) * (high - 0.9)))
+    high = max([y for y in (*before, *placed, *since) if y == y], default=1.0)
+    ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
     ax.margins(x=0.08)
-    return finish(ax, "iteration", "max/mean")
+    finish(ax, "iteration", "max/mean (hollow: measured,\nothers: of estimated loads)")
+    _label(ax, [(r, y) for r, y in zip(done, before, strict=True) if y == y])
+    return ax
+
+
+def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
+    """Label LB steps, those that saved or lost most first, unless labels would overlap."""
+    above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
+    points = sorted(points, key=lambda p: -abs(p[0].net) if p[0].net == p[0].net else 0.0)
+    ax.figure.draw_without_rendering()  # the size of the axes depends on what is around them
+    taken: list[Any] = []
+    for r, y in points[:MOST_TRIED]:
+        said = ax.annotate(_words(r), (r.iteration, y), **above)
+        box = said.get_window_extent().padded(2.0)
+        if len(taken) < MOST_WORDS and not any(box.overlaps(other) for other in taken):
+            taken.append(box)
+        else:
+            said.remove()
 
 
 def _before(r: Receipt) -> float:
