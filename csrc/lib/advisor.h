@@ -26,7 +26,9 @@ typedef struct plb_lib_advisor {
     bool begun, with_cells;
     bool over; /* there are no more steps */
     int64_t fingerprint;
-    int64_t step; /* number of the next one */
+    int64_t step;            /* number of the next one */
+    int64_t n_observed;      /* records */
+    const pylb_cells *cells; /* of the step that ends, during pylb_advise_cells; else NULL */
 
     /* This step, on this rank. */
     double work;
@@ -51,5 +53,29 @@ PLB_SHARED int plb_lib_advisor_open(plb_ranks_t *ranks, pylb_advisor **out, plb_
 
 /** Close an open advisor, as pylb_advisor_close. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
+
+/** The advisor of a handle; NULL with PLB_ERR_STATE: it was closed. */
+plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
+
+/** Before the first call that measures or ends a step: the environment has the last word. */
+int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
+
+/** Before the first step ends.  Collective in any case, so that no rank waits for another that has
+ *  an error. */
+int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
+
+/** The program tells all seconds. */
+static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
+{
+    return self->settings.clock == PLB_TIMES_NONE;
+}
+
+/* Around a migration of the plan; arg: the advisor. */
+void plb_lib_begin_moving(void *arg);
+void plb_lib_end_moving(void *arg);
+
+/** No more steps of this rank: contribute for the last time, and take the records that are still
+ *  under way.  Collective. */
+int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 
 #endif

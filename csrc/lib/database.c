@@ -326,28 +326,70 @@ typedef struct said {
     int32_t code;
     char text[512];
     plb_placing_t placing;
+    double seconds; /* of a look or a rehearsal */
     int64_t n, migrations, bytes;
 } said_t;
 
-static int place(database_t *self, plb_decider_t *decider, int p, double *speed, said_t *said,
+/* What rank 0 does with the database; `said` and `speed` get the answer. */
+typedef struct question {
+    plb_decider_t *decider;
+    const plb_network_t *network;
+    int (*ask)(const struct question *self, database_t *db, int p, double *speed, said_t *said,
+               plb_err_t *err);
+} question_t;
+
+static int place(const question_t *self, database_t *db, int p, double *speed, said_t *said,
                  plb_err_t *err)
 {
-    const plb_database_t db = {.snapshot = snapshot_of(self, p), .here = self->load};
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
     const plb_opts_t opts = {0};
-    PLB_PASS(plb_snapshot_check(&db.snapshot, err));
-    PLB_PASS(plb_decider_place(decider, &db, &opts, self->placed, speed, &said->placing, err));
-    said->n = self->n;
-    for (int64_t k = 0; k < self->n; k++) {
-        if (self->placed[k] != self->rank[k]) {
+    PLB_PASS(plb_snapshot_check(&all.snapshot, err));
+    PLB_PASS(
+        plb_decider_place(self->decider, &all, &opts, db->placed, speed, &said->placing, err));
+    for (int64_t k = 0; k < db->n; k++) {
+        if (db->placed[k] != db->rank[k]) {
             said->migrations++;
-            said->bytes += self->bytes == NULL ? 0 : self->bytes[k];
+            said->bytes += db->bytes == NULL ? 0 : db->bytes[k];
         }
     }
     return PLB_OK;
 }
 
+static int look(const question_t *self, database_t *db, int p, double *speed, said_t *said,
+                plb_err_t *err)
+{
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
+    const plb_opts_t opts = {0};
+    (void)speed;
+    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
+    PLB_PASS(plb_snapshot_check(&all.snapshot, err));
+    return plb_decider_look(self->decider, &all, &opts, &said->seconds, err);
+}
+
+/* All cells stay; the sending is that of the rank with the most bytes. */
+static int rehearse(const question_t *self, database_t *db, int p, double *speed, said_t *said,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *bytes = NULL, most = 0;
+    const plb_lb_cost_t cost = {.alpha = self->network->alpha, .beta = self->network->beta};
+    (void)speed;
+    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
+    PLB_NEW0(bytes, p);
+    for (int64_t k = 0; k < db->n && db->bytes != NULL; k++) {
+        bytes[db->rank[k]] += db->bytes[k];
+    }
+    for (int r = 0; r < p; r++) {
+        most = bytes[r] > most ? bytes[r] : most;
+    }
+    said->seconds = plb_first_cost(&cost, 0, most, p);
+out:
+    plb_free(bytes);
+    return ret;
+}
+
 /* On rank 0: gathered in `wire`; what it answers goes to `tail`: count[p], speed[p], rank[n]. */
-static int answer(plb_ranks_t *ranks, plb_decider_t *decider, const char *wire,
+static int answer(plb_ranks_t *ranks, const question_t *question, const char *wire,
                   const int64_t *size, said_t *said, char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -358,7 +400,8 @@ static int answer(plb_ranks_t *ranks, plb_decider_t *decider, const char *wire,
     double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
     int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);
     memcpy(*tail, db.count, 8 * (size_t)p);
-    PLB_TRY(place(&db, decider, p, speed, said, err));
+    said->n = db.n;
+    PLB_TRY(question->ask(question, &db, p, speed, said, err));
     for (int64_t k = 0; k < db.n; k++) {
         rank[db.order[k].at] = db.placed[k];
     }
@@ -410,30 +453,66 @@ out:
     return ret;
 }
 
-int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                       bool timed, plb_answer_t *out, plb_err_t *err)
+static int ask(plb_ranks_t *ranks, const question_t *question, const pylb_cells *cells,
+               said_t *said, plb_answer_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     char *mine = NULL, *wire = NULL, *tail = NULL;
     int64_t *size = NULL, bytes;
-    said_t said = {0};
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     *out = (plb_answer_t){0};
+    *said = (said_t){0};
     PLB_NEW(size, ranks->size);
     PLB_TRY(pack(cells, &mine, &bytes, err));
     PLB_TRY(ranks->gather(ranks, mine, bytes, &wire, size, err));
     if (ranks->rank == 0) {
         const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-        said.code = answer(ranks, decider, wire, size, &said, &tail, err);
-        memcpy(said.text, err->text, sizeof said.text);
-        said.placing.seconds_statistics = timed ? gathered : 0.0;
-        said.placing.seconds_strategy = timed ? said.placing.seconds_strategy : 0.0;
+        said->code = answer(ranks, question, wire, size, said, &tail, err);
+        memcpy(said->text, err->text, sizeof said->text);
+        said->placing.seconds_statistics = gathered;
     }
-    PLB_TRY(tell(ranks, &said, &tail, err));
-    ret = take(ranks, &said, tail, out, err);
+    PLB_TRY(tell(ranks, said, &tail, err));
+    ret = take(ranks, said, tail, out, err);
 out:
     PLB_FREE(mine, wire, tail, size);
     return ret;
+}
+
+int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                       bool timed, plb_answer_t *out, plb_err_t *err)
+{
+    said_t said;
+    const question_t question = {.decider = decider, .ask = place};
+    PLB_PASS(ask(ranks, &question, cells, &said, out, err));
+    if (!timed) {
+        out->placing.seconds_statistics = out->placing.seconds_strategy = 0.0;
+    }
+    return PLB_OK;
+}
+
+int plb_database_look(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                      double *gain, plb_err_t *err)
+{
+    said_t said;
+    plb_answer_t answered;
+    const question_t question = {.decider = decider, .ask = look};
+    const int ret = ask(ranks, &question, cells, &said, &answered, err);
+    *gain = said.seconds;
+    plb_answer_free(&answered);
+    return ret;
+}
+
+int plb_database_rehearse(plb_ranks_t *ranks, const plb_network_t *network,
+                          const pylb_cells *cells, double *seconds, plb_err_t *err)
+{
+    said_t said;
+    plb_answer_t answered;
+    const question_t question = {.network = network, .ask = rehearse};
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    const int ret = ask(ranks, &question, cells, &said, &answered, err);
+    plb_answer_free(&answered);
+    *seconds = said.seconds + 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
 }
 
 void plb_answer_free(plb_answer_t *self)

@@ -22,6 +22,16 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
  *  ranks.  Owned: plb_answer_free, also after an error.  timed: count pylb's own time. */
 int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_answer_t *out, plb_err_t *err);
+/** A look (decide/decider.h): what better known speeds would save, in seconds per step.
+ *  Collective; an error is one on all ranks. */
+int plb_database_look(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                      double *gain, plb_err_t *err);
+
+/** An LB step that moves nothing, without the strategy: what an LB step may cost, with the sending
+ *  of the cells by this network.  The same on all ranks.  Collective. */
+int plb_database_rehearse(plb_ranks_t *ranks, const plb_network_t *network,
+                          const pylb_cells *cells, double *seconds, plb_err_t *err);
+
 void plb_answer_free(plb_answer_t *self);
 
 #endif

@@ -116,7 +116,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
 /** Set a word before the first step; the same on all ranks.
  *
- *      strategy    where cells go: a name of pylb_strategy_name; default "BestFitLB"
+ *      strategy    where cells go: a name of pylb_strategy_name, or "auto" (default): chosen
+ *                  for each LB step among those of pylb's own
  *      trigger     when to rebalance: a name of pylb_trigger_name; default "auto"
  *      every       rebalance after every so many steps (instead of a trigger)
  *      mode        "on" (default), or "off": measure only
@@ -124,6 +125,11 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every` says when to rebalance
+ *      unlike      "yes" or "no": the ranks may be of different speeds, learn them from where
+ *                  cells have been; default: yes where pylb chooses both the strategy and when
+ *                  to rebalance, and `lag` is 0
+ *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
+ *                  default "0 0": only loads count
  *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop; "none": nothing is
  *                  measured (pylb_start and pylb_stop count 0), the program tells all seconds by
  *                  pylb_work, the loads of cells and pylb_rebalanced

@@ -70,20 +70,33 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
 {
     static const char *const clocks[] = {"wall", "cpu", "none"};
     const plb_settings_t *s = &self->settings;
-    const plb_strategy_t *strategy = &self->decider.candidates[0].strategy;
+    const plb_decider_t *d = &self->decider;
+    const plb_strategy_t *strategy = &d->candidates[0].strategy;
     fprintf(f, "\"pylb\": \"%s\",\n\"n_ranks\": %d,\n\"strategy\": ", PYLB_VERSION,
             self->ranks->size);
-    put_text(f, strategy->name);
+    put_text(f, d->opt.selects ? "auto" : strategy->name);
     fputs(",\n", f);
-    put_params(f, "strategy_params", strategy->params, strategy->n_params,
-               self->decider.candidates[0].params);
+    if (d->opt.selects) {
+        put_params(f, "strategy_params", plb_selection_params, PLB_N_SELECTION,
+                   s->strategy_params);
+    } else {
+        put_params(f, "strategy_params", strategy->params, strategy->n_params,
+                   d->candidates[0].params);
+    }
+    fputs("\"strategies\": [", f);
+    for (int32_t i = 0; i < d->opt.n; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_text(f, d->candidates[i].strategy.name);
+    }
+    fputs("],\n", f);
     fputs("\"trigger\": ", f);
     put_text(f, s->trigger->name);
     fputs(",\n", f);
     put_params(f, "trigger_params", s->trigger->params, s->trigger->n_params, s->trigger_params);
     fprintf(f, "\"mode\": \"%s\",\n\"lag\": %lld,\n\"seed\": %lld,\n\"clock\": \"%s\",\n",
             s->off ? "off" : "on", (long long)s->lag, (long long)s->seed, clocks[s->clock]);
-    fprintf(f, "\"give_up\": %s,\n\"steps\": %lld,\n", plb_settings_gives_up(s) ? "true" : "false",
+    fprintf(f, "\"give_up\": %s,\n\"unlike\": %s,\n\"steps\": %lld,\n",
+            plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
             (long long)s->steps);
 }
 
@@ -141,6 +154,7 @@ static void put_receipt(FILE *f, const plb_decider_t *d, const plb_receipt_t *r)
     fputs("}, \"alternatives\": [", f);
     for (int32_t i = 0; i < d->opt.n; i++) {
         const double pair[] = {r->alternatives[i].gain, r->alternatives[i].cost};
+        fputs(i > 0 ? ", " : "", f);
         put_numbers(f, pair, 2);
     }
     fputs("]}", f);

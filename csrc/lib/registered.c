@@ -39,13 +39,21 @@ static bool is_offered(const plb_strategy_t *s)
     return s->agent == NULL && (s->library == NULL || plb_partitioner_find(s->library) != NULL);
 }
 
+bool plb_registered_is_selectable(const plb_strategy_t *s)
+{
+    return is_offered(s) && !s->for_equal_objects &&
+           (s->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;
+}
+
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err)
 {
     const own_t *own = find_own(name, false);
     const plb_strategy_t *found = own != NULL ? &own->strategy : plb_strategy_find(name);
     if (found == NULL) {
         return PLB_FAIL(err, PLB_ERR_KEY,
-                        "strategy is \"%.100s\": expected a name of pylb_strategy_name()", name);
+                        "strategy is \"%.100s\": expected \"auto\" or a name of "
+                        "pylb_strategy_name()",
+                        name);
     }
     if (!is_offered(found)) {
         return PLB_FAIL(err, PLB_ERR_MISSING, "strategy %s %s, which the C library does not offer",

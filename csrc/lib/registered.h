@@ -11,6 +11,9 @@
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
 
+/** Whether "auto" may choose a strategy of the table. */
+bool plb_registered_is_selectable(const plb_strategy_t *strategy);
+
 /** Whether the trigger is a function of the user's own. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "decide/select.h"
 #include "lib/registered.h"
 #include "lib/words.h"
 
@@ -29,8 +30,7 @@ out:
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
-    *self = (plb_settings_t){.steps = -1, .give_up = -1};
-    PLB_PASS(plb_registered_strategy("BestFitLB", &self->strategy, err));
+    *self = (plb_settings_t){.steps = -1, .give_up = -1, .unlike = -1};
     return plb_registered_trigger("auto", &self->trigger, err);
 }
 
@@ -50,7 +50,9 @@ typedef int (*set_fn)(plb_settings_t *self, const char *word, const char *value,
 static int set_strategy(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
 {
     (void)word;
-    return plb_registered_strategy(value, &self->strategy, err);
+    self->strategy = NULL;
+    return strcmp(value, "auto") == 0 ? PLB_OK
+                                      : plb_registered_strategy(value, &self->strategy, err);
 }
 
 static int set_trigger(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
@@ -107,6 +109,30 @@ static int set_give_up(plb_settings_t *self, const char *word, const char *value
     return PLB_OK;
 }
 
+static int set_unlike(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    bool flag;
+    PLB_PASS(plb_word_flag(word, value, &flag, err));
+    self->unlike = flag;
+    return PLB_OK;
+}
+
+static int set_network(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    char *end, *last;
+    const double alpha = strtod(value, &end), beta = strtod(end, &last);
+    if (end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
+        !(beta >= 0.0 && beta <= 1e30)) {
+        return PLB_FAIL(
+            err, PLB_ERR_VALUE,
+            "%s is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
+            "\"2e-6 1e-10\"",
+            word, value);
+    }
+    self->network = (plb_network_t){alpha, beta};
+    return PLB_OK;
+}
+
 static int set_clock(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
 {
     static const char *const names[] = {"wall", "cpu", "none"};
@@ -160,7 +186,7 @@ static const struct {
     {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
     {"mode", set_mode},         {"lag", set_lag},         {"seed", set_seed},
     {"steps", set_steps},       {"give_up", set_give_up}, {"clock", set_clock},
-    {"record", set_record},
+    {"record", set_record},     {"unlike", set_unlike},   {"network", set_network},
 };
 
 int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
@@ -175,7 +201,8 @@ int plb_settings_set(plb_settings_t *self, const char *word, const char *value, 
                : PLB_FAIL(
                      err, PLB_ERR_KEY,
                      "\"%.100s\": no such word; expected strategy, trigger, every, mode, lag, "
-                     "steps, give_up, clock, seed, record, strategy.X or trigger.X",
+                     "steps, give_up, unlike, network, clock, seed, record, strategy.X or "
+                     "trigger.X",
                      word);
 }
 
@@ -201,9 +228,11 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
 
 int plb_settings_close(plb_settings_t *self, plb_err_t *err)
 {
-    const plb_strategy_t *s = self->strategy;
+    int n;
+    const char *name;
+    const plb_param_t *params = plb_settings_strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
-    PLB_PASS(plb_word_defaults(s->params, s->n_params, &self->strategy_params, err));
+    PLB_PASS(plb_word_defaults(params, n, &self->strategy_params, err));
     PLB_PASS(plb_word_defaults(t->params, t->n_params, &self->trigger_params, err));
     if (self->every > 0) {
         self->trigger_params[0] = (double)self->every;
@@ -211,8 +240,7 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err)
     for (int i = 0; i < self->n; i++) {
         const char *word = self->word[i], *value = self->value[i];
         if (*word == 's') {
-            PLB_PASS(plb_word_param(s->params, s->n_params, s->name, word + 9, value,
-                                    self->strategy_params, err));
+            PLB_PASS(plb_word_param(params, n, name, word + 9, value, self->strategy_params, err));
         } else {
             PLB_PASS(plb_word_param(t->params, t->n_params, t->name, word + 8, value,
                                     self->trigger_params, err));
@@ -226,6 +254,27 @@ bool plb_settings_gives_up(const plb_settings_t *self)
     const bool by_user =
         strcmp(self->trigger->name, "periodic") == 0 || plb_registered_is_own(self->trigger);
     return self->give_up < 0 ? !by_user : self->give_up;
+}
+
+bool plb_settings_learns(const plb_settings_t *self)
+{
+    const bool chosen_by_pylb = self->strategy == NULL && strcmp(self->trigger->name, "auto") == 0;
+    return self->unlike < 0 ? chosen_by_pylb && self->lag == 0 : self->unlike;
+}
+
+/* A trigger that the user chose is never overruled. */
+bool plb_settings_watches(const plb_settings_t *self)
+{
+    return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;
+}
+
+const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
+                                               const char **name)
+{
+    const plb_strategy_t *s = self->strategy;
+    *n = s == NULL ? PLB_N_SELECTION : s->n_params;
+    *name = s == NULL ? "auto" : s->name;
+    return s == NULL ? plb_selection_params : s->params;
 }
 
 static uint64_t add_number(uint64_t hash, double x)
@@ -245,15 +294,24 @@ static uint64_t add_name(uint64_t hash, const char *name)
 
 int64_t plb_settings_fingerprint(const plb_settings_t *self)
 {
-    uint64_t hash = add_name(add_name(1, self->strategy->name), self->trigger->name);
-    for (int i = 0; i < self->strategy->n_params; i++) {
+    int n;
+    const char *name;
+    (void)plb_settings_strategy_table(self, &n, &name);
+    uint64_t hash = add_name(add_name(1, name), self->trigger->name);
+    for (int i = 0; i < n; i++) {
         hash = add_number(hash, self->strategy_params[i]);
     }
     for (int i = 0; i < self->trigger->n_params; i++) {
         hash = add_number(hash, self->trigger_params[i]);
     }
-    const int64_t rest[] = {self->lag,           self->seed,    self->steps,
-                            self->off,           self->give_up, self->clock == PLB_TIMES_NONE,
+    hash = add_number(add_number(hash, self->network.alpha), self->network.beta);
+    const int64_t rest[] = {self->lag,
+                            self->seed,
+                            self->steps,
+                            self->off,
+                            self->give_up,
+                            self->unlike,
+                            self->clock == PLB_TIMES_NONE,
                             self->record != NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
         hash = add_number(hash, (double)rest[i]);

@@ -3,6 +3,7 @@
 #define PLB_LIB_SETTINGS_H
 
 #include "decide/trigger.h"
+#include "model/cost.h"
 #include "place/strategy.h"
 
 typedef enum plb_measured {
@@ -12,13 +13,15 @@ typedef enum plb_measured {
 } plb_measured_t;
 
 typedef struct plb_settings {
-    const plb_strategy_t *strategy;
+    const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
-    double *strategy_params, *trigger_params; /* owned; after plb_settings_close */
+    double *strategy_params, *trigger_params; /* owned; after plb_settings_close; of the selection
+                                                 for "auto" */
+    plb_network_t network;                    /* cost of messages; zero: not said */
     int64_t every;                            /* 0: the trigger says when */
     int64_t lag, seed, steps;                 /* steps below 0: not known */
     bool off;                                 /* measure only */
-    int give_up;                              /* -1: not said */
+    int give_up, unlike;                      /* -1: not said */
     plb_measured_t clock;
     char *record;         /* owned path, or NULL */
     char **word, **value; /* [n] owned: parameters, in their order */
@@ -39,6 +42,15 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
 /** Whether LB steps are switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
+
+/** Whether the speeds of the ranks are learned, and whether pylb watches if the last LB step keeps
+ *  what it promised: as in Python. */
+bool plb_settings_learns(const plb_settings_t *self);
+bool plb_settings_watches(const plb_settings_t *self);
+
+/** The parameters that "strategy.X" sets: of the strategy, or of the selection for "auto". */
+const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
+                                               const char **name);
 
 /** A fingerprint of what must be the same on all ranks, 0 or more. */
 int64_t plb_settings_fingerprint(const plb_settings_t *self);

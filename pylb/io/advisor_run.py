@@ -93,4 +93,5 @@ def _receipt(row: dict[str, Any], said: dict[str, Any]) -> Receipt:
     known["alternatives"] = [
         [math.nan if x is None else x for x in pair] for pair in row["alternatives"]
     ]
-    return receipt_of(known, [said["strategy"]], said["trigger"], said["seed"])
+    among = said.get("strategies", [said["strategy"]])  # absent in older records
+    return receipt_of(known, among, said["trigger"], said["seed"])

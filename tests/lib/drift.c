@@ -1,5 +1,6 @@
 /* Cells whose load drifts; all seconds are told, so that the decisions are the same each time.
- *   drift STEPS LAG cells|seconds [word=value ...]
+ *   drift STEPS LAG cells|unlike|seconds [word=value ...]
+ * unlike: cells, and odd ranks take 2.5 times as long for the same.
  * Prints the receipts, and with PYLB_RECORD the run is recorded. */
 #include <mpi.h>
 #include <stdio.h>
@@ -30,13 +31,13 @@ typedef struct cells {
     double *load;
 } cells_t;
 
-static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total)
+static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, double slower)
 {
     pylb_cells told;
     pylb_plan *plan;
     pylb_cells_init(&told);
     for (int64_t i = 0; i < c->n; i++) {
-        c->load[i] = load_of(c->key[i], step, total);
+        c->load[i] = slower * load_of(c->key[i], step, total);
     }
     told.n = c->n;
     told.key = c->key;
@@ -87,7 +88,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int steps = argc > 1 ? atoi(argv[1]) : 100;
-    const int cells = argc > 3 && strcmp(argv[3], "cells") == 0;
+    const int cells = argc > 3 && strcmp(argv[3], "seconds") != 0;
+    const double slower = argc > 3 && strcmp(argv[3], "unlike") == 0 && rank % 2 == 1 ? 2.5 : 1.0;
     TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
     TRY(pylb_advisor_set(lb, "clock", "none"));
     TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
@@ -103,7 +105,7 @@ int main(int argc, char **argv)
     }
     for (int step = 0; step < steps; step++) {
         if (cells) {
-            with_cells(lb, &c, step, size * CELLS);
+            with_cells(lb, &c, step, size * CELLS, slower);
         } else {
             when_only(lb, rank, step, &since);
         }

@@ -1,6 +1,7 @@
 """The advisor of the C library and that of Python decide alike, to the bit."""
 
 import sys
+from itertools import product
 
 import pytest
 from advisor_drift import drift
@@ -14,14 +15,22 @@ def told(text):
     return [line.replace("-nan", "nan") for line in text]
 
 
-@pytest.mark.parametrize("kind", ["seconds", "cells"])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    ("ranks", "kind"), [*product([1, 2, 3, 5], ["seconds", "cells"]), (2, "unlike"), (5, "unlike")]
+)
 def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
     found = cluster.run(lambda comm: drift(comm, 120, 0, kind))
     assert all(rows == found[0] for rows in found)
     assert told(said.splitlines()) == told(found[0])
+
+
+def test_a_first_cost_is_measured(mpi_program, mpiexec):  # noqa: F811
+    """With a clock an LB step is rehearsed in the first step, as in Python."""
+    words = ["120", "0", "cells", "clock=wall", "network=1e-6 1e-9"]
+    said = run([*mpiexec, "-n", "2", str(mpi_program("drift")), *words])
+    assert "BestFitLB" in said
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -1,0 +1,21 @@
+/* The strategies among which the decider of an advisor chooses, with their parameters. */
+#ifndef PLB_LIB_CANDIDATES_H
+#define PLB_LIB_CANDIDATES_H
+
+#include "decide/decider.h"
+#include "lib/settings.h"
+
+typedef struct plb_candidates {
+    plb_candidate_strategy_t *list; /* [n] owned */
+    int32_t n;
+    double *params;                    /* owned: of all of them, one after the other */
+    double selection[PLB_N_SELECTION]; /* parameters of the selection */
+} plb_candidates_t;
+
+/** After plb_settings_close.  Without cells: the program's own redistribution alone.  Owned:
+ *  plb_candidates_free, also after an error. */
+int plb_candidates_init(plb_candidates_t *self, const plb_settings_t *settings, bool with_cells,
+                        plb_err_t *err);
+void plb_candidates_free(plb_candidates_t *self);
+
+#endif

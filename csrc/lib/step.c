@@ -1,0 +1,355 @@
+/* The end of a step: all ranks merge a record, and learn what to do. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/ints.h"
+#include "base/mem.h"
+#include "lib/advisor.h"
+#include "lib/database.h"
+
+static const int64_t PATIENCE_NS = 10000000000; /* then say that this rank waits */
+
+/* ---- was the plan carried out? -------------------------------------------------------------- */
+
+static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
+{
+    const int64_t low = plb_lower_bound(self->exported, self->n_exported, key);
+    return low < self->n_exported && self->exported[low] == key;
+}
+
+/* Where most cells that the plan sends away are still here, it was not carried out; where they are
+ * gone, it was, also if nobody said so. */
+static void look_for_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
+{
+    int64_t here = 0;
+    if (self->n_exported == 0 || cells->key == NULL) {
+        return;
+    }
+    for (int64_t i = 0; i < cells->n; i++) {
+        here += was_exported(self, cells->key[i]);
+    }
+    self->rebalanced = 2 * here <= self->n_exported;
+    self->n_exported = 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, const int32_t *rank,
+                            plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_free(self->exported);
+    self->exported = NULL;
+    self->n_exported = 0;
+    if (cells->key != NULL) {
+        PLB_NEW(self->exported, cells->n);
+        for (int64_t i = 0; i < cells->n; i++) {
+            if (rank[i] != self->ranks->rank) {
+                self->exported[self->n_exported++] = cells->key[i];
+            }
+        }
+        qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_value);
+    }
+out:
+    return ret;
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static void forget_step(plb_lib_advisor_t *self)
+{
+    self->work = self->cost = 0.0;
+    self->moved_ns = 0;
+    self->rebalanced = false;
+}
+
+static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out, plb_err_t *err)
+{
+    const int64_t now = plb_lib_measures_nothing(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
+    const int64_t ns = now - self->mark - self->moved_ns;
+    const plb_advisor_sample_t sample = {
+        .iteration = self->step,
+        .n_cells = n_cells,
+        .seconds = self->work,
+        .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
+        .cost = self->cost,
+        .rebalanced = self->rebalanced,
+    };
+    self->mark = now;
+    PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
+    out->arguments = self->fingerprint;
+    return PLB_OK;
+}
+
+/* Why there are no more steps. */
+static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
+{
+    const plb_stats_t *all = &self->steps.all;
+    if (all->failed_rank != INT64_MAX) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "rank %lld failed in step %lld",
+                        (long long)all->failed_rank, (long long)all->iteration);
+    }
+    if (all->n_ended > 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "%lld of %d ranks closed their advisor before step %lld of this rank",
+                        (long long)all->n_ended, self->ranks->size, (long long)self->step);
+    }
+    return PLB_FAIL(err, PLB_ERR_STATE,
+                    "the ranks are in different steps (this one in step %lld, others up to %lld), "
+                    "or were told different words",
+                    (long long)self->step, (long long)all->iteration);
+}
+
+static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double idle)
+{
+    if (self->settings.record != NULL) {
+        plb_step_row_t *row = &self->row[self->n_rows++];
+        *row = (plb_step_row_t){it->time,        it->max, it->mean, idle,
+                                it->utilization, it->min, row->load};
+    }
+}
+
+/* The load of this rank in a step whose record comes later. */
+static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->settings.record != NULL) {
+        PLB_GROW(self->row, self->room, self->step + 1);
+        self->row[self->step] = (plb_step_row_t){.load = load};
+    }
+out:
+    return ret;
+}
+
+/* What a first LB step may cost, where pylb chooses the strategy: as in Python. */
+static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    double cost;
+    const plb_settings_t *s = &self->settings;
+    if (self->n_observed++ > 0 || self->cells == NULL || !self->decider.opt.selects || s->off ||
+        plb_lib_measures_nothing(self)) {
+        return PLB_OK;
+    }
+    PLB_PASS(plb_database_rehearse(self->ranks, &s->network, self->cells, &cost, err));
+    return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps, cost, err);
+}
+
+static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
+{
+    const plb_stats_t *all = &self->steps.all;
+    plb_iteration_t it;
+    plb_advisor_iteration(all, &it);
+    keep_row(self, &it, plb_exact_value(&all->idle_sum) / (double)all->n_ranks);
+    PLB_PASS(foresee(self, err));
+    if (self->settings.off) {
+        return PLB_OK;
+    }
+    const plb_advisor_outcome_t outcome = {all->cost_max, all->n_rebalanced};
+    const bool may_look = self->cells != NULL;
+    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, self->step, may_look, ask, err));
+    if (*ask != PLB_ASK_LOOK) {
+        return PLB_OK;
+    }
+    double gain = 0.0;
+    PLB_PASS(plb_database_look(self->ranks, &self->decider, self->cells, &gain, err));
+    return plb_advisor_looked(&self->core, gain, self->step, ask, err);
+}
+
+static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
+{
+    PLB_PASS(plb_steps_take(&self->steps, PATIENCE_NS, NULL, NULL, have, err));
+    if (!*have && plb_steps_is_due(&self->steps)) {
+        fprintf(stderr, "pylb: rank %d has waited 10 s for the other ranks in step %lld\n",
+                self->ranks->rank, (long long)self->step);
+        PLB_PASS(plb_steps_take(&self->steps, -1, NULL, NULL, have, err));
+    }
+    return PLB_OK;
+}
+
+/* No more steps: take the records that are under way.  A rank's own error comes first. */
+static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    const plb_err_t own = *err;
+    bool done;
+    self->over = true;
+    PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+    *err = own;
+    return failed != PLB_OK ? failed : why_broken(self, err);
+}
+
+/* Tell the others that this rank has an error: all ranks end. */
+static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    plb_stats_t mine;
+    const plb_err_t own = *err;
+    plb_stats_init(&mine);
+    mine.iteration = self->step;
+    mine.failed_rank = self->ranks->rank;
+    mine.arguments = self->fingerprint;
+    PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
+    *err = own;
+    return end_steps(self, failed, err);
+}
+
+/* Contribute to the step and learn the record that is due. */
+static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_ask_t *ask,
+                    plb_err_t *err)
+{
+    plb_stats_t mine;
+    bool have = false;
+    if (failed == PLB_OK) {
+        failed = sample_of(self, n_cells, &mine, err);
+    }
+    if (failed != PLB_OK) {
+        return tell_failure(self, failed, err);
+    }
+    PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
+    PLB_PASS(wait_for_record(self, &have, err));
+    if (plb_steps_broken(&self->steps)) {
+        return end_steps(self, PLB_OK, err);
+    }
+    return have ? observe(self, ask, err) : PLB_OK;
+}
+
+static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
+{
+    if (self->begun && self->with_cells != with_cells) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "%s after steps %s cells: expected the same in every "
+                        "step",
+                        with_cells ? "pylb_advise_cells" : "pylb_advise",
+                        with_cells ? "without" : "with");
+    }
+    if (self->started != 0 || self->moving != 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "%s is still open: expected %s before the step ends",
+                        self->started != 0 ? "pylb_start" : "pylb_rebalance_begin",
+                        self->started != 0 ? "pylb_stop" : "pylb_rebalance_end");
+    }
+    return PLB_OK;
+}
+
+/* All but the plan.  `failed`: the code of an error that this rank had in its arguments. */
+static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
+                plb_ask_t *ask, plb_err_t *err)
+{
+    *ask = PLB_ASK_NOTHING;
+    if (self->over) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "there are no more steps: a rank has failed, left or "
+                        "was elsewhere");
+    }
+    if (failed == PLB_OK) {
+        failed = check_step(self, with_cells, err);
+    }
+    if (!self->begun) {
+        const int begun = plb_lib_advisor_begin(self, with_cells, err);
+        failed = failed == PLB_OK ? begun : failed;
+        if (self->steps.net == NULL) {
+            self->over = true;
+            return failed;
+        }
+    }
+    if (failed == PLB_OK) {
+        failed = keep_load(self, self->work, err);
+    }
+    const int ret = exchange(self, n_cells, failed, ask, err);
+    self->step++;
+    return ret;
+}
+
+int pylb_advise(pylb_advisor *lb, int *rebalance)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    plb_ask_t ask;
+    if (self == NULL) {
+        return err->code;
+    }
+    const int failed =
+        rebalance == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "rebalance is NULL") : PLB_OK;
+    PLB_PASS(step(self, 0, false, failed, &ask, err));
+    *rebalance = ask == PLB_ASK_BALANCE;
+    forget_step(self);
+    return PLB_OK;
+}
+
+/* ---- where to ------------------------------------------------------------------------------- */
+
+static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
+{
+    plb_answer_t a;
+    int ret = plb_database_place(self->ranks, &self->decider, cells,
+                                 !plb_lib_measures_nothing(self), &a, err);
+    PLB_THEN(plb_advisor_placed(&self->core, &a.placing, a.speed, a.migrations, a.bytes, err));
+    if (ret != PLB_OK) {
+        plb_advisor_abandon(&self->core);
+    } else if (a.migrations > 0) {
+        ret = plb_plan_init(&self->plan, self->ranks, a.rank, cells->n, a.receive, a.migrations,
+                            err);
+        PLB_THEN(remember_exports(self, cells, a.rank, err));
+        self->plan.begin = plb_lib_begin_moving;
+        self->plan.end = plb_lib_end_moving;
+        self->plan.arg = self;
+    }
+    plb_answer_free(&a);
+    return ret;
+}
+
+int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    plb_ask_t ask;
+    double sum = 0.0;
+    if (self == NULL) {
+        return err->code;
+    }
+    plb_plan_free(&self->plan);
+    int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
+    PLB_THEN(plb_cells_check(cells, err));
+    PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
+    if (ret == PLB_OK) {
+        self->work = sum;
+        look_for_exports(self, cells);
+    }
+    self->cells = cells;
+    ret = step(self, ret == PLB_OK ? cells->n : 0, true, ret, &ask, err);
+    self->cells = NULL;
+    PLB_PASS(ret);
+    *plan = NULL;
+    if (ask == PLB_ASK_BALANCE) {
+        ret = make_plan(self, cells, err);
+        *plan = self->plan.ranks == NULL ? NULL : &self->plan;
+    }
+    forget_step(self);
+    return ret;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    plb_stats_t mine;
+    plb_ask_t ask;
+    bool have = true, done;
+    plb_stats_init(&mine);
+    mine.iteration = self->step;
+    mine.arguments = self->fingerprint;
+    mine.n_ended = mine.n_ranks = 1;
+    PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
+    while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
+        PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
+        if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
+            PLB_PASS(observe(self, &ask, err));
+            plb_advisor_abandon(&self->core); /* no LB step comes of it */
+        }
+    }
+    const bool broken = plb_steps_broken(&self->steps);
+    PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+    return broken ? why_broken(self, err) : PLB_OK;
+}

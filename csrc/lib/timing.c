@@ -1,0 +1,139 @@
+/* What a rank's work and its redistributions take. */
+#include "base/clock.h"
+#include "lib/advisor.h"
+
+/* ---- the seconds of this rank --------------------------------------------------------------- */
+
+/* Never 0. */
+static int64_t now_of(const plb_lib_advisor_t *self)
+{
+    if (self->settings.clock == PLB_TIMES_NONE) {
+        return 1;
+    }
+    return plb_clock_real_ns(self->settings.clock == PLB_TIMES_CPU ? PLB_CLOCK_CPU
+                                                                   : PLB_CLOCK_WALL);
+}
+
+int pylb_start(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (self->started != 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_start within pylb_start: expected pylb_stop");
+    }
+    PLB_PASS(plb_lib_advisor_ready(self, err));
+    if (self->step == 0 && self->work == 0.0) {
+        self->mark = plb_clock_real_ns(PLB_CLOCK_WALL); /* what came before is no step */
+    }
+    self->started = now_of(self);
+    return PLB_OK;
+}
+
+int pylb_stop(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (self->started == 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_stop without pylb_start");
+    }
+    const int64_t ns = now_of(self) - self->started;
+    self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* the clock may have been set back */
+    self->started = 0;
+    return PLB_OK;
+}
+
+int pylb_work(pylb_advisor *lb, double seconds)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (!(seconds >= 0.0 && seconds <= 1e30)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
+    }
+    self->work += seconds;
+    return PLB_OK;
+}
+
+/* ---- the redistribution --------------------------------------------------------------------- */
+
+void plb_lib_begin_moving(void *arg)
+{
+    plb_lib_advisor_t *self = arg;
+    self->moving = self->moving == 0 ? plb_clock_real_ns(PLB_CLOCK_WALL) : self->moving;
+}
+
+static void add_cost(plb_lib_advisor_t *self, int64_t ns)
+{
+    self->rebalanced = true;
+    self->moved_ns += ns > 0 ? ns : 0;
+    self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
+    self->moving = 0;
+}
+
+void plb_lib_end_moving(void *arg)
+{
+    plb_lib_advisor_t *self = arg;
+    add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
+}
+
+/* A migration within pylb_rebalance_begin and _end is timed there. */
+static void no_clock(void *arg)
+{
+    ((plb_lib_advisor_t *)arg)->rebalanced = true;
+}
+
+int pylb_rebalance_begin(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (self->moving != 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "pylb_rebalance_begin within pylb_rebalance_begin: "
+                        "expected pylb_rebalance_end");
+    }
+    plb_lib_begin_moving(self);
+    self->plan.begin = self->plan.end = no_clock;
+    return PLB_OK;
+}
+
+int pylb_rebalance_end(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (self->moving == 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_rebalance_end without pylb_rebalance_begin");
+    }
+    plb_lib_end_moving(self);
+    self->plan.begin = plb_lib_begin_moving;
+    self->plan.end = plb_lib_end_moving;
+    return PLB_OK;
+}
+
+int pylb_rebalanced(pylb_advisor *lb, double seconds)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL) {
+        return err->code;
+    }
+    if (!(seconds >= 0.0 && seconds <= 1e30)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
+    }
+    self->rebalanced = true;
+    self->cost += seconds;
+    return PLB_OK;
+}
