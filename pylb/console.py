@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any, TextIO
 
 import numpy as np
 
 DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+UNITS = {"%", "bytes", *(name for _, name in (*DURATIONS, *SIZES))}
 NOTHING = 1e-13  # seconds: what rounding leaves of a difference
 LONGEST = 300  # how many characters of a name are shown
+PAPER = 100  # characters in a line of a pipe or a file
+NARROWEST = 14  # characters of a column whose cells are wrapped
+
+Head = list[tuple[str, bool]]  # names of the columns, and whether each is aligned right
+
+
+def note(text: object, by: str = "pylb") -> None:
+    """Print a line on standard error."""
+    print(f"{by}: {text}", file=sys.stderr, flush=True)
+
 
 # ---- numbers and words --------------------------------------------------------------------------
 
@@ -93,10 +108,13 @@ def text(cell: Any) -> str:
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or a string like one (``-1.5``, ``12,000``, ``7 %``)."""
+    """Whether a cell is a number, or a string like one (``12,000``, ``7 %``, ``1.5 MB``)."""
     if isinstance(cell, str):
+        number, _, unit = cell.partition(" ")
+        if unit and unit not in UNITS:
+            return False
         try:
-            float(cell.removesuffix("%").replace(",", ""))
+            float(number.removesuffix("%").replace(",", ""))
         except ValueError:
             return False
         return True
@@ -110,8 +128,13 @@ def show(
     title: str | None = None,
     file: TextIO | None = None,
     drop_empty: bool = False,
+    drop: Sequence[str] = (),
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Print a table: rich draws it on a terminal; a pipe or a file gets plain aligned text.
+
+    Cells of text are wrapped between words where the table would be wider than the terminal, or
+    than `PAPER` elsewhere.
 
     Parameters
     ----------
@@ -124,6 +147,10 @@ def show(
         Default: standard output.
     drop_empty : bool
         Leave out the columns in which every cell is None.
+    drop : sequence of str
+        Columns that a narrow terminal leaves out, the least important first.
+    notes : mapping, optional
+        What headings mean, by heading; printed below the table.
     """
     out = sys.stdout if file is None else file
     cells = [list(row) for row in rows]
@@ -131,10 +158,72 @@ def show(
         raise ValueError(f"every row needs {len(columns)} cells, one for each column")
     known = [[row[i] for row in cells if row[i] is not None] for i in range(len(columns))]
     used = [i for i, column in enumerate(known) if column or not (cells and drop_empty)]
+    room, on_terminal = width_of(out), out.isatty()
+    left_out = []
+    for name in drop if on_terminal else ():
+        if sum(_widths([columns[i] for i in used], _texts(cells, used))) > room:
+            left_out.append(name)
+            used = [i for i in used if columns[i] != name]
     head = [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in used]
-    shown = [[text(row[i]) for i in used] for row in cells]
-    on_terminal = out.isatty() and find_spec("rich") is not None
-    (_show_rich if on_terminal else _show_plain)(head, shown, title, out)
+    shown = _wrapped(head, _texts(cells, used), room)
+    drawn = on_terminal and find_spec("rich") is not None
+    (_show_rich if drawn else _show_plain)(head, shown, title and fill(title, room), out)
+    foot = [f"{name}: {text}" for name, text in (notes or {}).items() if name in dict(head)]
+    if left_out:
+        foot.append(f"left out in this width: {', '.join(left_out)}")
+    if foot:
+        print(fill("; ".join(foot), room), file=out)
+
+
+def width_of(out: TextIO) -> int:
+    """Characters in a line: of the terminal, else `PAPER`; the variable COLUMNS comes first."""
+    return shutil.get_terminal_size((PAPER, 24)).columns if out.isatty() else _columns_or(PAPER)
+
+
+def _columns_or(default: int) -> int:
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and int(given) else default
+
+
+def fill(text: str, room: int) -> str:
+    """Break a text between words into lines of at most `room` characters."""
+    return "\n".join(_broken(text, room))
+
+
+def _broken(cell: str, room: int) -> list[str]:
+    if len(cell) <= room:
+        return [cell]
+    return textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False)
+
+
+def _texts(cells: list[list[Any]], used: list[int]) -> list[list[str]]:
+    return [[text(row[i]) for i in used] for row in cells]
+
+
+def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
+    """Width of each column, with two blanks after it."""
+    return [2 + max(map(len, column)) for column in zip(names, *rows, strict=True)]
+
+
+def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
+    """Break the cells of the widest columns of text until a line fits."""
+    widths = _widths([name for name, _ in head], rows)
+    least = {
+        i: _longest_word(row[i] for row in rows) for i, (_, right) in enumerate(head) if not right
+    }
+    while sum(widths) - 2 > room:
+        wide = [i for i in least if widths[i] - 2 > max(least[i], len(head[i][0]), NARROWEST)]
+        if not wide:
+            break
+        widths[max(wide, key=lambda i: widths[i])] -= 1
+    return [
+        [fill(cell, widths[i] - 2) if i in least else cell for i, cell in enumerate(row)]
+        for row in rows
+    ]
+
+
+def _longest_word(cells: Iterable[str]) -> int:
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -146,15 +235,14 @@ def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-Head = list[tuple[str, bool]]  # names of the columns, and whether each is aligned right
-
-
 def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
     names, right = [name for name, _ in head], [to_right for _, to_right in head]
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    split = [list(zip_longest(*(c.split("\n") for c in row), fillvalue="")) for row in rows]
+    lines = [list(line) for row in split for line in row]
+    widths = [width - 2 for width in _widths(names, lines)]
     if title is not None:
         print(title, file=out)
-    for row in ([names, ["-" * width for width in widths]] if any(names) else []) + rows:
+    for row in ([names, ["-" * width for width in widths]] if any(names) else []) + lines:
         cells = (
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(row, widths, right, strict=True)

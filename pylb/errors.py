@@ -7,7 +7,14 @@ code.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PylbError(Exception):
@@ -23,10 +30,14 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """Unknown or duplicate key."""
+    """No object has this key."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
+
+
+class DuplicateKeyError(PylbError, ValueError):
+    """Two objects have the same key; the message names the ranks."""
 
 
 class InfeasibleError(PylbError, ValueError):
@@ -50,7 +61,11 @@ class StateError(PylbError, RuntimeError):
 
 
 class UnknownStrategyError(PylbError, ValueError):
-    """No strategy or trigger has this name; the message suggests the nearest names."""
+    """No strategy has this name; the message suggests the nearest names."""
+
+
+class UnknownTriggerError(PylbError, ValueError):
+    """No trigger has this name; the message suggests the nearest names."""
 
 
 class StrategyError(PylbError, RuntimeError):
@@ -103,8 +118,25 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     return f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}"
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.5) -> str:
     """Return '; did you mean ...?' with the nearest names, or ''."""
     lower = {w.lower(): w for w in words}
-    close = difflib.get_close_matches(word.lower(), lower, n=2, cutoff=0.5)
+    close = difflib.get_close_matches(word.lower(), lower, n=2, cutoff=cutoff)
     return f"; did you mean {' or '.join(lower[c] for c in close)}?" if close else ""
+
+
+def suggesting(call: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function: Python's error for an unknown keyword suggests the nearest ones."""
+    known = list(inspect.signature(call).parameters)
+
+    @functools.wraps(call)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except TypeError as error:
+            found = re.search(r"unexpected keyword argument '(\w+)'$", str(error))
+            if found is None or found[1] not in kwargs or found[1] in known:
+                raise
+            raise TypeError(f"{error}{nearest(found[1], known)}") from None
+
+    return wrapper

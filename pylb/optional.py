@@ -10,14 +10,73 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import json
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote, urlparse
 
 from pylb.errors import MissingPartError
 
-REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir pylb"
+PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """How this pylb was installed.
+
+    Attributes
+    ----------
+    name : str
+        The distribution's name for pip.
+    source : str
+        The folder that it was installed from; empty if it came as an archive or from an index.
+    editable : bool
+        Whether Python imports it from `source`.
+    """
+
+    name: str
+    source: str = ""
+    editable: bool = False
+
+    def with_extra(self, extra: str) -> str:
+        """Return the command that installs what an extra needs."""
+        if self.editable:
+            return f"pip install -e {shlex.quote(f'{self.source}[{extra}]')}"
+        return f"pip install '{self.name}[{extra}]'"
+
+    def rebuild(self) -> str:
+        """Return the command that builds the C parts again."""
+        build = "pip install --force-reinstall --no-deps --no-cache-dir"
+        if self.source:
+            return f"{build} {'-e ' * self.editable}{shlex.quote(self.source)}"
+        return f"{build} --no-binary {self.name} {self.name}"
+
+
+@functools.cache
+def installed() -> Installed | None:
+    """Say how this pylb was installed, or None if pip has not installed it.
+
+    Two distributions may have a package of this name; this is the one with a command of this name
+    whose target is ours.
+    """
+    for script in importlib.metadata.entry_points(group="console_scripts", name=PACKAGE):
+        if script.value.startswith(f"{PACKAGE}.cli.") and script.dist is not None:
+            origin = json.loads(script.dist.read_text("direct_url.json") or "{}")
+            folder = origin.get("dir_info")
+            source = unquote(urlparse(origin["url"]).path) if folder is not None else ""
+            return Installed(script.dist.name, source, bool((folder or {}).get("editable")))
+    return None
+
+
+def rebuild() -> str:
+    """Return the command that builds the C parts of this pylb again."""
+    own = installed()
+    folder = Path(__file__).resolve().parents[1]
+    return own.rebuild() if own else f"pip install {shlex.quote(str(folder))}"
 
 
 @dataclass(frozen=True)
@@ -30,30 +89,41 @@ class OptionalPart:
         Name of a Python distribution or of a library.
     purpose : str
         What pylb does with it.
-    command : str
-        The one command that installs it.
     find : callable
         Returns the version ("present" if it has none), or raises ImportError.
     module : str
-        The module that `require` imports; empty for a system library.
+        The module that `require` imports.
+    extra : str
+        The extra of pylb that needs it; empty if none does.
+    debian : str
+        Debian's packages for a part that is built with pylb; empty for a Python package.
     """
 
     name: str
     purpose: str
-    command: str
     find: Callable[[], str]
-    module: str = ""
+    module: str
+    extra: str = ""
+    debian: str = ""
+
+    @property
+    def command(self) -> str:
+        """The one command that installs it."""
+        if self.debian:
+            return f"apt-get install -y {self.debian} && {rebuild()}"
+        own = installed()
+        return own.with_extra(self.extra) if own and self.extra else f"pip install {self.name}"
 
 
-def _python(name: str, what: str, purpose: str, module: str = "") -> OptionalPart:
+def _python(name: str, extra: str, purpose: str, module: str = "") -> OptionalPart:
     find = functools.partial(importlib.metadata.version, name)
-    return OptionalPart(name, purpose, f"pip install {what}", find, module or name)
+    return OptionalPart(name, purpose, find, module or name, extra=extra)
 
 
-def _partitioner(name: str, packages: str, purpose: str) -> OptionalPart:
-    module = f"pylb._{name.lower()}"
-    command = f"apt-get install -y {packages} && {REBUILD}"
-    return OptionalPart(name, purpose, command, functools.partial(_version, module), module)
+def _library(name: str, packages: str, purpose: str, module: str = "") -> OptionalPart:
+    module = module or f"{PACKAGE}._{name.lower()}"
+    find = functools.partial(_version, module)
+    return OptionalPart(name, purpose, find, module, debian=packages)
 
 
 def _version(module: str) -> str:
@@ -75,37 +145,35 @@ PARTS: dict[str, OptionalPart] = {
         OptionalPart(
             "MPI",
             "balancing under mpiexec",
-            f"apt-get install -y libopenmpi-dev openmpi-bin && {REBUILD}",
             _mpi,
             "pylb._mpi",
+            debian="libopenmpi-dev openmpi-bin",
         ),
-        _partitioner("Scotch", "libscotch-dev", "partitioning graphs"),
-        _partitioner("METIS", "libmetis-dev", "partitioning graphs"),
-        _partitioner(
+        _library("Scotch", "libscotch-dev", "partitioning graphs"),
+        _library("METIS", "libmetis-dev", "partitioning graphs"),
+        _library(
             "Zoltan",
             "libopenmpi-dev libtrilinos-zoltan-dev",
             "partitioning graphs, hypergraphs and points",
         ),
-        OptionalPart(
+        _library(
             "PT-Scotch",
+            "libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev",
             "colouring (with Zoltan) and ordering graphs",
-            "apt-get install -y libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev && "
-            f"{REBUILD}",
-            functools.partial(_version, "pylb._dgraph"),
             "pylb._dgraph",
         ),
-        _python("mpi4py", "'pylb[mpi]'", "balancing under mpiexec"),
-        _python("h5py", "'pylb[io]'", "run records in HDF5"),
-        _python("Brotli", "'pylb[io]'", "compressed records of vt", module="brotli"),
-        _python("pandas", "pandas", "tables of a run"),
-        _python("matplotlib", "'pylb[plot]'", "plots"),
-        _python("otf2", "otf2", "OTF2 archives of a run"),
-        _python("rich", "'pylb[cli]'", "tables and progress on a terminal"),
-        _python("shtab", "'pylb[cli]'", "completing words in a shell"),
-        _python("PyYAML", "'pylb[lab]'", "a lab's file", module="yaml"),
-        _python("jupyterlab", "'pylb[notebook]'", "notebooks"),
-        _python("ipywidgets", "'pylb[notebook]'", "the notebook's widget"),
-        _python("anywidget", "'pylb[notebook]'", "the notebook's widget"),
+        _python("mpi4py", "mpi", "balancing under mpiexec"),
+        _python("h5py", "io", "run records in HDF5"),
+        _python("Brotli", "io", "compressed records of vt", module="brotli"),
+        _python("pandas", "", "tables of a run"),
+        _python("matplotlib", "plot", "plots"),
+        _python("otf2", "", "OTF2 archives of a run"),
+        _python("rich", "cli", "tables and progress on a terminal"),
+        _python("shtab", "cli", "completing words in a shell"),
+        _python("PyYAML", "lab", "a lab's file", module="yaml"),
+        _python("jupyterlab", "notebook", "notebooks"),
+        _python("ipywidgets", "notebook", "the notebook's widget"),
+        _python("anywidget", "notebook", "the notebook's widget"),
     )
 }
 

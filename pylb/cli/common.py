@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import runpy
-import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pylb.console import json_text
-from pylb.errors import DomainError, FormatError, StrategyError, UnknownStrategyError
-from pylb.place.registry import Strategy, find
+from pylb._version import __version__
+from pylb.cli.own import Functions, add_import
+from pylb.cli.progress import progress
+from pylb.console import json_text, note
+from pylb.errors import DomainError, FormatError
+from pylb.place.registry import Strategy
 from pylb.replay.optima import Optimum
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 
 # ---- what is printed ----------------------------------------------------------------------------
-
-
-def note(text: object, by: str = "pylb") -> None:
-    """Print a line on standard error."""
-    print(f"{by}: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -37,9 +33,14 @@ def noting_warnings() -> Iterator[None]:
         note(text)
 
 
-def print_json(value: Any) -> None:
+def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a command for JSON; docs/json.md explains the keys."""
+    return {"pylb": __version__, "command": args.command_name, **value}
+
+
+def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     """Print the command's answer as JSON."""
-    print(json_text(value, indent=2))
+    print(json_text(answer(args, value), indent=2))
 
 
 # ---- arguments ----------------------------------------------------------------------------------
@@ -56,10 +57,10 @@ def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", metavar="FILE", help=help)
 
 
-def write_json(path: str | None, value: Any) -> None:
+def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     """Write the file of ``--json FILE``, if it was given."""
-    if path is not None:
-        Path(path).write_text(json_text(value, indent=2) + "\n")
+    if args.json is not None:
+        Path(args.json).write_text(json_text(answer(args, value), indent=2) + "\n")
 
 
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -72,7 +73,8 @@ def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of a schedule of LB steps."""
     add = parser.add_argument
-    add("--strategy", default="GreedyLB", help="or file.py:function (default: %(default)s)")
+    add("--strategy", default="GreedyLB", help="pylb strategies lists them (default: %(default)s)")
+    add_import(parser)
     cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
     add("--cost", type=float, help=cost)
 
@@ -131,7 +133,7 @@ def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
         return given
     own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
     if not own:
-        raise DomainError("cost: the run has no LB steps, expected --cost SECONDS")
+        raise DomainError("--cost is not given and the run has no LB steps: expected seconds")
     return sum(own) / len(own)
 
 
@@ -139,18 +141,24 @@ class Schedule(NamedTuple):
     """The best schedule of LB steps for a run, with its input."""
 
     trace: Trace
-    strategy: Strategy
+    strategy: str | Strategy
     cost: float
     best: Optimum
     recorded: float  # seconds of the run as recorded
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Schedule:
+    def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
         """Find the schedule for the run of the command line."""
-        found = read(args)
-        cost, trace, entry = _cost_of(found, args.cost), trace_of(found), strategy(args.strategy)
-        best = trace.optimum(entry, cost=cost)
+        found, entry = read(args), functions.strategy(args.strategy)
+        cost, trace = _cost_of(found, args.cost), trace_of(found)
+        with progress("searching the best schedule"):
+            best = trace.optimum(entry, cost=cost)
         return cls(trace, entry, cost, best, trace.replay("none").time)
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.strategy if isinstance(self.strategy, str) else self.strategy.name
 
     def speedup(self, seconds: float) -> float:
         """Speed-up of a replay over the recorded run."""
@@ -160,30 +168,9 @@ class Schedule(NamedTuple):
         """The output of ``--json``."""
         return {
             "run": run,
-            "strategy": self.strategy.name,
+            "strategy": self.name,
             "cost": self.cost,
             "bound": self.best.bound,
             "exact": self.best.exact,
-            "recorded": self.recorded,
+            "recorded_seconds": self.recorded,
         }
-
-
-def strategy(word: str) -> Strategy:
-    """Find a strategy by name, or load a function from a file: ``mine.py:my_strategy``."""
-    path, colon, name = word.rpartition(":")
-    if not (colon and path.endswith(".py")):
-        return find(word)
-    return find(_function(Path(path), name))
-
-
-def _function(path: Path, name: str) -> Callable[..., Any]:
-    if not path.is_file():
-        raise UnknownStrategyError(f"strategy {path}:{name}: there is no file {path}")
-    try:
-        names = runpy.run_path(str(path), run_name=path.stem)
-    except Exception as why:
-        raise StrategyError(f"{path} raised {type(why).__name__}: {why}") from why
-    call = names.get(name)
-    if not callable(call):
-        raise UnknownStrategyError(f"strategy {path}:{name}: {path} has no function {name!r}")
-    return call  # type: ignore[no-any-return]

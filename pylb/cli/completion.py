@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from pylb import optional
+from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
+from pylb.place.registry import strategies
 
 HELP = "print the script that completes pylb's words in a shell"
 EXAMPLES = """\
@@ -14,6 +17,9 @@ EXAMPLES = """\
   pylb completion fish > ~/.config/fish/completions/pylb.fish
   pylb completion bash > ~/.local/share/bash-completion/completions/pylb
 """
+
+LISTS = ("strategy", "trigger")
+FILES = ("run", "recording", "file", "first", "second", "imports", "save", "html", "old", "out")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,5 +35,41 @@ def run(args: argparse.Namespace) -> int:
             f"shell is {args.shell!r}: shtab {shtab.__version__} has "
             f"{', '.join(shtab.SUPPORTED_SHELLS)}; pip install -U shtab"
         )
-    print(shtab.complete(args.parser, shell=args.shell))
+    for command in args.parser._subparsers._group_actions[0].choices.values():
+        _teach(command, shtab.FILE)
+    print(shtab.complete(args.parser, shell=args.shell, preamble=_preamble()))
     return 0
+
+
+def _teach(command: argparse.ArgumentParser, file: Any) -> None:
+    """Say what completes an argument: a file, or names from pylb's tables."""
+    for action in command._actions:
+        if action.dest in LISTS:
+            function = f"_pylb_{action.dest}"
+            words = {
+                "bash": function,
+                "zsh": f"{{{function}}}",
+                "fish": " ".join(_words(action.dest)),
+            }
+            action.complete = words  # type: ignore[attr-defined]
+        elif action.dest in FILES:
+            action.complete = file  # type: ignore[attr-defined]
+
+
+def _words(what: str) -> list[str]:
+    return ["auto", "unbalanced", *strategies()] if what == "strategy" else list(triggers())
+
+
+def _preamble() -> dict[str, str]:
+    """Shell functions that complete the last word of a list such as ``auto,Greedy``."""
+    bash, zsh = "", ""
+    for what in LISTS:
+        words = " ".join(_words(what))
+        bash += f"""\
+_pylb_{what}() {{
+  local before="${{1%"${{1##*,}}"}}"
+  compgen -P "$before" -W "{words}" -- "${{1##*,}}"
+}}
+"""
+        zsh += f"_pylb_{what}() {{ _values -s , {what} {words} }}\n"
+    return {"bash": bash, "zsh": zsh}

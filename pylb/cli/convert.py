@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pylb import console
 from pylb.cli import common
 from pylb.console import count
 from pylb.errors import DomainError
@@ -46,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     found = common.read(args)
     written = [str(path) for path in _write(found, Path(args.target), kind, args)]
     if args.json:
-        common.print_json({"format": kind, "written": written})
+        common.print_json(args, {"run": args.run, "format": kind, "written": written})
     else:
-        common.note(f"wrote {count(len(written), 'file')}")
+        console.note(f"wrote {count(len(written), 'file')}")
         print("\n".join(written))
     return 0
 

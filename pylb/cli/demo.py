@@ -9,8 +9,11 @@ from pathlib import Path
 
 from pylb import console
 from pylb.cli import common
+from pylb.cli.progress import progress
+from pylb.errors import MissingFileError
 from pylb.replay.run_record import RunRecord
 from pylb.run import demo
+from pylb.run.report import check_suffix
 
 HELP = "run a small program that balances itself on virtual ranks, and show what it gains"
 EXAMPLES = """\
@@ -27,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ranks", type=int, default=8, help="virtual ranks (default: 8)")
     add("--objects", type=int, default=128, help="default: 128")
     add("--iterations", type=int, default=200, help="default: 200")
-    add("--strategy", default="auto", help="default: auto")
+    add("--strategy", default="auto", help="pylb strategies lists them (default: auto)")
     add("--every", type=int, help="iterations from one LB step to the next")
     add("--trigger", help="when to rebalance, by name (default: auto)")
     add("--save", metavar="FILE", help="write the run record, .h5")
@@ -37,19 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, and compare it with a run without rebalancing."""
+    if args.html:
+        check_suffix(args.html)
+    for path in filter(None, (args.save, args.html)):  # before the program runs
+        if not Path(path).parent.is_dir():
+            raise MissingFileError(f"{path}: there is no folder {Path(path).parent}")
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger
     with tempfile.TemporaryDirectory() as folder:
         save = Path(args.save) if args.save else Path(folder, "run.h5")
         size = (args.ranks, args.objects, args.iterations)
-        report = demo.run(*size, save=save, report=args.html, strategy=args.strategy, **when)
+        with progress("running on virtual ranks"):
+            report = demo.run(*size, save=save, report=args.html, strategy=args.strategy, **when)
         trace = RunRecord.read(save).trace
     for path in filter(None, (args.save, args.html)):
-        common.note(f"wrote {path}")
+        console.note(f"wrote {path}")
     alone = trace.replay("unbalanced").time
     if args.json:
-        common.print_json({**report.to_dict(), "unbalanced": alone})
+        told = {**report.to_dict(), "unbalanced_seconds": alone}
+        told["max_over_mean"] = told.pop("mean_max_over_mean")
+        told["balancings"] = len(report.history.balancings)
+        common.print_json(args, told)
         return 0
     moved = report.iteration_seconds + report.balancing_seconds
     rows = [

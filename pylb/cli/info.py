@@ -30,17 +30,20 @@ def run(args: argparse.Namespace) -> int:
         mpi4py.rc.initialize = False  # reading versions must not start MPI
     found = gather()
     if args.json:
-        common.print_json(found)
-    else:
-        console.show(["", ""], _head(found))
-        print()
-        console.show(["part", "version", "to install"], map(_row, found["parts"]))
+        common.print_json(args, found)
+        return 0
+    console.show(["", ""], _head(found))
+    print()
+    console.show(["part", "version", "for"], map(_row, found["parts"]))
+    for part in found["parts"]:
+        if part["version"] is None:  # a line of its own, never wrapped: it is copied
+            print(f"\nto install {part['name']}:\n  {part['command']}")
     return 0
 
 
 def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
     simd, mpi = found["simd"], found["mpi"]
-    agree = {None: "", True: "the same", False: "DIFFERENT: one process cannot use both"}
+    agree = {None: "", True: "the same", False: f"{mpi['mpi4py']}: one process cannot use both"}
     return [
         ("pylb", found["version"]),
         ("compiler", found["compiler"]),
@@ -48,11 +51,11 @@ def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("Python", found["python"]),
         ("NumPy", found["numpy"]),
         ("MPI of pylb", mpi["pylb"] or "none"),
-        ("MPI of mpi4py", " ".join(filter(None, [mpi["mpi4py"] or "none", agree[mpi["agree"]]]))),
+        ("MPI of mpi4py", agree[mpi["agree"]] or mpi["mpi4py"] or "none"),
         *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
     ]
 
 
 def _row(part: dict[str, str | None]) -> tuple[str | None, str | None, str | None]:
     found = part["version"] or part["problem"] or "missing"
-    return part["name"], found, part["command"] if part["version"] is None else ""
+    return part["name"], found.partition(",")[0], part["purpose"]

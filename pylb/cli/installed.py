@@ -26,7 +26,7 @@ def gather() -> dict[str, Any]:
         (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are there),
         ``environment`` (variables that override what programs say, by name) and ``parts``: for each
         optional part ``name``, ``version`` (None: missing or broken), ``problem`` (the error of
-        loading it) and ``command``, which installs it.
+        loading it), ``purpose``, and ``command``, which installs it.
     """
     return {
         "version": __version__,
@@ -48,7 +48,13 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
         pass  # absent: the command is all that a user needs
     except (ImportError, OSError) as error:
         problem = str(error)
-    return {"name": part.name, "version": version, "problem": problem, "command": part.command}
+    return {
+        "name": part.name,
+        "version": version,
+        "problem": problem,
+        "purpose": part.purpose,
+        "command": part.command,
+    }
 
 
 def _mpi() -> dict[str, str | bool | None]:

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             usage = lab.usage()
             if usage and not args.quiet:
                 _show(usage, lab)
-            common.write_json(args.json, _as_json(usage, lab, code))
+            common.write_json(args, _as_json(usage, lab, code))
         told = len(lab.notes)
     _say(lab.notes[told:])
     return code
@@ -87,7 +87,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def _say(notes: list[str]) -> None:
     for text in notes:
-        common.note(text, by="pylb lab")
+        console.note(text, by="pylb lab")
 
 
 def _measure(lab: Lab, n_ranks: int | None) -> None:

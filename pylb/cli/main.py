@@ -11,9 +11,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from pylb._version import __version__
 from pylb.cli import (
+    compare,
     completion,
     convert,
     demo,
@@ -25,11 +27,12 @@ from pylb.cli import (
     record,
     replay,
     report,
+    strategies,
     triggers,
     watch,
     whatif,
 )
-from pylb.errors import PylbError
+from pylb.errors import DomainError, PylbError, nearest
 
 EXAMPLES = """\
   pylb info                                  (what is installed, and how to get the rest)
@@ -46,6 +49,8 @@ COMMANDS = (
     info,
     demo,
     replay,
+    compare,
+    strategies,
     triggers,
     optimum,
     record,
@@ -65,9 +70,33 @@ def _help(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with the nearest names for a misspelt word."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error, for `main` to print."""
+        raise DomainError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; an option that no command has is an error with the nearest ones."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            known = [word for action in found.sub._actions for word in action.option_strings]
+            self.prog = found.sub.prog
+            self.error(f"unexpected {rest[0]!r}{nearest(rest[0].partition('=')[0], known)}")
+        return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = list(action.choices or [])
+        if choices and value not in choices:
+            name = action.option_strings[0] if action.option_strings else action.metavar
+            words = ", ".join(map(str, choices))
+            self.error(f"{name} is {value!r}: expected {words}{nearest(str(value), choices)}")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="pylb",
         description="Dynamic load balancing for iterative parallel programs.",
         epilog=f"examples:\n{EXAMPLES}",
@@ -76,22 +105,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pylb {__version__}")
     subparsers = parser.add_subparsers(metavar="command", required=True)
     for command in COMMANDS:
+        name = command.__name__.rpartition(".")[2]
         sub = subparsers.add_parser(
-            command.__name__.rpartition(".")[2],
+            name,
             help=command.HELP,
             description=command.HELP,
             epilog=f"examples:\n{command.EXAMPLES}",
             formatter_class=_help,
         )
         command.add_arguments(sub)
-        sub.set_defaults(execute=command.run, parser=parser)
+        sub.set_defaults(execute=command.run, parser=parser, sub=sub, command_name=name)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    args = build_parser().parse_args(argv)
     try:
+        args = build_parser().parse_args(argv)
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -101,6 +131,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (PylbError, OSError) as error:
-        print(f"pylb: {error}", file=sys.stderr)
+        print(f"pylb: {_one_line(error)}", file=sys.stderr)
         return USAGE_ERROR
     return code
+
+
+def _one_line(error: Exception) -> str:
+    """The message without line breaks; of the operating system's errors the file and the reason."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    return " ".join(str(error).split())

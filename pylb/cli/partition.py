@@ -7,7 +7,8 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
-from pylb.errors import PylbError
+from pylb.cli.progress import progress
+from pylb.errors import DomainError
 from pylb.partition import METHODS, files, partition
 from pylb.partition.libraries import APPROACHES
 from pylb.partition.result import Partition
@@ -25,6 +26,14 @@ files: METIS (.graph), hMETIS (.hgr), Matrix Market (.mtx), NumPy points (.npy) 
 (.npz: start, to, edge_weight, net_start, pin, net_weight, coords, weight, old, fixed, sizes, tree,
 shares)
 """
+
+NOTES = {
+    "cut": "weight of the edges, or nets, between parts",
+    "volume": "what a halo exchange sends",
+    "neighbours": "most parts that a part talks to",
+    "boundary": "objects with an edge to another part",
+    "moved": "objects that are not in their --old part",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +82,12 @@ def run(args: argparse.Namespace) -> int:
     given |= dict(_pair(word) for word in args.params)
     made = []
     for method in [None] if args.method is None else args.method.split(","):
-        with common.noting_warnings():
+        with common.noting_warnings(), progress(f"dividing by {method or 'the default method'}"):
             made.append(partition(method=method, **given))
     if args.out is not None:
         files.write(args.out, min(made, key=_worth).part)
     if args.json:
-        common.print_json([_dict(args.file, out) for out in made])
+        common.print_json(args, {"file": args.file, "rows": list(map(_dict, made))})
     else:
         _show(args.file, made)
     return 0
@@ -87,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 def _pair(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
-        raise PylbError(f"-P {word}: expected NAME=VALUE")
+        raise DomainError(f"-P is {word!r}: expected NAME=VALUE")
     return name, value
 
 
@@ -96,12 +105,11 @@ def _worth(out: Partition) -> tuple[float, float]:
     return least, out.max_over_mean
 
 
-def _dict(file: str, out: Partition) -> dict[str, Any]:
+def _dict(out: Partition) -> dict[str, Any]:
     return {
-        "file": file,
         "method": out.method,
         "approach": out.approach,
-        "parts": out.n_parts,
+        "n_parts": out.n_parts,
         "seconds": out.seconds,
         "seed": out.seed,
         "max_over_mean": out.max_over_mean,
@@ -127,4 +135,5 @@ def _show(file: str, made: list[Partition]) -> None:
     ]
     n = int(made[0].evaluation.objects.sum())
     columns = ["method", "ms", "max/mean", "cut", "volume", "neighbours", "boundary", "moved"]
-    console.show(columns, rows, title=f"{file}: {n:,} objects in {made[0].n_parts} parts")
+    title = f"{file}: {n:,} objects in {made[0].n_parts} parts"
+    console.show(columns, rows, title=title, drop=["boundary", "neighbours", "ms"], notes=NOTES)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         with common.noting_warnings():
             told = procedures(recording, source=args.source, target=args.target, network=network)
     if args.json:
-        common.print_json(_as_json(path, told))
+        common.print_json(args, {"recording": args.recording, **_as_json(path, told)})
         return 0
     console.show(
         ["rank", "path s", "share", "ends s"],

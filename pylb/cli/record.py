@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 from typing import Any
 
+from pylb import console
 from pylb.cli import common
+from pylb.errors import MissingFileError
 from pylb.whatif.recorder.launch import record
 from pylb.whatif.recorder.recording import Recording
 
@@ -48,23 +51,28 @@ def run(args: argparse.Namespace) -> int:
     procedures = [name for name in args.procedures.split(",") if name]
     speed = {} if args.speed is None else {"speed": common.numbers("speed", args.speed, float)}
     Recording.check_writable(args.output)
+    if shutil.which(args.command[0]) is None:
+        raise MissingFileError(f"command is {args.command[0]!r}: there is no such program")
     online = [{"placement": common.numbers("place", text, int), **speed} for text in args.place]
     how: Any = {"procedures": procedures, "host": args.host, "online": online}
-    code, recording = record(args.command, say=common.note, **how)
-    written = _save(recording, args.output)
+    code, recording = record(args.command, say=console.note, **how)
     for text in recording.warnings:
-        common.note(text)
+        console.note(text)
+    if not recording.n_ranks:
+        console.note(f"{args.output} is not written: nothing was recorded")
+        return code or 1
+    written = _save(recording, args.output)
     took = "" if recording.seconds is None else f", {recording.seconds:.4g} s"
-    common.note(f"{written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}")
+    console.note(f"{written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}")
     told = {
         "written": written,
         "operations": recording.n_ops,
-        "ranks": recording.n_ranks,
+        "n_ranks": recording.n_ranks,
         "seconds": recording.seconds,
         "warnings": list(recording.warnings),
         "exit_code": code,
     }
-    common.write_json(args.json, told)
+    common.write_json(args, told)
     return code or int(written != args.output)
 
 
@@ -73,7 +81,7 @@ def _save(recording: Recording, path: str) -> str:
     try:
         recording.save(path)
     except OSError as error:
-        common.note(f"{path} cannot be written: {error}")
+        console.note(f"{path} cannot be written: {error}")
         path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
         recording.save(path)
     return path

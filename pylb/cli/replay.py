@@ -9,7 +9,8 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
-from pylb.place.registry import Strategy
+from pylb.cli.own import Functions, add_import
+from pylb.cli.progress import progress
 from pylb.replay.replayed import BASELINES, Replay
 from pylb.replay.trace import Trace
 
@@ -19,14 +20,11 @@ EXAMPLES = """\
   pylb replay run.h5 --strategy RefineLB --trigger auto,boulmier --cost 0.1
   pylb replay run/ --strategy unbalanced,GreedyLB,RefineLB --every 1,5
   pylb replay run/ --trigger metabalancer --cost 0.2 --json
-  pylb replay run/ --strategy mine.py:my_strategy --foresight
+  pylb replay run.h5 --unbalanced            (what rebalancing has saved in this run)
+  pylb replay run/ --import mine.py --strategy my_strategy --foresight
 
 more strategies: auto chooses one for each LB step and, by default, when to take it; unbalanced
 leaves every object on its first rank; none repeats the recorded placements and LB steps
-
-columns: seconds of the phases and of the LB steps, speed-up of both together over the unbalanced
-run, mean max/mean of the phases, mean max/mean that the strategy reached for the loads it was given
-(placed), number of LB steps, objects and bytes moved
 """
 
 ONE_PHASE = (
@@ -34,7 +32,14 @@ ONE_PHASE = (
     "placement for its own loads gives"
 )
 
-WORDS = ("auto", *BASELINES)
+NOTES = {
+    "phases s": "seconds of the slowest rank of each phase, without messages",
+    "LB s": "seconds of the LB steps",
+    "speed-up": "of both together, over the unbalanced run",
+    "max/mean": "mean of the phases",
+    "placed": "mean of what the strategy reached for the loads that it was given",
+    "LBs": "LB steps",
+}
 COLUMNS = {
     "strategy": "strategy",
     "trigger": "balance",
@@ -45,8 +50,11 @@ COLUMNS = {
     "max_over_mean_placed": "placed",
     "balancings": "LBs",
     "migrations": "moves",
-    "bytes": "bytes",
+    "bytes": "moved",
 }
+DROP = ["moved", "moves", "placed", "LBs", "LB s"]
+
+STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,10 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--strategy",
-        default="unbalanced,auto,GreedyLB,RefineLB",
         metavar="A,B,...",
-        help="names, or file.py:function for one of your own (default: %(default)s)",
+        type=common.words,
+        default=STRATEGIES,
+        help=f"names; pylb strategies lists them (default: {','.join(STRATEGIES)})",
     )
+    add_import(parser)
+    add("--unbalanced", action="store_true", help="short for --strategy none,unbalanced")
     add(
         "--every",
         metavar="N,M,...",
@@ -85,45 +96,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay the run under each requested strategy and trigger, one row each."""
-    names = common.words(args.strategy)
-    strategies = [name if name in WORDS else common.strategy(name) for name in names]
+    names = list(BASELINES) if args.unbalanced else args.strategy
+    functions = Functions(args.imports, names, args.trigger or [])
     trace = common.trace_of(common.read(args))
     if trace.n_phases == 1 and not args.foresight:
-        common.note(ONE_PHASE)
+        console.note(ONE_PHASE)
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
-    rows = list(_rows(trace, strategies, args, options))
+    rows = list(_rows(trace, names, functions, args, options))
     if args.json:
         head = {
             "run": args.run,
             "n_ranks": trace.n_ranks,
-            "n_phases": trace.n_phases,
+            "iterations": trace.n_phases,
             "n_objects": trace.n_entities,
             "options": options,
         }
-        common.print_json(head | {"rows": rows})
+        common.print_json(args, head | {"rows": rows})
     else:
-        title = f"{args.run}: {console.count(trace.n_phases, 'phase')} on {trace.n_ranks} ranks"
-        cells = [[row[k] for k in COLUMNS] for row in rows]
-        console.show(list(COLUMNS.values()), cells, title=title)
+        size = (console.count(trace.n_phases, "phase"), console.count(trace.n_ranks, "rank"))
+        title = f"{args.run}: {' on '.join(size)}"
+        cells = [[_cell(k, row[k]) for k in COLUMNS] for row in rows]
+        console.show(list(COLUMNS.values()), cells, title=title, drop=DROP, notes=NOTES)
     return 0
 
 
 def _rows(
     trace: Trace,
-    strategies: list[str | Strategy],
+    names: list[str],
+    functions: Functions,
     args: argparse.Namespace,
     options: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    unbalanced = trace.replay("unbalanced", **options)
-    for strategy in strategies:
-        for when in _whens(args, strategy):
-            yield _row(trace.replay(strategy, **when, **options), unbalanced)
+    with progress("replaying") as say:
+        unbalanced = trace.replay("unbalanced", **options)
+        for name in names:
+            say(f"with {name}")
+            for when in _whens(args, name, functions):
+                yield _row(trace.replay(functions.strategy(name), **when, **options), unbalanced)
 
 
 def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
     return {
         "strategy": replay.strategy,
         "trigger": replay.trigger or None,
+        "seconds": replay.time,
         "iteration_seconds": replay.iteration_seconds,
         "balancing_seconds": replay.balancing_seconds,
         "speedup": replay.speedup_over(unbalanced),
@@ -135,13 +151,19 @@ def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
     }
 
 
+def _cell(name: str, value: Any) -> Any:
+    return console.size(value) if name == "bytes" else value
+
+
 def _mean(values: Any) -> float | None:
     return math.fsum(values) / len(values) if len(values) else None
 
 
-def _whens(args: argparse.Namespace, strategy: str | Strategy) -> list[dict[str, Any]]:
+def _whens(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
     """The triggers, with a replay for each; the baselines never rebalance."""
-    if strategy in BASELINES or (strategy == "auto" and not (args.every or args.trigger)):
+    if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])
-    return [{"every": n} for n in every] + [{"trigger": name} for name in args.trigger or []]
+    return [{"every": n} for n in every] + [
+        {"trigger": functions.trigger(one)} for one in args.trigger or []
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
+from pylb.cli.own import Functions, add_import
 from pylb.errors import DomainError
 from pylb.show import course, efficiency, otf2, page, tables, timeline
 
@@ -36,17 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--title", help="title of the page (default: the file's name)")
     add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
     add("--strategy", help="show the run replayed with this strategy")
+    add_import(parser)
     add("--every", type=int, help="for the replay: iterations from one LB step to the next")
     add("--trigger", help="for the replay: trigger (default: auto)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the requested files; print the efficiencies."""
-    found: Any = common.read(args)
-    if args.strategy:
-        when = {"every": args.every} if args.every else {"trigger": args.trigger or "auto"}
-        strategy = common.strategy(args.strategy)
-        found = common.trace_of(found).replay(strategy, **({} if strategy.name == "none" else when))
+    found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name
     shown = course.of(found, title=title, names=_names(args.names))
     written = [] if args.csv is None else tables.write(shown, args.csv)
@@ -57,12 +55,29 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None or not (written or args.json):
         written.append(page.write(shown, args.html or f"{Path(args.run).resolve().stem}.html"))
     for path in written:
-        common.note(f"wrote {path}")
+        console.note(f"wrote {path}")
     if args.json:
-        common.print_json(efficiency.talp(shown))
+        print(console.json_text(efficiency.talp(shown), indent=2))  # the keys are TALP's
     else:
         _show(efficiency.regions(shown))
     return 0
+
+
+def _recorded(args: argparse.Namespace) -> Any:
+    for name in ("every", "trigger", "imports"):
+        if getattr(args, name):
+            word = "import" if name == "imports" else name
+            raise DomainError(f"--{word} without --strategy: expected both, for a replay")
+    return common.read(args)
+
+
+def _replayed(args: argparse.Namespace) -> Any:
+    names = [args.trigger] if args.trigger else []
+    functions = Functions(args.imports, [args.strategy], names)
+    when: dict[str, Any] = {} if args.every is None else {"every": args.every}
+    if args.trigger:
+        when["trigger"] = functions.trigger(args.trigger)
+    return common.trace_of(common.read(args)).replay(functions.strategy(args.strategy), **when)
 
 
 def _names(path: str | None) -> dict[int, str]:
@@ -80,4 +95,4 @@ def _show(regions: list[efficiency.Region]) -> None:
         (r.name, r.elapsed, r.parallel_efficiency, r.load_balance, r.communication_efficiency)
         for r in regions
     ]
-    console.show(columns, rows)
+    console.show(columns, rows, drop=columns[:2:-1])

@@ -7,6 +7,8 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
+from pylb.cli.own import Functions
+from pylb.cli.progress import progress
 from pylb.decide.trigger import triggers
 
 HELP = "list the triggers, or compare them on a recorded run with the best schedule found"
@@ -14,10 +16,14 @@ EXAMPLES = """\
   pylb triggers
   pylb triggers run/ --strategy GreedyLB --cost 0.05
   pylb triggers run.h5 --trigger auto,boulmier,metabalancer --json
-
-columns: seconds of the whole run, how much longer that is than the best schedule found (regret),
-speed-up over the recorded placement, number of LB steps
 """
+
+NOTES = {
+    "seconds": "the slowest rank of each iteration, and the LB steps; without messages",
+    "regret": "how much longer than the best schedule found",
+    "speed-up": "over the run as recorded",
+    "LBs": "number of LB steps",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,33 +37,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the triggers, or replay the run under each of them."""
+    names = args.trigger or list(triggers())
+    functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
-        return _list(args.json)
-    found = common.Schedule.of(args)
-    rows = [_row(found, name) for name in args.trigger or sorted(triggers())]
-    rows.sort(key=lambda row: row["time"])
+        return _list(args, names)
+    found = common.Schedule.of(args, functions)
+    with progress("replaying under"):
+        rows = [_row(found, name, functions.trigger(name)) for name in sorted(names)]
+    rows.sort(key=lambda row: row["seconds"])
     best = found.best
     if args.json:
-        common.print_json({**found.to_dict(args.run), "optimum": best.time, "rows": rows})
+        common.print_json(
+            args, {**found.to_dict(args.run), "optimum_seconds": best.time, "rows": rows}
+        )
     else:
         title = (
-            f"{args.run}: {found.strategy.name}, {found.cost:.4g} s per LB step; best schedule "
+            f"{args.run}: {found.name}, {found.cost:.4g} s per LB step; best schedule "
             f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} LB "
             f"steps, bound {best.bound:.4g} s, recorded {found.recorded:.4g} s"
         )
         cells = [
-            [r["trigger"], r["time"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]
+            [r["trigger"], r["seconds"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]
             for r in rows
         ]
-        console.show(["trigger", "seconds", "regret", "speed-up", "LBs"], cells, title=title)
+        columns = ["trigger", "seconds", "regret", "speed-up", "LBs"]
+        console.show(columns, cells, title=title, drop=["LBs", "speed-up"], notes=NOTES)
     return 0
 
 
-def _row(found: common.Schedule, name: str) -> dict[str, Any]:
-    replay = found.trace.replay(found.strategy, trigger=name, cost=found.cost)
+def _row(found: common.Schedule, name: str, trigger: Any) -> dict[str, Any]:
+    replay = found.trace.replay(found.strategy, trigger=trigger, cost=found.cost)
     return {
         "trigger": name,
-        "time": replay.time,
+        "seconds": replay.time,
         "regret": replay.regret(found.best),
         "speedup": found.speedup(replay.time),
         "balancings": len(replay.balanced_after),
@@ -65,9 +77,9 @@ def _row(found: common.Schedule, name: str) -> dict[str, Any]:
     }
 
 
-def _list(as_json: bool) -> int:
-    kinds = list(triggers().values())
-    if as_json:
+def _list(args: argparse.Namespace, names: list[str]) -> int:
+    kinds = [triggers()[name] for name in names if name in triggers()]
+    if args.json:
         rows = [
             {
                 **{name: getattr(kind, name) for name in ("name", "help", "source")},
@@ -75,7 +87,8 @@ def _list(as_json: bool) -> int:
             }
             for kind in kinds
         ]
-        common.print_json({"triggers": rows})
+        common.print_json(args, {"triggers": rows})
     else:
-        console.show(["trigger", "when", "source"], [(k.name, k.help, k.source) for k in kinds])
+        cells = [(k.name, k.help, k.source) for k in kinds]
+        console.show(["trigger", "when it rebalances", "source"], cells, drop=["source"])
     return 0

@@ -24,6 +24,8 @@ EXAMPLES = """\
 Ctrl-C ends it.  The program writes every 64 iterations, or after a second of iterations.
 """
 
+NAMES = {"ranks": "n_ranks", "objects": "n_objects"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.json:
             for now in _news(args):
-                print(console.json_text(now), flush=True)
+                print(console.json_text(common.answer(args, _named(now))), flush=True)
         elif args.once or not sys.stdout.isatty():
             for now in _news(args):
                 _print(now)
@@ -80,6 +82,11 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if args.once:
             return
         time.sleep(args.interval)
+
+
+def _named(now: dict[str, Any]) -> dict[str, Any]:
+    """The state with the keys that all commands share."""
+    return {NAMES.get(name, name): value for name, value in now.items()}
 
 
 def _print(now: dict[str, Any]) -> None:

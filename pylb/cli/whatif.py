@@ -7,6 +7,7 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
+from pylb.cli.progress import progress
 from pylb.lab import units
 from pylb.whatif.prediction import MATCHING, WAITING, Prediction, whatif
 from pylb.whatif.recorder.recording import Recording
@@ -25,8 +26,8 @@ processors' time that is used, share of the ranks' time that they wait within MP
 """
 
 AS_GIVEN = ("overhead", "eager", "quantum", "waiting", "matching")
-PREDICTED = ("time", "complete", "finish", "busy", "waiting", "end", "warnings")
-SUGGESTED = ("time", "saves", "placement", "procedure", "reason")
+PREDICTED = ("complete", "finish", "busy", "waiting", "end", "warnings")
+SUGGESTED = ("saves", "placement", "procedure", "reason")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict each placement; notes say what makes a prediction doubtful."""
     recording, given = Recording.read(args.recording), _given(args)
     places: list[Any] = [common.numbers("place", text, int) for text in args.place]
-    with common.noting_warnings():
+    with common.noting_warnings(), progress("simulating"):
         told = [whatif(recording, placement=p, **given) for p in places or [None]]
         better: list[Suggestion] = []
         if args.suggest is not None:
@@ -69,15 +70,17 @@ def run(args: argparse.Namespace) -> int:
             better = suggest(recording, placement=last, best=args.suggest, **given)
     if args.json:
         answer = {
-            "run": args.recording,
-            "ranks": recording.n_ranks,
-            "seconds": recording.seconds,
+            "recording": args.recording,
+            "n_ranks": recording.n_ranks,
+            "recorded_seconds": recording.seconds,
             "predictions": [_as_dict(one) for one in told],
-            "suggestions": [{name: getattr(one, name) for name in SUGGESTED} for one in better],
+            "suggestions": list(map(_suggested, better)),
         }
-        common.print_json(answer)
+        common.print_json(args, answer)
     else:
         _show(recording, told, args.ranks)
+        if args.suggest is not None and not better:
+            print("no change of the last placement was found that saves time")
         for one in better:
             print(one)
             if one.placement is not None and len(one.placement) <= 64:
@@ -102,7 +105,11 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 def _as_dict(told: Prediction) -> dict[str, Any]:
     target = {name: getattr(told.target, name) for name in ("placement", "speed")}
-    return target | {name: getattr(told, name) for name in PREDICTED}
+    return target | {"seconds": told.time} | {name: getattr(told, name) for name in PREDICTED}
+
+
+def _suggested(one: Suggestion) -> dict[str, Any]:
+    return {"seconds": one.time} | {name: getattr(one, name) for name in SUGGESTED}
 
 
 def _percent(part: float, whole: float) -> str | None:

@@ -11,7 +11,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan, integers
-from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
+from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
 from pylb.model.snapshot import I32, I64
 
 
@@ -132,7 +132,7 @@ class Directory:
 
         Raises
         ------
-        UnknownKeyError
+        DuplicateKeyError
             An id is given twice; nothing has changed, on any rank.
         DomainError, OutOfRangeError
             An array has the wrong shape or values; nothing has changed, on any rank.
@@ -152,7 +152,7 @@ class Directory:
         if twice is not None:
             a, b = (int(plan.source[i]) for i in twice)
             where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
-            error = UnknownKeyError(f"id {here[twice[1]]} is given twice, {where}")
+            error = DuplicateKeyError(f"id {here[twice[1]]} is given twice, {where}")
         try:
             self._step("update(), second half", error)
         except Exception:

@@ -32,7 +32,7 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
 
     Raises
     ------
-    UnknownKeyError
+    DuplicateKeyError, UnknownKeyError
         An id is twice in `have`, or is wanted but not in `have`; raised on every rank.
     DomainError
         An argument is not an array of integers; raised on every rank.
@@ -94,7 +94,7 @@ def migrate(
         gave different arrays.
     OutOfRangeError
         The destination of a row is not a rank.
-    UnknownKeyError
+    DuplicateKeyError, UnknownKeyError
         An id is twice in `have`, or is wanted but not in `have`.
     SerializationError
         An object cannot be pickled or restored.  All errors are raised on every rank.

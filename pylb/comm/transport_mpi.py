@@ -120,5 +120,5 @@ def _same_mpi(ours: str, theirs: str) -> None:
         raise MPIError(
             f"pylb was built with {optional.first_line(ours)!r}, mpi4py uses "
             f"{optional.first_line(theirs)!r}; rebuild pylb with that MPI's compiler: "
-            f"MPICC=mpicc {optional.REBUILD}"
+            f"MPICC=mpicc {optional.rebuild()}"
         )

@@ -31,6 +31,16 @@ COLUMNS = (
     "gain",
     "reason",
 )
+HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for name in COLUMNS]
+NOTES = {
+    "last": "the last iteration with the same decision; other decisions may lie between",
+    "max/mean": "of the iteration",
+    "predicted": "max/mean of the expected loads on the new placement",
+    "realised": "max/mean of the iterations up to the next LB step",
+    "cost": "of the LB step",
+    "gain": "time saved",
+}
+SHOWN = (size, seconds, lambda x: "" if math.isnan(x) else seconds(x))
 
 
 @dataclass(frozen=True)
@@ -287,15 +297,22 @@ class History(list[Receipt]):
                 row[1] = None
             else:
                 row[5:11] = [None] * 6
+            row[8:11] = [x if x is None else f(x) for f, x in zip(SHOWN, row[8:11], strict=True)]
             yield [None if isinstance(x, float) and math.isnan(x) else x for x in row]
 
     def __str__(self) -> str:
         out = io.StringIO()
-        console.show([name.replace("_over_", "/") for name in COLUMNS], self.rows(), file=out)
+        reasons: dict[str, str] = {}  # each is said once, below the table
+        rows = list(self.rows())
+        for row in rows:
+            row[-1] = reasons.setdefault(row[-1], f"({len(reasons) + 1})")
+        console.show(HEADINGS, rows, file=out, notes=NOTES)
+        for reason, number in reasons.items():
+            out.write(console.fill(f"{number} {reason}", console.PAPER) + "\n")
         return out.getvalue()
 
     def _repr_html_(self) -> str:
-        return console.html([name.replace("_over_", "/") for name in COLUMNS], self.rows())
+        return console.html(HEADINGS, self.rows())
 
 
 # ---- in sentences ------------------------------------------------------------------------------
@@ -434,9 +451,11 @@ def _price(r: Receipt) -> str:
 
 def _outcome(r: Receipt) -> str:
     since = count(r.iterations, "iteration")
-    ratio = "" if math.isnan(r.realised) else f"max/mean has been {r.realised:.3g}"
+    ratio = "" if math.isnan(r.realised) else f"their max/mean was {r.realised:.3g}"
     if math.isnan(r.gain):
-        return f"Since then {ratio}." if ratio else "What it saves is not known yet."
+        if ratio:
+            return f"In the {since} after it, {ratio}."
+        return "What it saves is not known yet."
     ratio = f" ({ratio})" if ratio else ""
     verb = "saved" if r.moved else "would have saved"
     if r.gain <= 0:
@@ -451,11 +470,11 @@ def _idle(r: Receipt) -> str:
         return ""
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
-    expected = f"{seconds(r.predicted_idle_mean)} was expected, and "
+    aim = "" if r.strategy == OWN else f", to reduce it to {seconds(r.predicted_idle_mean)}"
     return (
-        f"The mean time that a rank waits for the most loaded one was {seconds(r.idle_mean)} per "
-        f"iteration before. {'' if r.strategy == OWN else expected}"
-        f"{seconds(r.realised_idle_mean)} was measured ({change})."
+        f"With the estimated loads, a rank waits {seconds(r.idle_mean)} per iteration for the most "
+        f"loaded one (mean of the ranks){aim}; afterwards it waited "
+        f"{seconds(r.realised_idle_mean)} ({change})."
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb import _core
-from pylb.errors import DomainError, UnknownStrategyError, unknown
+from pylb.errors import DomainError, UnknownTriggerError, unknown
 from pylb.model import checks
 from pylb.place.registry import Param, values_of
 
@@ -82,7 +82,7 @@ def make(
 
     Raises
     ------
-    UnknownStrategyError
+    UnknownTriggerError
         No trigger has this name; the message suggests the nearest names.
     DomainError
         Both or none of `every` and `trigger` are given, a parameter is unknown, or a value is out
@@ -104,9 +104,9 @@ def make(
     if callable(trigger):
         return _of_callable(trigger, params)
     if not isinstance(trigger, str):
-        raise UnknownStrategyError(f"trigger is {trigger!r}: expected a name or a function")
+        raise UnknownTriggerError(f"trigger is {trigger!r}: expected a name or a function")
     if trigger not in _table:
-        raise UnknownStrategyError(unknown("trigger", trigger, sorted(_table)))
+        raise UnknownTriggerError(unknown("trigger", trigger, sorted(_table)))
     return _make(trigger, params)
 
 

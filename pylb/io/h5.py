@@ -25,6 +25,7 @@ from pylb._version import __version__
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError, MissingFileError
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
+from pylb.io.whole import whole_file
 
 FORMAT = "pylb run"
 VERSION = 2
@@ -149,12 +150,11 @@ class Writer:
 def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
-    part = Path(path).with_name(f".{Path(path).name}.part")
     n_objects = len(run.stretches[0].key) if run.stretches else 0
     # The stretch of the remaining objects comes after the previous iteration.
     left = [_remaining(keys, end) for end, keys in run.remaining.items()]
     stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
-    try:
+    with whole_file(path) as part:
         writer = Writer(part, run.n_ranks, run.parameters, n_objects)
         try:
             writer.loops(run.loops)
@@ -163,9 +163,6 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
             writer.receipts(run.history)
         finally:
             writer.close()
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _remaining(keys: Any, end: int) -> Stretch:

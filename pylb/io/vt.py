@@ -27,7 +27,9 @@ from pylb.errors import (
     StateError,
     nearest,
 )
+from pylb.io.whole import whole_file
 from pylb.model.snapshot import I32, I64
+from pylb.optional import PARTS, missing_part
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 MOST_PHASES = 1_000_000  # limit, as identical_to_previous may ask for any number of copies
@@ -179,7 +181,7 @@ def _decompressed(path: Path, text: Any) -> bytes:
         import brotli
     except ImportError:
         raise MissingPartError(
-            f"{path} is not plain JSON; for Brotli: pip install 'pylb[io]'"
+            f"{path} is not plain JSON; for Brotli: {PARTS['Brotli'].command}"
         ) from None
     try:
         return bytes(brotli.decompress(text))
@@ -318,12 +320,8 @@ def write(
     paths = [folder / f"{stem}.{r}.json" for r in range(n_ranks)]
 
     def one(r: int) -> None:
-        part = paths[r].with_name(f".{paths[r].name}.part")
-        try:
+        with whole_file(paths[r]) as part:
             part.write_bytes(pack(text(r)))
-            part.replace(paths[r])
-        finally:
-            part.unlink(missing_ok=True)
 
     _map(one, range(n_ranks))
     return paths
@@ -333,7 +331,7 @@ def _compressor() -> Callable[[bytes], bytes]:
     try:
         import brotli
     except ImportError:
-        raise MissingPartError("compress=True needs Brotli: pip install 'pylb[io]'") from None
+        raise missing_part("Brotli") from None
 
     def pack(text: bytes) -> bytes:
         # Quality 5 takes a tenth of the best quality's time; the file is a few percent larger.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.snapshot import I32, Snapshot, _array
 
@@ -114,6 +115,7 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     >>> before, after = pylb.evaluate(snap), pylb.evaluate(snap, plan.rank)
     >>> after.cut / before.cut
     """
+    checks.instance("snapshot", snapshot, Snapshot)
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
     components = (Metrics.of(_core.rank_times(snapshot, where)), *_others(snapshot, where))
     return Evaluation(components, **_core.evaluate(snapshot, where))

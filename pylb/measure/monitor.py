@@ -12,6 +12,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.errors import DomainError, StateError
+from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.snapshot import F64
 
@@ -69,6 +70,7 @@ class Monitor:
     """
 
     def __init__(self, machine: Machine, comm: Any = None) -> None:
+        checks.instance("machine", machine, Machine)
         size = 1 if comm is None else comm.size
         if machine.n_ranks != size:
             raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")

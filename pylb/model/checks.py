@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb.console import clip
 from pylb.errors import DomainError
 
 
@@ -24,6 +25,12 @@ def whole(
     if not least <= out < below or isinstance(value, bool):
         raise DomainError(f"{name} is {value!r}: expected {what}, {least} or more")
     return out
+
+
+def instance(name: str, value: Any, kind: type) -> None:
+    """Check for an object of a class of pylb."""
+    if not isinstance(value, kind):
+        raise DomainError(f"{name} is {clip(repr(value), 60)}: expected a pylb.{kind.__name__}")
 
 
 def integer(name: str, value: Any) -> int:

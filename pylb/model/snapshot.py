@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
-from pylb.errors import DomainError
+from pylb.console import count
+from pylb.errors import DomainError, suggesting
 from pylb.model.metrics import Metrics
 
 F64 = NDArray[np.float64]
@@ -237,7 +238,8 @@ class Snapshot:
     def __repr__(self) -> str:
         m = self.metrics
         return (
-            f"<Snapshot: {self.n_objects} objects on {self.n_ranks} ranks, {self.n_edges} edges, "
+            f"<Snapshot: {count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}, "
+            f"{count(self.n_edges, 'edge')}, "
             f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s>"
         )
 
@@ -301,6 +303,9 @@ def _multicasts(multicasts: Any) -> Multicasts:
         _array("multicasts.nbytes", nbytes, np.float64, (c,)),
         None if messages is None else _array("multicasts.messages", messages, np.float64, (c,)),
     )
+
+
+Snapshot.__init__ = suggesting(Snapshot.__init__)  # type: ignore[method-assign]
 
 
 def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapshot:

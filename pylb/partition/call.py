@@ -144,7 +144,7 @@ def partition(
 
     Raises
     ------
-    DomainError, OutOfRangeError, UnknownKeyError
+    DomainError, OutOfRangeError, DuplicateKeyError, UnknownKeyError
         A value is out of its domain, an object or part out of range, ids are duplicate or unknown,
         arguments differ between ranks, or the method cannot use the arguments.  All errors are
         raised on every rank.

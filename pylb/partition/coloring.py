@@ -82,7 +82,7 @@ def color(
     ------
     DomainError
         The graph is invalid or not symmetric; ranks gave different arguments.
-    UnknownKeyError
+    DuplicateKeyError, UnknownKeyError
         An id is duplicate, or an edge leads to an unknown vertex.
     MissingPartError
         pylb was built without Zoltan and PT-Scotch.  All errors are raised on every rank.

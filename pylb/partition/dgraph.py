@@ -62,7 +62,7 @@ def read(
 
     Raises
     ------
-    DomainError, UnknownKeyError
+    DomainError, DuplicateKeyError, UnknownKeyError
         As in `color`, on every rank.
     """
     agreement = agreement_of(comm, hold=False)

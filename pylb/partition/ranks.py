@@ -157,7 +157,7 @@ class Numbering:
 
     Raises
     ------
-    UnknownKeyError
+    DuplicateKeyError
         Two objects have the same id; on every rank.
     """
 

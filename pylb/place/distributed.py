@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.place.registry import Strategy, find
 
@@ -61,6 +62,7 @@ def traffic(
     --------
     >>> pylb.traffic(snap, "GossipLB").messages.max()
     """
+    checks.instance("snapshot", snapshot, Snapshot)
     entry = find(strategy)
     if not entry.distributed:
         raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")

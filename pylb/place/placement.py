@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pylb import _core
+from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import Strategy, find
@@ -98,6 +99,7 @@ def place(
     >>> plan = pylb.place(snap, "GreedyLB")
     >>> plan.after.max_over_mean, plan.migrations
     """
+    checks.instance("snapshot", snapshot, Snapshot)
     if isinstance(strategy, str) and strategy in CHOOSERS:
         return CHOOSERS[strategy](snapshot, seed, **params)
     entry = find(strategy)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pylb.errors import DomainError, UnknownKeyError
+from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import RunData, RunFacts, Stretch
 from pylb.model.snapshot import I64, Snapshot
@@ -68,7 +68,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
             values, counts = np.unique(s.key, return_counts=True)
             if np.any(counts > 1):
                 key = values[np.argmax(counts > 1)]
-                raise UnknownKeyError(f"snapshots[{i}] has the key {key} more than once")
+                raise DuplicateKeyError(f"snapshots[{i}] has the key {key} more than once")
 
 
 def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
@@ -159,11 +159,11 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
 
     Raises
     ------
-    UnknownKeyError
+    DuplicateKeyError
         Two objects have the same key.
     """
     if len(np.unique(trace.entity_key)) < trace.n_entities:
-        raise UnknownKeyError(
+        raise DuplicateKeyError(
             "the trace has two objects with the same key: expected different keys"
         )
     alike: list[Stretch] = []

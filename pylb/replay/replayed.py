@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,13 +21,13 @@ from pylb.decide.decider import (
     settings,
 )
 from pylb.decide.receipts import History
-from pylb.errors import DomainError
+from pylb.errors import DomainError, nearest
 from pylb.io.phases import Phases
 from pylb.io.run_record import Loop
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
-from pylb.place.registry import find
+from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.prices import Prices
 
@@ -248,6 +249,7 @@ def replay(
     >>> run = trace.replay("GreedyLB", every=5)
     >>> run.time, run.speedup_over(trace.replay("unbalanced"))
     """
+    _check_spelling(params)
     for name, value in [
         ("cost", 0.0 if cost is None else cost),
         ("migration_alpha", migration_alpha),
@@ -312,6 +314,17 @@ def replay(
         seed=seed,
         _times=times,
     )
+
+
+OWN = [name for name in inspect.signature(replay).parameters if name not in ("trace", "params")]
+
+
+def _check_spelling(params: dict[str, Any]) -> None:
+    """A misspelt argument of `replay` must not be taken for a parameter of the strategy."""
+    parameters = {p.name for one in strategies().values() for p in one.params}
+    for name in params.keys() - parameters:
+        if close := nearest(name, OWN, cutoff=0.7):
+            raise DomainError(f"no argument {name!r}{close}")
 
 
 def _decisions(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pylb.console import count
 from pylb.io import records
 from pylb.io.run_record import FIGURES, RunData
 from pylb.replay.recorded import stretches_of, trace_fields
@@ -65,7 +66,7 @@ class RunRecord(RunData):
 
         Raises
         ------
-        UnknownKeyError
+        DuplicateKeyError
             Two objects of the trace have the same key.
         """
         m = trace.replay("none").metrics
@@ -82,6 +83,6 @@ class RunRecord(RunData):
 
     def __repr__(self) -> str:
         return (
-            f"<RunRecord: {self.n_iterations} iterations on {self.n_ranks} ranks, "
-            f"{len(self.history.balancings)} LB steps>"
+            f"<RunRecord: {count(self.n_iterations, 'iteration')} on "
+            f"{count(self.n_ranks, 'rank')}, {len(self.history.balancings)} LB steps>"
         )

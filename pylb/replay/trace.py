@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, optional
+from pylb.console import count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
 from pylb.io import made, records, vt
 from pylb.io.phases import Phases, frozen
@@ -82,7 +83,7 @@ class Trace(Phases):
         DomainError
             There are no snapshots; an object has several loads; or the number of ranks, `speed` or
             `background` differ between the snapshots.
-        UnknownKeyError
+        DuplicateKeyError
             A key occurs twice in one snapshot.
         """
         return cls(**snapshot_fields(list(snapshots)))
@@ -307,7 +308,8 @@ class Trace(Phases):
     def __repr__(self) -> str:
         dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""
         return (
-            f"<Trace: {self.n_phases} phases on {self.n_ranks} ranks, {self.n_entities} objects, "
+            f"<Trace: {count(self.n_phases, 'phase')} on {count(self.n_ranks, 'rank')}, "
+            f"{count(self.n_entities, 'object')}, "
             f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
         )
 

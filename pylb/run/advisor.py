@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import settings
+from pylb.decide.decider import TriggerLike, settings
 from pylb.decide.receipts import History
-from pylb.errors import DomainError, OutOfRangeError, StateError
+from pylb.errors import DomainError, OutOfRangeError, StateError, suggesting
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
@@ -55,8 +55,9 @@ class Advisor:
         chosen for each LB step, as `pylb.Selector` does.  Without cells only "auto".
     every : int, optional
         Rebalance after every so many steps.
-    trigger : str, optional
-        When to rebalance: a name of `pylb.triggers()`.  Default: ``"auto"``.
+    trigger : str, callable or Trigger, optional
+        When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
+        same on all ranks.  Default: ``"auto"``.
     mode : {"on", "shadow", "off"}
         "shadow" gives no advice, and tells what LB steps would have saved; only with cells.  "off"
         only measures.
@@ -119,13 +120,14 @@ class Advisor:
     >>> print(lb.report())
     """
 
+    @suggesting
     def __init__(
         self,
         comm: Any = None,
         *,
         strategy: str | Callable[..., Any] = "auto",
         every: int | None = None,
-        trigger: str | None = None,
+        trigger: TriggerLike = None,
         mode: str = "on",
         lag: int = 0,
         clock: str = "wall",

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import settings
+from pylb.decide.decider import TriggerLike, settings
 from pylb.decide.receipts import History
-from pylb.errors import OutOfRangeError
+from pylb.errors import OutOfRangeError, suggesting
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
@@ -56,8 +56,9 @@ class Balancer(ProgramObjects):
         chosen for each LB step, as `pylb.Selector` does.
     every : int, optional
         Rebalance after every so many iterations.
-    trigger : str, optional
-        When to rebalance: a name of `pylb.triggers()`.  Default: ``"auto"``.
+    trigger : str, callable or Trigger, optional
+        When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
+        same on all ranks.  Default: ``"auto"``.
     mode : {"on", "shadow", "off"}
         "shadow" decides but moves nothing; it computes what LB steps would have saved.  "off" only
         measures.
@@ -116,13 +117,14 @@ class Balancer(ProgramObjects):
     >>> print(lb.report())
     """
 
+    @suggesting
     def __init__(
         self,
         comm: Any = None,
         *,
         strategy: str | Callable[..., Any] = "auto",
         every: int | None = None,
-        trigger: str | None = None,
+        trigger: TriggerLike = None,
         mode: str = "on",
         lag: float = 0,
         clock: str = "wall",

@@ -11,7 +11,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import Decider
-from pylb.errors import UnknownKeyError
+from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.answer import Answer, snapshot_of
 from pylb.run.cells import LocalCells, edges_of
@@ -137,7 +137,7 @@ def _check(db: Database, rank: I32, edges: tuple[I64, ...]) -> None:
         i = twice[0]
         first, second = sorted(rank[i : i + 2].tolist())
         where = f"twice on rank {first}" if first == second else f"on ranks {first} and {second}"
-        raise UnknownKeyError(f"key {db.key[i]} is there {where}: expected each key once")
+        raise DuplicateKeyError(f"key {db.key[i]} is there {where}: expected each key once")
     if len(db.src) < sum(map(len, edges)):
         ends = np.concatenate(edges)[:, :2].ravel()
         key = ends[~np.isin(ends, db.key)][0]

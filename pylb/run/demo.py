@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pylb.model import checks
 from pylb.run.balancer import Balancer
 from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
@@ -81,6 +82,8 @@ def run(
     --------
     >>> pylb.demo.run(n_ranks=16, save="run.h5", report="run.html")
     """
+    n_objects = checks.whole("n_objects", n_objects, 1, "a number of objects")
+    iterations = checks.whole("iterations", iterations, 1, "a number of iterations")
     cluster = VirtualCluster(n_ranks, clock="none", network=SLOW)
     reports: list[Report] = cluster.run(program, n_objects, iterations, save, report, **balancing)
     return reports[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.transport import Transport
-from pylb.errors import DomainError, UnknownKeyError
+from pylb.errors import DomainError, DuplicateKeyError
 from pylb.model.snapshot import F64, I32, I64
 
 ESTIMATE_ROWS = _core.ESTIMATE_ROWS
@@ -188,7 +188,7 @@ class Locations:
 
         Raises
         ------
-        UnknownKeyError
+        DuplicateKeyError
             A key exists already; the message names both ranks, and nothing is added.
         """
         ranks = [np.full(len(k), r, np.int32) for r, k in enumerate(keys)]
@@ -200,7 +200,7 @@ class Locations:
         if len(twice):
             i = twice[0]
             first, second = sorted(rank[i : i + 2].tolist())
-            raise UnknownKeyError(
+            raise DuplicateKeyError(
                 f"key {every[i]} was added twice: on rank {first} and on rank {second}"
             )
         self.keys = every

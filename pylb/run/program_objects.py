@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from pylb.errors import DomainError, StateError, UnknownKeyError
+from pylb.errors import DomainError, DuplicateKeyError, StateError, UnknownKeyError
 from pylb.run.local_objects import LocalObjects
 from pylb.run.objects import Item, key_of
 
@@ -61,14 +61,14 @@ class ProgramObjects:
 
         Raises
         ------
-        UnknownKeyError
+        DuplicateKeyError
             The key exists already.  If it was added on another rank, all ranks raise at the start
             of the loop.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
             rank = objects.locations.rank_of.get(key, self.rank)
-            raise UnknownKeyError(
+            raise DuplicateKeyError(
                 f"key {key} was added twice: on rank {rank} and on rank {self.rank}"
             )
         for name, value in (("nbytes", nbytes), ("memory", memory)):

@@ -13,6 +13,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
+from pylb.io.whole import whole_file
 from pylb.model.snapshot import F64, I64
 from pylb.run.objects import database
 from pylb.run.options import Options
@@ -224,13 +225,12 @@ class RecordWriter:
     def _whole(
         self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
     ) -> None:
-        path, self.path = self.path, self.path.with_name(f".{self.path.name}.part")
+        path = self.path
         try:
-            self._append(records, stretches, history, loops)
-            self._writer.close()
-            self.path.replace(path)
+            with whole_file(path) as self.path:
+                self._append(records, stretches, history, loops)
+                self._writer.close()
         finally:
-            self.path.unlink(missing_ok=True)
             self.path = path
 
 

@@ -191,7 +191,7 @@ class Report:
             [f"{would}LB steps", len(self.history.balancings), ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
-            [f"{would}moved", self.bytes, "B"],
+            [f"{would}moved", *console.size(self.bytes).split()],
         ]
         if would:
             rows.append(["LB steps would have saved", self.would_save, "s"])

@@ -18,6 +18,7 @@ import numpy as np
 from pylb._version import __version__
 from pylb.console import clip, script_json, seconds, size
 from pylb.decide.receipts import Receipt
+from pylb.io.whole import whole_file
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Migrations
 
@@ -51,14 +52,9 @@ which may not run here.</noscript></main>
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
     """Write the page; the file appears once it is complete."""
-    out = Path(path)
-    part = out.with_name(f".{out.name}.part")
-    try:
+    with whole_file(path) as part:
         part.write_text(html(course), encoding="ascii")
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
-    return out
+    return Path(path)
 
 
 def html(course: Course) -> str:

@@ -3,8 +3,10 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +46,9 @@ def test_help_names_every_command_and_shows_examples(command, capsys):
 def test_wrong_usage_is_exit_code_2_with_nothing_on_stdout(words):
     done = pylb_command(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: pylb" in done.stderr
+    assert done.stderr.startswith("pylb: ")
+    assert done.stderr.count("\n") == 1
+    assert "--help)" in done.stderr
 
 
 def raising(error):
@@ -58,7 +62,7 @@ def raising(error):
     ("error", "code", "said"),
     [
         (pylb.errors.DomainError("rank is -1"), 2, "pylb: rank is -1\n"),
-        (FileNotFoundError(2, "No such file", "x"), 2, "pylb: [Errno 2] No such file: 'x'\n"),
+        (FileNotFoundError(2, "No such file", "x"), 2, "pylb: x: No such file\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -138,7 +142,7 @@ def test_info_json_tells_what_is_here():
 
 def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
     def part(name, find):
-        return name, optional.OptionalPart(name, "nothing", f"pip install {name.lower()}", find)
+        return name, optional.OptionalPart(name, "nothing", find, name.lower())
 
     def absent():
         raise ModuleNotFoundError("No module named 'absent'")
@@ -149,22 +153,80 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
     table = dict([part("Absent", absent), part("Broken", broken), part("There", lambda: "1.2")])
     monkeypatch.setattr("pylb.cli.installed.PARTS", table)
     assert cli.main(["info"]) == 0
-    lines = capsys.readouterr().out.splitlines()[-3:]
-    assert lines[0].split() == ["Absent", "missing", "pip", "install", "absent"]
-    assert "libx.so: no such file" in lines[1]
-    assert lines[2].split() == ["There", "1.2"]
+    table, *hints = capsys.readouterr().out.split("\nto install ")
+    absent, broken, there = (line.split() for line in table.splitlines()[-3:])
+    assert absent == ["Absent", "missing", "nothing"]
+    assert broken == [*"Broken libx.so: no such file nothing".split()]
+    assert there == ["There", "1.2", "nothing"]
+    assert [hint.split() for hint in hints] == [
+        ["Absent:", "pip", "install", "Absent"],
+        ["Broken:", "pip", "install", "Broken"],
+    ]
 
 
 def test_require_imports_or_names_the_command(monkeypatch):
-    part = optional.OptionalPart(
-        "Absent", "nothing", "pip install absent", str, "pylb_no_such_module"
-    )
+    part = optional.OptionalPart("Absent", "nothing", str, "pylb_no_such_module")
     monkeypatch.setitem(optional.PARTS, "Absent", part)
-    with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install absent"):
+    with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install Absent"):
         optional.require("Absent")
-    monkeypatch.setitem(
-        optional.PARTS,
-        "There",
-        optional.OptionalPart("There", "nothing", "pip install there", str, "json"),
-    )
+    there = optional.OptionalPart("There", "nothing", str, "json")
+    monkeypatch.setitem(optional.PARTS, "There", there)
     assert optional.require("There") is json
+
+
+# ---- hints how to install a part ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("origin", "python", "built"),
+    [
+        (None, "'ours[io]'", "--no-binary ours ours"),
+        ({"url": "file:///x/ours.whl", "archive_info": {}}, "'ours[io]'", "--no-binary ours ours"),
+        ({"url": "file:///a%20b", "dir_info": {}}, "'ours[io]'", "--no-cache-dir '/a b'"),
+        (
+            {"url": "file:///src", "dir_info": {"editable": True}},
+            "-e '/src[io]'",
+            "--no-cache-dir -e /src",
+        ),
+    ],
+    ids=["index", "wheel", "folder", "editable"],
+)
+def test_a_hint_follows_how_pylb_was_installed(tmp_path, monkeypatch, origin, python, built):
+    distribution(tmp_path, "ours", "pylb.cli.main:main", origin)
+    distribution(tmp_path, "aaa_stranger", "other:main", None)  # PyPI's other pylb
+    only_installed(monkeypatch, tmp_path)
+    assert optional.PARTS["h5py"].command == f"pip install {python}"
+    assert optional.PARTS["pandas"].command == "pip install pandas"
+    assert optional.PARTS["METIS"].command.endswith(built)
+
+
+def test_a_hint_where_pip_has_not_installed_pylb(tmp_path, monkeypatch):
+    only_installed(monkeypatch, tmp_path)
+    assert optional.PARTS["h5py"].command == "pip install h5py"
+    assert optional.PARTS["METIS"].command.endswith(f"pip install {Path(pylb.__file__).parents[1]}")
+
+
+def distribution(folder, name, command, origin):
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\npylb = {command}\n")
+    if origin is not None:
+        (info / "direct_url.json").write_text(json.dumps(origin))
+
+
+def only_installed(monkeypatch, folder):
+    monkeypatch.setattr(sys, "path", [str(folder)])
+    optional.installed.cache_clear()
+    monkeypatch.setattr(optional, "installed", optional.installed.__wrapped__)
+
+
+def test_pages_name_the_distribution_of_pyproject():
+    """PyPI's `pylb` is another project: no page, help or error may tell people to install it."""
+    root = Path(__file__).parents[2]
+    name = re.search(r'^name = "(.*)"', (root / "pyproject.toml").read_text(), re.M)[1]
+    pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("pylb/**/*.py")]
+    said = re.compile(r"pip install[^\n`]*?[ '\"]([\w.-]+)\[\w|pip install (pylb[\w-]*)")
+    for page in [*pages, *root.glob("notebooks/*.ipynb")]:
+        names = {a or b for a, b in said.findall(page.read_text())}
+        assert names <= {".", name}, page

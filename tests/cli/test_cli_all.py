@@ -7,12 +7,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import pylb
 from pylb.cli import main as cli
 
-RECORDING = str(Path(__file__).parents[2] / "notebooks" / "spa.h5")
+ROOT = Path(__file__).parents[2]
+RECORDING = str(ROOT / "notebooks" / "spa.h5")
+SCHEMA = json.loads((ROOT / "docs" / "command_line.schema.json").read_text())
 SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
 
 # A call of each subcommand that prints JSON, and one with bad input.
@@ -24,6 +27,8 @@ GOOD = {
     "optimum": ["run.h5", "--cost", "0.001"],
     "report": ["run.h5", "--csv", "tables", "--chrome", "run.json"],
     "watch": ["run.h5", "--once"],
+    "compare": ["run.h5", "run.h5"],
+    "strategies": [],
     "convert": ["run.h5", "vt", "--to", "vt"],
     "partition": ["square.graph", "--method", "pylb"],
     "whatif": [RECORDING, "--place", "0,0,1,1"],
@@ -35,6 +40,8 @@ BAD = {
     "triggers": ["absent.h5"],
     "optimum": ["absent.h5"],
     "report": ["absent.h5"],
+    "compare": ["run.h5", "absent.h5"],
+    "strategies": ["Greedy"],
     "watch": ["absent.h5", "--once"],
     "convert": ["absent.h5", "out.h5"],
     "partition": ["absent.graph"],
@@ -65,9 +72,14 @@ def test_every_subcommand_is_tried():
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_json_is_all_that_is_printed(name, capfd):
+def test_json_is_all_that_is_printed_and_a_key_means_the_same_everywhere(name, capfd):
     assert cli.main([name, *GOOD[name], "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)
+    told = json.loads(capfd.readouterr().out)
+    if name == "report":
+        assert told["Application"]["Global"]  # TALP's keys
+    else:
+        assert (told["pylb"], told["command"]) == (pylb.__version__, name)
+        jsonschema.validate(told, SCHEMA)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -84,6 +96,7 @@ def test_a_lab_tells_as_json_what_was_used(capfd):
         pytest.skip(capfd.readouterr().err)
     assert capfd.readouterr().out == "hello\n"  # the command's own
     told = json.loads(Path("used.json").read_text())
+    jsonschema.validate(told, SCHEMA)
     assert told["exit_code"] == 0
     (rank,) = told["ranks"]
     assert rank["share"] == 0.5
@@ -97,7 +110,8 @@ def test_a_recording_tells_as_json_what_it_has(mpiexec, capfd):
         pytest.skip(capfd.readouterr().err)
     assert capfd.readouterr().out == "hello\n"
     told = json.loads(Path("told.json").read_text())
-    assert (told["ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
+    jsonschema.validate(told, SCHEMA)
+    assert (told["n_ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
     assert told["operations"] == pylb.Recording.read("ops").n_ops
 
 
@@ -121,6 +135,8 @@ COMP_WORDS=({words}); COMP_CWORD={last}; _shtab_pylb; printf '%s\\n' "${{COMPREP
     for words, expected in [
         ("pylb re", {"replay", "report", "record"}),
         ("pylb replay --str", {"--strategy"}),
+        ("pylb replay --strategy auto,RefineS", {"auto,RefineSwapLB"}),
+        ("pylb triggers --trigger zh", {"zhai"}),
     ]:
         last = len(words.split()) - 1
         done = subprocess.run(

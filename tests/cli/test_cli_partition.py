@@ -23,7 +23,7 @@ def test_a_graph_on_the_command_line(tmp_path, capsys):
     path = write(tmp_path, "square.graph", SQUARE)
     out = tmp_path / "parts.txt"
     assert main(["partition", str(path), "--method", "pylb", "--json", "--out", str(out)]) == 0
-    [said] = json.loads(capsys.readouterr().out)
+    [said] = json.loads(capsys.readouterr().out)["rows"]
     assert sorted(said["part"]) == [0, 0, 1, 1]
     assert said["evaluation"]["cut"] == 2.0
     assert files.read_parts(out).tolist() == said["part"]

@@ -46,7 +46,7 @@ def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
         ("RefineLB", "metabalancer"),
         ("none", None),
     ]
-    assert (found["n_phases"], found["n_ranks"], found["n_objects"]) == (10, 32, 480)
+    assert (found["iterations"], found["n_ranks"], found["n_objects"]) == (10, 32, 480)
 
 
 def test_figures_are_those_of_the_library(folder, capsys):
@@ -60,6 +60,7 @@ def test_figures_are_those_of_the_library(folder, capsys):
         {
             "strategy": "GreedyLB",
             "trigger": "every 5",
+            "seconds": run.time,
             "iteration_seconds": run.iteration_seconds,
             "balancing_seconds": 0.01,
             "speedup": trace.replay("unbalanced", **options).time / run.time,
@@ -75,12 +76,13 @@ def test_figures_are_those_of_the_library(folder, capsys):
 
 def test_the_table_has_the_same_rows(folder, capsys):
     assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
-    title, head, rule, greedy, none = capsys.readouterr().out.splitlines()
+    title, head, rule, greedy, none, *notes = capsys.readouterr().out.splitlines()
     assert title == f"{folder}: 10 phases on 32 ranks"
     assert head.split()[:2] == ["strategy", "balance"]
     assert set(rule) == {"-", " "}
     assert greedy.startswith("GreedyLB  every 5 ")
     assert none.startswith("none ")
+    assert "LBs: LB steps" in " ".join(notes)
 
 
 def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):
@@ -130,16 +132,9 @@ def test_one_phase_teaches_nothing_and_says_so(one_phase, capsys):
 def test_several_runs_in_a_folder_are_told_on_stderr(one_phase, capsys):
     assert cli.main(["replay", one_phase, "--json", "--foresight"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out)["n_phases"] == 1
+    assert json.loads(out)["iterations"] == 1
     assert err.startswith("pylb: ")
     assert "synthetic-dataset-blocks-alpha0" in err
-
-
-def test_a_strategy_of_ones_own_file(folder, capsys, tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text("def stay(snapshot):\n    return snapshot.rank\n")
-    (row,) = rows_of(capsys, folder, "--strategy", f"{mine}:stay")["rows"]
-    assert (row["strategy"], row["balancings"], row["migrations"]) == ("stay", 9, 0)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +142,8 @@ def test_a_strategy_of_ones_own_file(folder, capsys, tmp_path):
     [
         (["--strategy", "GredyLB"], "did you mean GreedyLB"),
         (["--trigger", "metabalance"], "did you mean metabalancer"),
-        (["--strategy", "absent.py:f"], "there is no file absent.py"),
+        (["--strategy", "mine.py:f"], "expected --import mine.py --strategy f"),
+        (["--import", "absent.py", "--strategy", "f"], "absent.py: there is no such file"),
         (["--cost", "-1"], "cost is -1.0"),
         (["--stem", "no-such"], "no-such"),
     ],
@@ -160,19 +156,12 @@ def test_errors_are_one_line_and_exit_code_2(folder, capsys, words, said):
     assert len(err.splitlines()) == 1
 
 
-def test_a_file_that_fails_or_has_no_such_function(folder, capsys, tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text("x = 1 / 0\n")
-    assert cli.main(["replay", folder, "--strategy", f"{mine}:f"]) == 2
-    assert "raised ZeroDivisionError" in capsys.readouterr().err
-    mine.write_text("x = 1\n")
-    assert cli.main(["replay", folder, "--strategy", f"{mine}:f"]) == 2
-    assert "has no function 'f'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("every", ["0", "x", "1,-2", ","])
 def test_every_is_checked(capsys, every):
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["replay", "run", "--every", every])
-    assert leaving.value.code == 2
+    assert cli.main(["replay", "run", "--every", every]) == 2
     assert "expected numbers of phases" in capsys.readouterr().err
+
+
+def test_unbalanced_shows_what_rebalancing_has_saved(folder, capsys):
+    rows = rows_of(capsys, folder, "--unbalanced")["rows"]
+    assert [row["strategy"] for row in rows] == ["none", "unbalanced"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.decide.trigger import make
-from pylb.errors import DomainError, StateError, UnknownStrategyError
+from pylb.errors import DomainError, StateError, UnknownTriggerError
 
 
 class Twin:
@@ -319,9 +319,9 @@ def test_bad_arguments():
     ]:
         with pytest.raises(DomainError, match=match):
             make(**given_)
-    with pytest.raises(UnknownStrategyError, match="did you mean metabalancer"):
+    with pytest.raises(UnknownTriggerError, match="did you mean metabalancer"):
         make(trigger="metabalancr")
-    with pytest.raises(UnknownStrategyError, match="expected a name"):
+    with pytest.raises(UnknownTriggerError, match="expected a name"):
         make(trigger=3)
 
 

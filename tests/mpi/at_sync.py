@@ -177,7 +177,7 @@ def coming_and_going(comm):
         alive.append([key for key, _ in lb.local()])
         if it == 5 and lb.rank == 0:
             lb.add(100, np.zeros(3))
-            raised(errors.UnknownKeyError, "key 100", lambda: lb.add(100, None))
+            raised(errors.DuplicateKeyError, "key 100", lambda: lb.add(100, None))
         if it == 13:
             for key, block in lb.local():
                 if key in (3, 100):

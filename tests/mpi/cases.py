@@ -457,7 +457,7 @@ def born_twice(comm):
             lb.add(50, "x")
 
     if comm.size > 1:
-        raised(errors.UnknownKeyError, ("key 50", "on rank 0", "on rank 1"), bear)
+        raised(errors.DuplicateKeyError, ("key 50", "on rank 0", "on rank 1"), bear)
     return None
 
 
@@ -494,10 +494,10 @@ def reports(comm):
 def duplicate_keys(comm):
     lb = pylb.Balancer(comm, every=1)
     lb.add(5, "x")
-    raised(errors.UnknownKeyError, ("key 5", f"rank {lb.rank}"), lambda: lb.add(5, "y"))
+    raised(errors.DuplicateKeyError, ("key 5", f"rank {lb.rank}"), lambda: lb.add(5, "y"))
     if comm.size > 1:
         text = ("key 5", "on rank 0", "on rank 1")
-        raised(errors.UnknownKeyError, text, lambda: loop(lb, 1))
+        raised(errors.DuplicateKeyError, text, lambda: loop(lb, 1))
     return None
 
 
@@ -601,7 +601,7 @@ def different_places(comm):
 def bad_arguments(comm):
     make = pylb.Balancer
     raised(errors.UnknownStrategyError, "GreedyLB", lambda: make(comm, strategy="GredyLB"))
-    raised(errors.UnknownStrategyError, "metabal", lambda: make(comm, trigger="metabalance"))
+    raised(errors.UnknownTriggerError, "metabal", lambda: make(comm, trigger="metabalance"))
     raised(errors.DomainError, "every", lambda: make(comm, every=0))
     raised(errors.DomainError, "every", lambda: make(comm, every=3, trigger="periodic"))
     raised(errors.DomainError, "mode", lambda: make(comm, mode="maybe"))

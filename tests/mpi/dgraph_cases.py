@@ -100,7 +100,7 @@ def wrong_use(comm):
         lambda: pylb.color(([0, 1], [99 if last else comm.rank]), comm=comm),
     )
     raised(
-        errors.UnknownKeyError,
+        errors.DuplicateKeyError,
         "given twice",
         lambda: pylb.order(
             ([0, 0, 0], []), comm=comm, ids=[-1, -1] if last else [comm.rank, comm.rank + 50]

@@ -308,7 +308,7 @@ def wrong(comm):
     twice = np.concatenate([ids, [0]])
     raised(
         comm,
-        errors.UnknownKeyError,
+        errors.DuplicateKeyError,
         "id 0 is given twice",
         lambda: pylb.partition(coords=XY[twice], ids=twice, **given),
     )

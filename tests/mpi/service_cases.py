@@ -205,13 +205,13 @@ def wrong_use(comm):
     where.update([me])
     # Nothing changes if an id occurs twice, on one rank or on two.
     raised(
-        errors.UnknownKeyError,
+        errors.DuplicateKeyError,
         "id 77 is given twice",
         lambda: where.update([100 + me, *[77, 77] * (me == last)]),
     )
     if comm.size > 1:
         raised(
-            errors.UnknownKeyError,
+            errors.DuplicateKeyError,
             "by rank 0 and rank 1",
             lambda: where.update([77, 200] if me < 2 else []),
         )

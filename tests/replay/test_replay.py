@@ -28,6 +28,7 @@ from pylb.errors import (
     StateError,
     StrategyError,
     UnknownStrategyError,
+    UnknownTriggerError,
 )
 from pylb.replay.synthetic import hotspot
 
@@ -819,7 +820,7 @@ def test_bad_arguments():
             pylb.replay(trace, strategy, strategy_params={"overlod": 2.0})
     with pytest.raises(UnknownStrategyError, match="did you mean"):
         pylb.replay(trace, "non", every=1)
-    with pytest.raises(UnknownStrategyError, match="did you mean metabalancer"):
+    with pytest.raises(UnknownTriggerError, match="did you mean metabalancer"):
         pylb.replay(trace, "none", trigger="metabalance")
 
 

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 import pylb
 from pylb.errors import (
     DomainError,
+    DuplicateKeyError,
     PylbError,
     RemoteError,
     StateError,
     StrategyError,
     UnknownKeyError,
     UnknownStrategyError,
+    UnknownTriggerError,
 )
 
 
@@ -384,8 +386,8 @@ def with_cells(**change):
     ("call", "error", "says"),
     [
         (with_cells(keys=np.arange(3)), DomainError, r"keys has shape \(3,\): expected \(4,\)"),
-        (with_cells(keys=np.zeros(4, int)), UnknownKeyError, "key 0 is there "),
-        (with_cells(keys=np.arange(4)), UnknownKeyError, "key 0 is there on ranks 0 and 1"),
+        (with_cells(keys=np.zeros(4, int)), DuplicateKeyError, "key 0 is there "),
+        (with_cells(keys=np.arange(4)), DuplicateKeyError, "key 0 is there on ranks 0 and 1"),
         (with_cells(loads=[1, 2, -1, 1]), DomainError, r"loads\[2\] is -1"),
         (with_cells(loads=[1, math.nan, 1, 1]), DomainError, r"loads\[1\] is -?nan"),
         (with_cells(loads=[1, math.inf, 1, 1]), DomainError, r"loads\[1\] is inf"),
@@ -475,7 +477,7 @@ def test_seconds_are_timed_or_given():
         ({"strategy": "GossipLB"}, DomainError, "a strategy that sees all cells"),
         ({"strategy": "reftree"}, DomainError, "divides cells anew"),
         ({"strategy": "Greedy"}, UnknownStrategyError, "GreedyLB"),
-        ({"trigger": "nonsense"}, UnknownStrategyError, "nonsense"),
+        ({"trigger": "nonsense"}, UnknownTriggerError, "nonsense"),
         ({"mode": "replay"}, DomainError, "mode is 'replay'"),
         ({"clock": "sun"}, DomainError, "clock is 'sun'"),
         ({"lag": -1}, DomainError, "lag is -1"),

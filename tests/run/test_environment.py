@@ -4,7 +4,7 @@ import pytest
 
 import pylb
 from pylb.cli.main import main
-from pylb.errors import DomainError, UnknownStrategyError
+from pylb.errors import DomainError, UnknownStrategyError, UnknownTriggerError
 
 
 def balancer(**given):
@@ -80,7 +80,7 @@ def test_a_method_of_partition(monkeypatch):
     ("name", "value", "error"),
     [
         ("PYLB_STRATEGY", "GreadyLB", UnknownStrategyError),
-        ("PYLB_TRIGGER", "menno", UnknownStrategyError),
+        ("PYLB_TRIGGER", "menno", UnknownTriggerError),
         ("PYLB_TRIGGER", "0", DomainError),
         ("PYLB_MODE", "replay", DomainError),
         ("PYLB_CLOCK", "sun", DomainError),

@@ -14,7 +14,14 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Serial
-from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
+from pylb.errors import (
+    DomainError,
+    DuplicateKeyError,
+    SerializationError,
+    StateError,
+    StrategyError,
+    UnknownKeyError,
+)
 from pylb.run.objects import Locations
 from pylb.run.sizes import SAMPLE
 
@@ -153,7 +160,7 @@ def test_the_directory_names_both_ranks():
     directory.add([np.array([3, 1]), np.array([2])])
     assert directory.keys.tolist() == [1, 2, 3]
     assert directory.rank.tolist() == [0, 1, 0]
-    with pytest.raises(UnknownKeyError, match="key 2 was added twice: on rank 0 and on rank 1"):
+    with pytest.raises(DuplicateKeyError, match="key 2 was added twice: on rank 0 and on rank 1"):
         directory.add([np.array([2]), np.array([9])])
     assert directory.keys.tolist() == [1, 2, 3]
 
@@ -180,7 +187,7 @@ def test_messages_reach_the_next_pass_in_order():
 def test_errors_on_one_rank():
     lb = pylb.Balancer(every=1)
     lb.add(np.int64(3), "x")
-    with pytest.raises(UnknownKeyError, match="key 3 was added twice"):
+    with pytest.raises(DuplicateKeyError, match="key 3 was added twice"):
         lb.add(3, "y")
     with pytest.raises(UnknownKeyError, match="source 4"):
         lb.send(3, 4, None)

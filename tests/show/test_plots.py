@@ -149,7 +149,7 @@ def test_bad_input():
 
 def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingPartError, match=r"pip install .*pylb\[plot\]"):
+    with pytest.raises(MissingPartError, match=r"matplotlib is missing.*pip install "):
         plots.imbalance([1], [1])
 
 

@@ -532,7 +532,7 @@ function drawDecisions(host, decisions, choose) {
     "moved", "cost", "saved"];
   const cells = decisions.map((d) => [
     element("button", { type: "button" }, short(d.iteration)),
-    CHOICES[d.choice] + (d.until > d.iteration ? ` until ${d.until}` : "")
+    CHOICES[d.choice] + (d.until > d.iteration ? `, last after ${d.until}` : "")
       + (d.choice === "balance" && !d.moved ? " (not done)" : ""),
     d.strategy, short(d.ratio ?? d.before), short(d.predicted), short(d.realised),
     d.choice === "balance" ? `${short(d.migrations)}` : "",

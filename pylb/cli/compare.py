@@ -1,0 +1,111 @@
+"""``pylb compare``: two recorded runs, where their time went, LB step by LB step."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pylb import console
+from pylb.cli import common
+from pylb.decide.receipts import Receipt
+from pylb.show import course
+from pylb.show.comparison import Comparison
+
+HELP = "compare two recorded runs: where the time went, LB step by LB step"
+EXAMPLES = """\
+  pylb demo --save auto.h5
+  pylb demo --every 10 --strategy RefineLB --save every10.h5
+  pylb compare auto.h5 every10.h5
+  pylb compare auto.h5 every10.h5 --json
+"""
+
+NOTES = {
+    "cost": "of the LB step",
+    "saved": "what the iterations up to the next LB step of that run took less",
+    "moved": "objects",
+}
+ROWS = {
+    "computing": "computing, mean of the ranks",
+    "imbalance": "waiting for the slowest rank",
+    "messages": "messages, and all else",
+    "balancing_seconds": "LB steps",
+    "seconds": "the whole run",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    help = "file that Balancer.save wrote (.h5), or a folder of vt's files"
+    parser.add_argument("first", metavar="A", help=help)
+    parser.add_argument("second", metavar="B", help="another one")
+    common.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print both runs side by side, then their LB steps."""
+    with common.noting_warnings():
+        both = Comparison(*(course.of(path) for path in (args.first, args.second)))
+    for doubt in both.doubts():
+        console.note(f"the runs differ: {doubt}")
+    if args.json:
+        common.print_json(args, {"first": args.first, "second": args.second, **both.to_dict()})
+        return 0
+    a, b = _titles(args.first, args.second)
+    _show_time(both, a, b)
+    print()
+    _show_steps(both, a, b)
+    return 0
+
+
+def _titles(first: str, second: str) -> tuple[str, str]:
+    names = Path(first).name, Path(second).name
+    return names if names[0] != names[1] else (first, second)
+
+
+def _show_time(both: Comparison, a: str, b: str) -> None:
+    rows: list[list[Any]] = []
+    one, two = both.spent
+    for name, words in ROWS.items():
+        x, y = getattr(one, name), getattr(two, name)
+        rows.append([words, console.seconds(x), console.seconds(y), _signed(y - x)])
+    for name, x in both.counted[0]._asdict().items():
+        y = getattr(both.counted[1], name)
+        if name == "bytes":
+            rows.append(["moved", console.size(x), console.size(y), None])
+        else:
+            word = {"balancings": "LB steps"}.get(name, name)
+            rows.append([f"number of {word}", x, y, f"{y - x:+d}"])
+    title = f"{b} took {_times(both.speedup)} {a}"
+    console.show(["", a, b, "difference"], rows, title=title, drop=["difference"])
+
+
+def _times(speedup: float) -> str:
+    if 0.995 < speedup < 1.005:
+        return "as long as"
+    longer = speedup < 1
+    percent = 100 * (1 / speedup - 1 if longer else 1 - 1 / speedup)
+    return f"{percent:.3g} % {'longer' if longer else 'less time'} than"
+
+
+def _signed(difference: float) -> str:
+    return ("+" if difference > 0 else "-") * (difference != 0) + console.seconds(abs(difference))
+
+
+def _show_steps(both: Comparison, a: str, b: str) -> None:
+    rows = [[step.iteration, *_cells(step.first), *_cells(step.second)] for step in both.steps()]
+    if not rows:
+        print("Neither run had an LB step.")
+        return
+    columns = ["after iteration"]
+    for name in (a, b):
+        columns += [f"{name}:", "cost", "saved", "moved"]
+    console.show(columns, rows, title="LB steps", drop=["moved"], notes=NOTES)
+
+
+def _cells(step: Receipt | None) -> list[Any]:
+    if step is None:
+        return [None] * 4
+    known = step.gain == step.gain  # else nan
+    gain = console.seconds(step.gain) if known else None
+    return [step.strategy, console.seconds(step.cost), gain, step.migrations]

@@ -1,0 +1,199 @@
+"""Functions of one's own for ``--strategy`` and ``--trigger``: modules that ``--import`` names.
+
+A module is read first, and executed only if importing it does nothing but define: a script without
+``if __name__ == "__main__":`` would run its whole program, and write its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pylb.console import note
+from pylb.decide.trigger import triggers
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    StrategyError,
+    UnknownStrategyError,
+    UnknownTriggerError,
+    nearest,
+)
+from pylb.place.registry import Strategy, find, strategies
+from pylb.replay.replayed import BASELINES
+
+HELP = (
+    "execute this Python module first; its functions can be named in --strategy and --trigger. "
+    "May be repeated"
+)
+GUARD = 'put it under `if __name__ == "__main__":`'
+WORK = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+MPI = "mpi4py.MPI"
+
+Call = Callable[..., Any]
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--import``."""
+    parser.add_argument(
+        "--import", dest="imports", action="append", default=[], metavar="FILE.py", help=HELP
+    )
+
+
+def names_of(path: Path) -> set[str]:
+    """Read a module without executing it, and return the functions that it defines or imports.
+
+    Raises
+    ------
+    MissingFileError, FormatError
+        The file is absent, or is not Python.
+    DomainError
+        Importing it would start MPI or run a program.
+    """
+    if not path.is_file():
+        raise MissingFileError(f"--import {path}: there is no such file")
+    try:
+        body = ast.parse(path.read_bytes(), str(path)).body
+    except (SyntaxError, ValueError) as why:
+        raise FormatError(f"--import {path}: not a Python module: {why}") from None
+    names: set[str] = set()
+    modules: set[str] = set()
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            _refuse_mpi(path, node)
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            (modules if isinstance(node, ast.Import) else names).update(bound)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names |= {node.name, *_registered(node)}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, WORK) or _runs(node, modules):
+            what = ast.unparse(node).splitlines()[0]
+            raise DomainError(
+                f"--import {path}, line {node.lineno}: {what!r} would run when the file is "
+                f"imported; {GUARD}"
+            )
+    return names
+
+
+def _registered(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
+    """The name that a decorator such as ``@pylb.strategy(name="mine")`` gives."""
+    for decorator in node.decorator_list:
+        for word in decorator.keywords if isinstance(decorator, ast.Call) else []:
+            if word.arg == "name" and isinstance(word.value, ast.Constant):
+                yield str(word.value.value)
+
+
+def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
+    if isinstance(node, ast.ImportFrom):
+        wanted = {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    else:
+        wanted = {alias.name for alias in node.names}
+    if MPI in wanted:
+        raise DomainError(
+            f"--import {path}, line {node.lineno}: {ast.unparse(node)!r} would start MPI in this "
+            "command, which runs without mpiexec; import it inside of the function that needs it"
+        )
+
+
+def _runs(node: ast.stmt, modules: set[str]) -> bool:
+    """Whether a statement calls for its effect; `sys.path.insert(...)` of a module may."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    root: ast.expr = node.value.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return not (isinstance(root, ast.Name) and root.id in modules - {"pylb"})
+
+
+@contextmanager
+def _without_mpi() -> Iterator[None]:
+    """Let `from mpi4py import MPI` fail, also in modules that the user's module imports."""
+    if MPI in sys.modules:
+        yield
+        return
+    sys.modules[MPI] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[MPI]
+
+
+def _execute(path: Path) -> Mapping[str, Any]:
+    note(f"executing {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        with _without_mpi():
+            spec.loader.exec_module(module)
+    except Exception as why:
+        raise StrategyError(f"--import {path} raised {type(why).__name__}: {why}") from why
+    finally:
+        sys.path.pop(0)
+    return vars(module)
+
+
+class Functions:
+    """The functions of the modules of ``--import``.
+
+    Parameters
+    ----------
+    imports : sequence of str
+        Paths of the modules.
+    strategies, triggers : sequence of str
+        The names that the command line asks for: all must exist before a module is executed.
+
+    Raises
+    ------
+    UnknownStrategyError, UnknownTriggerError
+        Neither pylb nor a module has a function of this name.
+    """
+
+    def __init__(
+        self, imports: Sequence[str], strategies: Sequence[str] = (), triggers: Sequence[str] = ()
+    ) -> None:
+        paths = [Path(word) for word in imports]
+        self._calls: dict[str, Call] = {}
+        defined = set().union(*map(names_of, paths))
+        for name in strategies:
+            self._check(name, defined, *STRATEGIES)
+        for name in triggers:
+            self._check(name, defined, *TRIGGERS)
+        for path in paths:
+            found = _execute(path)
+            self._calls |= {k: v for k, v in found.items() if k in defined and callable(v)}
+
+    @staticmethod
+    def _check(
+        name: str, defined: set[str], what: str, known: Callable[[], list[str]], error: type
+    ) -> None:
+        names = known()
+        if name in names or name in defined:
+            return
+        if ".py:" in name:
+            path, _, function = name.rpartition(":")
+            raise error(f"no {what} {name!r}: expected --import {path} --{what} {function}")
+        raise error(f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}")
+
+    def strategy(self, name: str) -> str | Strategy:
+        """The strategy of this name; ``auto`` and the baselines of a replay stay words."""
+        return name if name in WORDS else find(self._calls.get(name, name))
+
+    def trigger(self, name: str) -> str | Call:
+        """The trigger of this name."""
+        return name if name in triggers() else self._calls[name]
+
+
+WORDS = ("auto", *BASELINES)
+STRATEGIES = ("strategy", lambda: sorted({*WORDS, *strategies()}), UnknownStrategyError)
+TRIGGERS = ("trigger", lambda: sorted(triggers()), UnknownTriggerError)

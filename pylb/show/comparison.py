@@ -1,0 +1,130 @@
+"""Two runs side by side: where the time went, and what each LB step did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pylb.decide.receipts import Receipt
+from pylb.show.course import Course
+
+
+class Spent(NamedTuple):
+    """Where the time of a run went, in seconds; the first four add up to the fifth.
+
+    Attributes
+    ----------
+    computing : float
+        Mean load of the ranks, over all iterations: the run cannot be shorter on equal ranks.
+    imbalance : float
+        What the slowest rank of each iteration takes beyond that mean.
+    messages : float
+        What iterations take beyond their slowest rank: messages, and all else.
+    balancing_seconds : float
+        Costs of the LB steps.
+    seconds : float
+        The whole run.
+    """
+
+    computing: float
+    imbalance: float
+    messages: float
+    balancing_seconds: float
+    seconds: float
+
+    @classmethod
+    def of(cls, course: Course) -> Spent:
+        """Add up the iterations of a run."""
+        mean, most = float(course.mean.sum()), float(course.max.sum())
+        elapsed, steps = float(course.elapsed.sum()), float(course.costs.sum())
+        return cls(mean, most - mean, elapsed - most, steps, elapsed + steps)
+
+
+class Counted(NamedTuple):
+    """Counts of a run: LB steps, objects and bytes that they moved."""
+
+    iterations: int
+    balancings: int
+    migrations: int
+    bytes: int
+
+    @classmethod
+    def of(cls, course: Course) -> Counted:
+        """Count."""
+        done = course.balancings
+        return cls(
+            course.n_iterations,
+            len(done),
+            sum(r.migrations for r in done),
+            sum(r.bytes for r in done),
+        )
+
+
+class Step(NamedTuple):
+    """The LB steps of both runs after an iteration; None: that run had none there."""
+
+    iteration: int
+    first: Receipt | None
+    second: Receipt | None
+
+
+class Comparison(NamedTuple):
+    """Two runs side by side."""
+
+    first: Course
+    second: Course
+
+    @property
+    def spent(self) -> tuple[Spent, Spent]:
+        """Where the time of each run went."""
+        return Spent.of(self.first), Spent.of(self.second)
+
+    @property
+    def counted(self) -> tuple[Counted, Counted]:
+        """Iterations, LB steps and migrations of each run."""
+        return Counted.of(self.first), Counted.of(self.second)
+
+    @property
+    def speedup(self) -> float:
+        """Seconds of the first run over those of the second."""
+        first, second = self.spent
+        return first.seconds / second.seconds if second.seconds > 0 else 1.0
+
+    def steps(self) -> Iterator[Step]:
+        """The LB steps of both runs, in the order of the iterations."""
+        first = {r.iteration: r for r in self.first.balancings}
+        second = {r.iteration: r for r in self.second.balancings}
+        for iteration in sorted(first.keys() | second.keys()):
+            yield Step(iteration, first.get(iteration), second.get(iteration))
+
+    def doubts(self) -> list[str]:
+        """Reasons why the runs may not be comparable."""
+        pairs = [
+            ("ranks", self.first.n_ranks, self.second.n_ranks),
+            ("objects", self.first.n_objects, self.second.n_objects),
+            ("iterations", self.first.n_iterations, self.second.n_iterations),
+        ]
+        return [f"{a} {what} and {b}" for what, a, b in pairs if a != b]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        runs = [
+            {**one._asdict(), **count._asdict()}
+            for one, count in zip(self.spent, self.counted, strict=True)
+        ]
+        steps = [
+            {
+                "iteration": step.iteration,
+                "first": step.first and _of_step(step.first),
+                "second": step.second and _of_step(step.second),
+            }
+            for step in self.steps()
+        ]
+        return {"speedup": self.speedup, "runs": runs, "steps": steps}
+
+
+STEP = ("strategy", "cost", "gain", "migrations", "bytes")
+
+
+def _of_step(receipt: Receipt) -> dict[str, Any]:
+    return {name: getattr(receipt, name) for name in STEP}
