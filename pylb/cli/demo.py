@@ -10,10 +10,10 @@ from pathlib import Path
 from pylb import console
 from pylb.cli import common
 from pylb.cli.progress import progress
-from pylb.errors import MissingFileError
+from pylb.errors import DomainError, MissingFileError
+from pylb.io import h5
 from pylb.replay.run_record import RunRecord
 from pylb.run import demo
-from pylb.run.report import check_suffix
 
 HELP = "run a small program that balances itself on virtual ranks, and show what it gains"
 EXAMPLES = """\
@@ -38,13 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser)
 
 
+def _check_paths(save: str | None, html: str | None) -> None:
+    for word, path, suffixes in (("save", save, h5.SUFFIXES), ("html", html, (".html",))):
+        if path is None:
+            continue
+        if Path(path).suffix not in suffixes:
+            raise DomainError(f"--{word} is {path!r}: expected {' or '.join(suffixes)}")
+        if not Path(path).parent.is_dir():
+            raise MissingFileError(f"--{word} {path}: there is no folder {Path(path).parent}")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the program, and compare it with a run without rebalancing."""
-    if args.html:
-        check_suffix(args.html)
-    for path in filter(None, (args.save, args.html)):  # before the program runs
-        if not Path(path).parent.is_dir():
-            raise MissingFileError(f"{path}: there is no folder {Path(path).parent}")
+    _check_paths(args.save, args.html)  # before the program runs
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger

@@ -35,7 +35,7 @@ HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for n
 NOTES = {
     "last": "the last iteration with the same decision; other decisions may lie between",
     "max/mean": "of the iteration",
-    "predicted": "max/mean of the expected loads on the new placement",
+    "predicted": "max/mean of the estimated loads on the new placement",
     "realised": "max/mean of the iterations up to the next LB step",
     "cost": "of the LB step",
     "gain": "time saved",
