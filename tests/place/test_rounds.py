@@ -170,7 +170,6 @@ def test_few_objects_a_rank_are_swapped(name):
     s = pylb.Snapshot(load, in_blocks(4 * p, p), n_ranks=p, node=in_blocks(p, 20))
     plan = pylb.place(s, name)
     assert plan.after.max <= 1.08 * pylb.place(s, "GreedyLB").after.max
-    assert plan.after.max < 0.9 * pylb.place(s, "RefineLB").after.max  # which exchanges nothing
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 
+from twin_pairs import Pairs, Restarts
+
 
 class Plain:
     """A snapshot as lists, with every default filled in."""
@@ -75,11 +77,25 @@ def threshold(q, overload, loads):
     return overload * (work / total)
 
 
+def bound(q, loads, grain=0.0):
+    """Seconds that the most loaded rank takes in any placement."""
+    fixed = q.sums(q.rank, [not m for m in q.movable])
+    floors = [b + f / v for b, f, v in zip(q.background, fixed, q.speed, strict=True)]
+    heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
+    best = min(f + heaviest / v for f, v in zip(floors, q.speed, strict=True))
+    average = threshold(q, 1.0, loads)
+    if grain:
+        step = grain / q.speed[0]
+        times = math.ceil((average - q.background[0]) / step * (1 - 1e-12))
+        average = q.background[0] + step * times
+    return max(average, max(floors), best)
+
+
 def refine(s, overload=1.003, swaps=False):
     """RefineLB: overloaded ranks give objects to ranks with room, within the memory limits."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
-    limit = threshold(q, overload, loads)
+    limit = max(threshold(q, overload, loads), bound(q, loads))
     allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
 
     def seconds(r):
@@ -149,15 +165,8 @@ def refine(s, overload=1.003, swaps=False):
 
     receivers, give, gave, listed = [], [], set(), False
     rounds()
-    first = low = limit
-    while (swaps and excess() > 0) or limit != first:
-        top = max(range(q.p), key=lambda r: (seconds(r), -r))
-        if seconds(top) - low <= 0.01 * first or rank.count(top) <= 1:
-            break
-        limit = 0.5 * (low + seconds(top))
-        allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
-        rounds()
-        low = limit if excess() > 0 else low
+    if excess() > 0:
+        Pairs(q, rank, loads, room).search(limit)
     return rank
 
 
@@ -279,14 +288,13 @@ class BestFit:
     def __init__(self, s, tolerance=0.0):
         self.s, self.q = s, Plain(s)
         q = self.q
-        self.fixed = q.sums(q.rank, [not m for m in q.movable])
         self.grain = self.common() if self.alike() else 0.0
         total, square = sum(q.load), 0.05 * (q.p / (sum(q.movable) + 1)) ** 2
         if self.grain:
             fine = 1e-3 * self.grain * q.p / total
         else:
             fine = max(0.03 * (self.light() * q.p / total if total else 0.0), square)
-        self.tolerance = min(fine, 1e-4)
+        self.few, self.tolerance = fine > 1e-4, min(fine, 1e-4)
         self.above = tolerance
 
     def alike(self):
@@ -319,34 +327,27 @@ class BestFit:
 
     def place(self):
         q = self.q
-        rank, limit, before, most = self.fit(self.tolerance, None, self.grain)
+        rank, limit, before, most = self.fit()
         close = most <= limit * (1 + 1e-4)
         if not close:
-            rank, most = self.others(rank, most)
+            placed = greedy(self.s)
+            placed = placed and self.relabel(placed)
+            limited = self.s.memory is not None and self.s.memory_limit is not None
+            restarts = Restarts(q, placed, self.alike(), limited)
+            rank, most = restarts.search(rank, most, limit * (1 + 1e-4))
         if most >= before:
             return list(q.rank)
         return rank if close else self.go_home(rank, most)
 
     # ---- transfers -------------------------------------------------------------------------
 
-    def bound(self, loads):
-        q = self.q
-        floors = [b + f / v for b, f, v in zip(q.background, self.fixed, q.speed, strict=True)]
-        heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
-        best = min(f + heaviest / v for f, v in zip(floors, q.speed, strict=True))
-        average = threshold(q, 1.0, loads)
-        if self.grain:
-            step = self.grain / q.speed[0]
-            times = math.ceil((average - q.background[0]) / step * (1 - 1e-12))
-            average = q.background[0] + step * times
-        return max(average, max(floors), best)
-
-    def fit(self, tolerance, limit, grain=0.0):
-        q = self.q
+    def fit(self):
+        q, tolerance, room = self.q, self.tolerance, 0.002 if self.few else 0.0
         self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
         average = threshold(q, 1.0, self.load)
-        target = limit or max(self.bound(self.load), average * (1 + self.above))
-        limit = target if grain else max(average, target * (1 + 1e-12) / (1 + tolerance))
+        least = bound(q, self.load, self.grain) * (1 + room)
+        target = max(least, average * (1 + self.above))
+        limit = target if self.grain else max(average, target * (1 + 1e-12) / (1 + tolerance))
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         share = max(0.0, 1 - average / limit) if limit else 0.0
         self.slack = [tolerance * limit * v for v in q.speed]
@@ -354,7 +355,7 @@ class BestFit:
         self.pushes = 4 * q.p + 64
         before = most = max(self.seconds())
         last, excess = float("inf"), self.excess()
-        while excess < last and most > limit * (1 + tolerance):
+        while not self.few and excess < last and most > limit * (1 + tolerance):
             self.round()
             most = max(self.seconds())
             last, excess = 0.75 * excess, self.excess()
@@ -508,22 +509,6 @@ class BestFit:
         self.pushes -= 1
         return True
 
-    # ---- the others ------------------------------------------------------------------------
-
-    def others(self, rank, most):
-        q = self.q
-        placed = greedy(self.s)
-        assert placed is not None
-        placed = self.relabel(placed)
-        own, limit = most, min(most, max(q.times(placed)))
-        most = limit * (1 + 1e-12)
-        other, _, _, reached = self.fit(1e-12, limit)
-        if own <= most and reached > most:
-            return rank, most
-        if reached > most and self.s.memory is None:
-            other, reached = self.greedy_at_home(limit)
-        return (other if reached <= most else placed), most
-
     def relabel(self, placed):
         q = self.q
         if not self.alike():
@@ -542,18 +527,6 @@ class BestFit:
             if part not in name:
                 name[part] = left.pop(0)
         return [name[part] for part in placed]
-
-    def greedy_at_home(self, limit):
-        q = self.q
-        time = [b + f / v for b, f, v in zip(q.background, self.fixed, q.speed, strict=True)]
-        rank = list(q.rank)
-        for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
-            r = q.rank[i]
-            if time[r] + q.load[i] / q.speed[r] > limit:
-                r = min(range(q.p), key=lambda r: (time[r], r))
-            time[r] += q.load[i] / q.speed[r]
-            rank[i] = r
-        return rank, max(time)
 
     def go_home(self, rank, most):
         q = self.q

@@ -1,6 +1,5 @@
 #include "place/kit/home.h"
 
-#include "base/heap.h"
 #include "base/mem.h"
 #include "place/kit/ranks.h"
 #include "place/kit/relabel.h"
@@ -66,54 +65,5 @@ int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err
     }
 out:
     plb_free(name);
-    return ret;
-}
-
-/* ---- greedy placement that keeps objects at home if possible -------------------------------- */
-
-/* The least loaded rank.  Loads only grow, so an outdated key is too small; it is corrected
- * when it comes to the top. */
-static int32_t least_loaded(plb_heap_t *heap, const double *seconds)
-{
-    while (heap->item[0].key < seconds[heap->item[0].id]) {
-        plb_heap_rekey(heap, seconds[heap->item[0].id]);
-    }
-    return heap->item[0].id;
-}
-
-int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
-                    plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const plb_snapshot_t *in = problem->in;
-    double *seconds = NULL;
-    plb_heap_t heap = {0};
-    plb_loads_t loads = {0};
-    PLB_NEW_EACH(in->n_ranks, seconds, heap.item);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        seconds[r] = plb_problem_fixed_seconds(problem, r);
-        heap.item[heap.n++] = (plb_item_t){seconds[r], r};
-    }
-    plb_heap_build(&heap);
-    ret = plb_problem_by_load(problem, &loads, err);
-    if (ret == PLB_OK) {
-        plb_loads_sort(&loads, loads.n);
-    }
-    for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
-        const int32_t i = plb_problem_object(problem, loads.item[k].id);
-        int32_t r = in->rank[i];
-        if (seconds[r] + in->load[i] / plb_speed(in, r) > limit) {
-            r = least_loaded(&heap, seconds);
-        }
-        seconds[r] += in->load[i] / plb_speed(in, r);
-        rank[i] = r;
-    }
-    *max = 0.0;
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        *max = seconds[r] > *max ? seconds[r] : *max;
-    }
-out:
-    PLB_FREE(seconds, heap.item);
-    plb_loads_free(&loads);
     return ret;
 }

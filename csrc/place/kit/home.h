@@ -12,9 +12,4 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
  * Does nothing if ranks differ in speed, background, fixed objects or memory limit. */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
-/** Place as GreedyLB, but let an object stay if its rank then takes at most `limit` seconds;
- * *max: the resulting time.  Ignores memory limits. */
-int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
-                    plb_err_t *err);
-
 #endif

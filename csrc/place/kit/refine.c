@@ -1,22 +1,23 @@
 /* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
- * ranks are examined, and no receiver becomes overloaded.  Dasgupta's algorithm 1 uses a
- * max-heap of donors; here receivers have one, too, by the load that they can still take.
+ * ranks are examined, and no receiver becomes overloaded.  Here the threshold is no less than the
+ * lower bound of any placement (bound.h), below which nothing is gained.  Dasgupta's algorithm 1
+ * uses a max-heap of donors; here receivers have one, too, by the load that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
  * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
  * lowest): the lightest object that removes its excess in one move, if that fits, otherwise the
- * heaviest that fits (ties: the lowest index first).  It ends when no object of the most loaded
- * donor fits anywhere, because then further moves cannot shorten the iteration.  A donor that
- * has come below the threshold may receive.
+ * heaviest that fits (ties: the lowest index first).  A donor that has come below the threshold
+ * may receive.  If no object of the most loaded donor fits anywhere, further moves cannot shorten
+ * the iteration, and pairs of ranks exchange sets of objects (pairs.c), up to the lowest threshold
+ * that they can meet.
  *
- * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order
- * to reduce the load on the overloaded processor without overloading the other".  The donor's
- * partner is, of the 256 ranks with most room, the first with which a swap is possible; the
- * difference of the two objects removes the excess, or else is as large as the partner can
- * take.  If this fails, too, it searches for the lowest threshold that it can meet.
+ * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
+ * the overloaded processor without overloading the other".  The donor's partner is, of the 256
+ * ranks with most room, the first with which a swap is possible; the difference of the two objects
+ * removes the excess, or else is as large as the partner can take.
  */
 #include "place/kit/refine.h"
 
@@ -27,7 +28,9 @@
 #include "base/heap.h"
 #include "base/ints.h"
 #include "base/mem.h"
+#include "place/kit/bound.h"
 #include "place/kit/offers.h"
+#include "place/kit/pairs.h"
 
 enum {
     TICK = 1 << 14,
@@ -36,9 +39,6 @@ enum {
 
 /* Excess below this fraction of the threshold is due to rounding, and not a reason to move. */
 static const double SLACK = 1e-9;
-
-/* The search for a lower maximum ends within this fraction of the limit. */
-static const double NEAR = 0.01;
 
 typedef struct refiner {
     plb_ranks_t ranks;
@@ -290,42 +290,6 @@ static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, 
     return ret;
 }
 
-/* The first of the most loaded ranks. */
-static int32_t longest(const refiner_t *self)
-{
-    int32_t best = 0;
-    for (int32_t r = 1; r < self->ranks.in->n_ranks; r++) {
-        const bool more =
-            plb_ranks_seconds(&self->ranks, r) > plb_ranks_seconds(&self->ranks, best);
-        best = more ? r : best;
-    }
-    return best;
-}
-
-/* If the limit cannot be met, find the lowest one that can, by bisection between the highest
- * limit that was missed and the time of the most loaded rank.  This helps if ranks have only a
- * few large objects. */
-static int lower_the_rest(refiner_t *self, const plb_opts_t *opts, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const double limit = self->ranks.limit;
-    double low = limit, before = INFINITY;
-    while (ret == PLB_OK) {
-        const int32_t top = longest(self);
-        const double most = plb_ranks_seconds(&self->ranks, top), middle = 0.5 * (low + most);
-        /* Each round makes most - low smaller, until rounding stops it. */
-        if (most - low <= NEAR * limit || self->ranks.on[top] <= 1 || !(most - low < before)) {
-            break;
-        }
-        before = most - low;
-        plb_ranks_allow(&self->ranks, middle);
-        ret = refine_to_limit(self, true, opts, err);
-        low = total_excess(self) > 0.0 ? middle : low;
-        PLB_THEN(plb_tick(opts));
-    }
-    return ret;
-}
-
 static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
                   const plb_opts_t *opts, plb_err_t *err)
 {
@@ -337,10 +301,11 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
                  self.returns);
-    plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
+    plb_ranks_allow(&self.ranks,
+                    fmax(overload * plb_ranks_average(&self.ranks), plb_bound(&self.ranks, 0.0)));
     ret = refine_to_limit(&self, swaps, opts, err);
-    if (ret == PLB_OK && swaps && total_excess(&self) > 0.0) {
-        ret = lower_the_rest(&self, opts, err);
+    if (ret == PLB_OK && total_excess(&self) > 0.0) {
+        ret = plb_pairs(&self.ranks, self.ranks.limit, opts, err);
     }
 out:
     plb_ranks_free(&self.ranks);

@@ -13,8 +13,10 @@
  * limit leaves spare room (because it is set by one heavy object), each rank may miss it by its
  * share of that room.
  *
- * If ranks have too few objects to reach the limit, GreedyLB's maximum is the second limit, and
- * GreedyLB's placement the last resort; objects that can stay without raising the maximum do so.
+ * If ranks have so few objects that GreedyLB would miss the limit by far, or if transfers miss it,
+ * pairs of ranks exchange sets of objects, from the present placement, from GreedyLB's, and from
+ * random changes of the best one (kit/restarts.h); few objects a rank get ROOM beyond the limit.
+ * Objects that can then return without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -23,9 +25,11 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
+#include "place/kit/bound.h"
 #include "place/kit/grain.h"
 #include "place/kit/home.h"
 #include "place/kit/offers.h"
+#include "place/kit/restarts.h"
 
 enum {
     TICK = 1 << 12,
@@ -45,6 +49,9 @@ static const double OF_SQUARE = 0.05;
 
 /* and in the greatest common divisor of all loads, if there is one. */
 static const double OF_GRAIN = 1e-3;
+
+/* With few objects a rank, this fraction of the limit more is as good. */
+static const double ROOM = 0.002;
 
 /* Relative difference of sums in different orders. */
 static const double ROUNDING = 1e-12;
@@ -425,37 +432,12 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* The average; if all loads are multiples of `grain` and the ranks are equal, rounded up to a
- * multiple. */
-static double average_of(const plb_ranks_t *ranks, double grain)
-{
-    const double average = plb_ranks_average(ranks), background = plb_background(ranks->in, 0);
-    const double step = grain / plb_speed(ranks->in, 0);
-    return grain > 0.0 ? background + step * ceil((average - background) / step * (1.0 - ROUNDING))
-                       : average;
-}
-
-/* The lower bound of any placement, see above. */
-static double lower_bound(const plb_ranks_t *ranks, double grain)
-{
-    const double average = average_of(ranks, grain);
-    double floor_most = 0.0, heaviest = INFINITY;
-    for (int32_t r = 0; r < ranks->in->n_ranks; r++) {
-        const double speed = plb_speed(ranks->in, r);
-        const double least = plb_background(ranks->in, r) + ranks->problem->fixed[r] / speed;
-        floor_most = least > floor_most ? least : floor_most;
-        heaviest = fmin(heaviest, least + ranks->heaviest / speed);
-    }
-    return fmax(average, fmax(floor_most, heaviest));
-}
-
 /* The aim of a placement. */
 typedef struct aim {
     double tolerance; /* x limit */
-    double
-        limit; /* seconds; 0: the lower bound, or (1 + above) times the average if that is more */
-    double above;
-    double grain; /* greatest common divisor of all loads, or 0 */
+    double above;     /* x average, that may be left */
+    double grain;     /* greatest common divisor of all loads, or 0 */
+    bool few;         /* ranks have so few objects that nothing can be exact */
 } aim_t;
 
 /* GreedyLB leaves an imbalance of 0.06 to 0.6 times the load of the p-th lightest object or, if
@@ -477,6 +459,7 @@ static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *er
         const double light = sum > 0.0 ? plb_grain_light(problem, scratch, sample) * p / sum : 0.0;
         aim->tolerance = fmax(OF_GREEDY * light, OF_SQUARE * ratio * ratio);
     }
+    aim->few = aim->tolerance > CLOSE;
     aim->tolerance = fmin(aim->tolerance, CLOSE);
 out:
     plb_free(scratch);
@@ -501,16 +484,17 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.is_donor, self.is_other);
     const double average = plb_ranks_average(&self.ranks);
-    const double bound = fmax(lower_bound(&self.ranks, aim->grain), average * (1.0 + aim->above));
-    const double first = plb_ranks_max(&self.ranks),
-                 target = aim->limit > 0.0 ? aim->limit : bound;
-    *out = (result_t){target, first, first};
+    const double room = aim->few ? ROOM : 0.0;
+    const double bound =
+        fmax(plb_bound(&self.ranks, aim->grain) * (1.0 + room), average * (1.0 + aim->above));
+    const double first = plb_ranks_max(&self.ranks);
+    *out = (result_t){bound, first, first};
     const double limit =
-        aim->grain > 0.0 ? target : fmax(average, target * (1.0 + ROUNDING) / (1.0 + tolerance));
+        aim->grain > 0.0 ? bound : fmax(average, bound * (1.0 + ROUNDING) / (1.0 + tolerance));
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY, excess = total_excess(&self.ranks);
-    while (ret == PLB_OK && excess < last && out->max > limit * (1.0 + tolerance)) {
+    while (ret == PLB_OK && !aim->few && excess < last && out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, opts, err);
         out->max = plb_ranks_max(&self.ranks);
         last = PART * excess; /* no further round if the last one gained little */
@@ -519,55 +503,6 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
 out:
     plb_ranks_free(&self.ranks);
     PLB_FREE(self.donor.item, self.receiver.item, self.is_donor, self.is_other);
-    return ret;
-}
-
-/* Compute GreedyLB's placement in rank[n_objects], and its maximum; INFINITY if it finds none. */
-static int ask_greedy(const plb_problem_t *problem, int32_t *rank, double *max,
-                      const plb_opts_t *opts, plb_err_t *err)
-{
-    plb_ranks_t ranks = {0};
-    int ret = plb_strategy_greedy.run(&plb_strategy_greedy, problem->in, opts, rank, err);
-    *max = INFINITY;
-    if (ret == PLB_ERR_INFEASIBLE) {
-        return PLB_OK;
-    }
-    PLB_THEN(plb_home_relabel(problem, rank, err));
-    PLB_THEN(plb_ranks_init(&ranks, problem, rank, err));
-    *max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
-    plb_ranks_free(&ranks);
-    return ret;
-}
-
-/* After transfers rank[n_objects] has a maximum of *max, far from the limit.  The new limit is
- * *max, or GreedyLB's maximum if that is less.  The first placement that keeps this limit is
- * taken: new transfers, the present one, GreedyLB with objects at home if possible, GreedyLB's
- * own. */
-static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
-                      const plb_opts_t *opts, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const size_t size = (size_t)problem->in->n_objects * sizeof *rank;
-    const double own = *max;
-    int32_t *greedy = NULL, *other = NULL;
-    result_t found;
-    PLB_NEW_EACH(problem->in->n_objects, greedy, other);
-    ret = ask_greedy(problem, greedy, max, opts, err);
-    const double limit = fmin(*max, own);
-    const aim_t aim = {.tolerance = ROUNDING, .limit = limit};
-    *max = limit * (1.0 + ROUNDING);
-    PLB_THEN(plb_problem_present(problem, other, opts, err));
-    PLB_THEN(fit(problem, &aim, other, &found, opts, err));
-    if (ret != PLB_OK || (own <= *max && found.max > *max)) {
-        goto out;
-    }
-    if (problem->room == NULL && found.max > *max) {
-        memcpy(other, problem->in->rank, size);
-        ret = plb_home_greedy(problem, limit, other, &found.max, err);
-    }
-    memcpy(rank, ret == PLB_OK && found.max <= *max ? other : greedy, size);
-out:
-    PLB_FREE(greedy, other);
     return ret;
 }
 
@@ -583,7 +518,7 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     PLB_TRY(fit(problem, &aim, rank, &found, opts, err));
     const bool close = found.max <= found.limit * (1.0 + CLOSE);
     if (!close) {
-        PLB_TRY(try_others(problem, rank, &found.max, opts, err));
+        PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.max, opts, err));
     }
     if (found.max >= found.before) { /* without a gain nothing moves */
         ret = plb_problem_present(problem, rank, opts, err);

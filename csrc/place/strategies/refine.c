@@ -37,7 +37,9 @@ static const plb_param_t params[] = {
 
 const plb_strategy_t plb_strategy_refine = {
     .name = "RefineLB",
-    .help = "moves objects from overloaded ranks to ranks with room; few migrations",
+    .help =
+        "moves objects from overloaded ranks to ranks with room, or exchanges sets of objects; "
+        "few migrations",
     .source = "Menon 2.2, 2.3.1; Dasgupta algorithm 1",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
@@ -48,7 +50,7 @@ const plb_strategy_t plb_strategy_refine = {
 
 const plb_strategy_t plb_strategy_refine_swap = {
     .name = "RefineSwapLB",
-    .help = "like RefineLB, and swaps objects where none can be moved",
+    .help = "like RefineLB, but first swaps two objects where none can be moved",
     .source = "Menon 2.3.1",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

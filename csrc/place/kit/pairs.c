@@ -1,0 +1,322 @@
+/* Pairs of ranks divide their objects again.
+ *
+ * The most loaded rank exchanges a set of its objects for a set of another rank's objects; either
+ * may be empty.  Partners are tried in the order of their room, until one can take the whole
+ * excess within the limit; of such exchanges the one with the fewest migrations is made.  The more
+ * partners were tried, the more excess may be left: then the exchange is made that leaves the
+ * least on the worse of the two ranks.  So an ever smaller excess wanders from rank to rank until
+ * it meets a fitting set.  If no exchange reduces it, the limit cannot be met, and a higher one is
+ * searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson 1978).
+ *
+ * The subsets of a few objects of each rank are listed by load, so that the fitting pairs of
+ * subsets are found in one pass over two lists.
+ *
+ * Ties: the partner with the most room, then the lowest rank; the lightest set of the partner,
+ * then of the donor; the set without the object that joined its rank first.
+ */
+#include "place/kit/pairs.h"
+
+#include <math.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "place/kit/members.h"
+
+enum {
+    FEW = 5,     /* objects of a rank that take part in exchanges with the first partners */
+    EASY = 8,    /* number of first partners */
+    MOST = 8,    /* objects that take part in exchanges with the others */
+    TRIES = 256, /* partners tried for one donor */
+    SCAN = 4,    /* fitting sets of the donor that are compared for each set of the partner */
+    CHEAP = 2,   /* migrations that are few enough not to compare any further */
+    TICK = 1 << 10,
+};
+
+/* An exchange must reduce the excess to this fraction, */
+static const double PART = 0.9;
+
+/* and to this fraction per partner tried, or else the next partner is tried. */
+static const double SOON = 0.9 / 16;
+
+/* Excess below this fraction of the limit is due to rounding. */
+static const double ROUNDING = 1e-12;
+
+/* The search for the lowest limit ends within this fraction of the wanted one. */
+static const double NEAR = 5e-4;
+
+/* Sets that may be looked at: some in any case, and some for each rank. */
+static const double WORK = 1e6, WORK_PER_RANK = 2e3;
+
+typedef struct set {
+    double load;
+    int32_t mask;
+    int32_t cost; /* objects that are where they were at first */
+} set_t;
+
+/* Some objects of a rank, and their subsets by load. */
+typedef struct side {
+    int32_t r, n_objects, n_sets;
+    int32_t object[MOST];
+    set_t set[1 << MOST];
+} side_t;
+
+typedef struct pairs {
+    plb_ranks_t *ranks;
+    plb_members_t on;   /* objects of each rank that may migrate */
+    plb_heap_t donor;   /* key: -seconds above the limit */
+    plb_heap_t partner; /* key: -gap */
+    plb_item_t *aside;  /* [TRIES] partners tried */
+    double work;        /* left */
+    side_t from, to;    /* the donor and the present partner */
+} pairs_t;
+
+/* The exchange to make: two masks of `most` objects. */
+typedef struct exchange {
+    int32_t partner; /* or -1 */
+    int32_t most, give, back;
+    int32_t cost;
+    double over; /* seconds above the limit that remain on the worse of the two ranks */
+} exchange_t;
+
+/* ---- the sets of a rank --------------------------------------------------------------------- */
+
+/* Add the subsets with the next object: merge the list with itself, shifted. */
+static void add_object(side_t *self, int32_t i, double load, int32_t cost)
+{
+    set_t old[1 << (MOST - 1)];
+    const int32_t n = self->n_sets, bit = 1 << self->n_objects;
+    memcpy(old, self->set, (size_t)n * sizeof *old);
+    for (int32_t at = 0, without = 0, with = 0; at < 2 * n; at++) {
+        if (without < n && old[without].load <= old[with].load + load) {
+            self->set[at] = old[without++];
+        } else {
+            const set_t *of = &old[with++];
+            self->set[at] = (set_t){of->load + load, of->mask | bit, of->cost + cost};
+        }
+    }
+    self->object[self->n_objects++] = i;
+    self->n_sets = 2 * n;
+}
+
+static void list_sets(const pairs_t *self, side_t *side, int32_t r, int32_t most)
+{
+    const plb_snapshot_t *in = self->ranks->in;
+    side->r = r;
+    side->n_objects = 0;
+    side->n_sets = 1;
+    side->set[0] = (set_t){0.0, 0, 0};
+    for (int32_t i = self->on.head[r]; i >= 0 && side->n_objects < most; i = self->on.next[i]) {
+        add_object(side, i, in->load[i], in->rank[i] == r);
+    }
+}
+
+static int64_t memory_of(const pairs_t *self, const side_t *side, int32_t mask)
+{
+    int64_t sum = 0;
+    for (int32_t k = 0; k < side->n_objects; k++) {
+        sum += mask >> k & 1 ? self->ranks->in->memory[side->object[k]] : 0;
+    }
+    return sum;
+}
+
+static bool has_room(const pairs_t *self, int32_t give, int32_t back)
+{
+    const int64_t *room = self->ranks->room;
+    if (room == NULL) {
+        return true;
+    }
+    const int64_t more = memory_of(self, &self->from, give) - memory_of(self, &self->to, back);
+    return room[self->to.r] >= more && room[self->from.r] >= -more;
+}
+
+/* ---- the best exchange of two ranks --------------------------------------------------------- */
+
+/* What the donor has too much and the partner too little. */
+typedef struct demand {
+    double excess, gap;        /* load */
+    double slow_from, slow_to; /* seconds per load */
+} demand_t;
+
+static void consider(const pairs_t *self, const demand_t *of, const set_t *give, const set_t *back,
+                     exchange_t *best)
+{
+    const double sum = give->load - back->load;
+    const double here = (of->excess - sum) * of->slow_from, there = (sum - of->gap) * of->slow_to;
+    const double worse = here > there ? here : there, left = worse > 0.0 ? worse : 0.0;
+    const int32_t cost = give->cost + back->cost;
+    if ((left < best->over || (left == best->over && cost < best->cost)) &&
+        has_room(self, give->mask, back->mask)) {
+        best->partner = self->to.r;
+        best->give = give->mask;
+        best->back = back->mask;
+        best->cost = cost;
+        best->over = left;
+    }
+}
+
+static void look(pairs_t *self, exchange_t *best)
+{
+    const plb_ranks_t *ranks = self->ranks;
+    const int32_t from = self->from.r, to = self->to.r;
+    const demand_t of = {-plb_ranks_gap(ranks, from), plb_ranks_gap(ranks, to),
+                         1.0 / plb_speed(ranks->in, from), 1.0 / plb_speed(ranks->in, to)};
+    const double middle = 0.5 * (of.excess + of.gap);
+    const double low = of.excess < of.gap ? of.excess : middle;
+    const double high = of.excess < of.gap ? of.gap : middle;
+    const set_t *give = self->from.set;
+    int32_t a = 0;
+    for (int32_t b = 0; b < self->to.n_sets && (best->over > 0.0 || best->cost > CHEAP); b++) {
+        const set_t *back = &self->to.set[b];
+        while (a < self->from.n_sets && give[a].load < low + back->load) {
+            a++;
+        }
+        if (a > 0) {
+            consider(self, &of, &give[a - 1], back, best);
+        }
+        for (int32_t k = a; k < self->from.n_sets && k < a + SCAN; k++) {
+            consider(self, &of, &give[k], back, best);
+            if (give[k].load > high + back->load) {
+                break;
+            }
+        }
+    }
+    self->work -= self->from.n_sets + self->to.n_sets;
+}
+
+/* ---- one donor ------------------------------------------------------------------------------ */
+
+static double seconds_over(const pairs_t *self, int32_t r)
+{
+    return -plb_ranks_gap(self->ranks, r) / plb_speed(self->ranks->in, r);
+}
+
+/* Put a rank into the heap where it belongs now. */
+static void sort_in(pairs_t *self, int32_t r)
+{
+    const double over = seconds_over(self, r);
+    if (over > ROUNDING * self->ranks->limit) {
+        plb_heap_push(&self->donor, (plb_item_t){-over, r});
+    } else {
+        plb_heap_push(&self->partner, (plb_item_t){-plb_ranks_gap(self->ranks, r), r});
+    }
+}
+
+/* Find an exchange; the `*n` partners tried are then in self->aside. */
+static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
+{
+    const double over = seconds_over(self, donor);
+    exchange_t best = {.partner = -1, .over = PART * over};
+    for (*n = 0; *n < TRIES && self->partner.n > 0; ++*n) {
+        if (best.partner >= 0 && best.over <= over * SOON * *n) {
+            break;
+        }
+        const int32_t most = *n < EASY ? FEW : MOST, r = plb_heap_pop(&self->partner).id;
+        if (*n == 0 || *n == EASY) {
+            list_sets(self, &self->from, donor, most);
+        }
+        list_sets(self, &self->to, r, most);
+        self->aside[*n].id = r;
+        look(self, &best);
+        best.most = best.partner == r ? most : best.most;
+    }
+    return best;
+}
+
+static void hand_over(pairs_t *self, const side_t *side, int32_t mask, int32_t to)
+{
+    for (int32_t k = 0; k < side->n_objects; k++) {
+        if (mask >> k & 1) {
+            plb_members_leave(&self->on, side->object[k], side->r);
+            plb_members_enter(&self->on, side->object[k], to);
+            plb_ranks_move(self->ranks, side->object[k], to);
+        }
+    }
+}
+
+/* Relieve the most loaded rank; false: it is stuck. */
+static bool relieve(pairs_t *self)
+{
+    int32_t n;
+    const int32_t donor = plb_heap_pop(&self->donor).id;
+    const exchange_t best = find(self, donor, &n);
+    if (best.partner >= 0) {
+        list_sets(self, &self->from, donor, best.most);
+        list_sets(self, &self->to, best.partner, best.most);
+        hand_over(self, &self->from, best.give, best.partner);
+        hand_over(self, &self->to, best.back, donor);
+    }
+    sort_in(self, donor);
+    for (int32_t k = 0; k < n; k++) {
+        sort_in(self, self->aside[k].id);
+    }
+    return best.partner >= 0;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+/* Bring all ranks below the limit; *met: whether they are. */
+static int meet(pairs_t *self, double limit, bool *met, const plb_opts_t *opts)
+{
+    int ret = PLB_OK;
+    plb_ranks_allow(self->ranks, limit);
+    self->donor.n = self->partner.n = 0;
+    for (int32_t r = 0; r < self->ranks->in->n_ranks; r++) {
+        sort_in(self, r);
+    }
+    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0 && self->work > 0.0; step++) {
+        if (!relieve(self)) {
+            break;
+        }
+        ret = step % TICK == 0 ? plb_tick(opts) : PLB_OK;
+    }
+    *met = self->donor.n == 0;
+    return ret;
+}
+
+/* Meet the limit, or else the lowest one that can be met. */
+static int search(pairs_t *self, double limit, const plb_opts_t *opts)
+{
+    bool met;
+    double low = limit, before = INFINITY;
+    int ret = meet(self, limit, &met, opts);
+    if (met) {
+        return ret;
+    }
+    while (ret == PLB_OK && self->work > 0.0) {
+        const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
+        /* each step makes most - low smaller, until rounding stops it */
+        if (most - low <= NEAR * limit || !(most - low < before)) {
+            break;
+        }
+        before = most - low;
+        ret = meet(self, middle, &met, opts);
+        low = met ? low : middle;
+    }
+    return ret;
+}
+
+int plb_pairs(plb_ranks_t *ranks, double limit, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = ranks->in;
+    pairs_t *self = NULL;
+    PLB_NEW0(self, 1);
+    self->ranks = ranks;
+    self->work = WORK + WORK_PER_RANK * in->n_ranks;
+    PLB_TRY(plb_members_init(&self->on, in->n_ranks, in->n_objects, err));
+    PLB_NEW_EACH(in->n_ranks, self->donor.item, self->partner.item);
+    PLB_NEW(self->aside, TRIES);
+    for (int64_t k = ranks->problem->n - 1; k >= 0; k--) {
+        const int32_t i = plb_problem_object(ranks->problem, k);
+        if (in->load[i] > 0.0) {
+            plb_members_enter(&self->on, i, ranks->rank[i]);
+        }
+    }
+    ret = search(self, limit, opts);
+out:
+    if (self != NULL) {
+        plb_members_free(&self->on);
+        PLB_FREE(self->donor.item, self->partner.item, self->aside, self);
+    }
+    return ret;
+}

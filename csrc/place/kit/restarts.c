@@ -1,0 +1,110 @@
+#include "place/kit/restarts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "place/kit/bound.h"
+#include "place/kit/home.h"
+#include "place/kit/pairs.h"
+
+enum {
+    CHANGES = 4, /* objects that a random change moves */
+    MOST = 32,   /* random changes, */
+    WORK = 4096, /* and the most of them times objects */
+};
+
+/* Relative difference of sums in different orders. */
+static const double ROUNDING = 1e-12;
+
+/* What is searched for, and the best placement so far. */
+typedef struct search {
+    const plb_problem_t *problem;
+    const plb_opts_t *opts;
+    double limit;         /* seconds */
+    int32_t *best, *rank; /* [n_objects] */
+    double max;           /* seconds of `best` */
+} search_t;
+
+static bool is_done(const search_t *self)
+{
+    return self->max <= self->limit * (1.0 + ROUNDING);
+}
+
+/* Search from self->rank, and keep the result if it is better. */
+static int search_from(search_t *self, plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    int ret = plb_ranks_init(&ranks, self->problem, self->rank, err);
+    PLB_THEN(plb_pairs(&ranks, self->limit, self->opts, err));
+    const double max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
+    plb_ranks_free(&ranks);
+    if (max < self->max) {
+        self->max = max;
+        memcpy(self->best, self->rank, (size_t)self->problem->in->n_objects * sizeof *self->rank);
+    }
+    return ret;
+}
+
+static int from_greedy(search_t *self, plb_err_t *err)
+{
+    const int ret = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
+                                            self->rank, err);
+    if (ret != PLB_OK) { /* there may be no placement by load within the memory limits */
+        return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
+    }
+    PLB_PASS(plb_home_relabel(self->problem, self->rank, err));
+    return search_from(self, err);
+}
+
+/* Move some objects to other ranks at random. */
+static void change(search_t *self, plb_rng_t *rng)
+{
+    const plb_problem_t *problem = self->problem;
+    const uint64_t p = (uint64_t)problem->in->n_ranks;
+    memcpy(self->rank, self->best, (size_t)problem->in->n_objects * sizeof *self->rank);
+    for (int k = 0; k < CHANGES; k++) {
+        const int64_t which = (int64_t)plb_rng_below(rng, (uint64_t)problem->n);
+        self->rank[plb_problem_object(problem, which)] = (int32_t)plb_rng_below(rng, p);
+    }
+}
+
+static int from_changes(search_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_rng_t rng;
+    plb_rng_init(&rng, self->opts->seed);
+    const int64_t n = self->problem->n, most = n * MOST < WORK ? MOST : WORK / n;
+    for (int64_t k = 0; ret == PLB_OK && !is_done(self) && k < most; k++) {
+        change(self, &rng);
+        ret = search_from(self, err);
+    }
+    return ret;
+}
+
+int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
+                 const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double crowd;
+    search_t self = {problem, opts, limit, rank, NULL, *max};
+    const size_t n = (size_t)problem->in->n_objects;
+    PLB_NEW(self.rank, n);
+    memcpy(self.rank, rank, n * sizeof *rank);
+    PLB_TRY(search_from(&self, err));
+    if (!is_done(&self)) {
+        PLB_TRY(plb_bound_crowd(problem, &crowd, err));
+        self.limit = fmax(limit, crowd);
+    }
+    if (!is_done(&self)) {
+        PLB_TRY(from_greedy(&self, err));
+    }
+    if (problem->room == NULL) {
+        PLB_TRY(from_changes(&self, err));
+    }
+    *max = self.max;
+out:
+    plb_free(self.rank);
+    return ret;
+}

@@ -1,0 +1,95 @@
+"""Few objects a rank: as good as an exact method where one can run, else near the lower bound."""
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+import pylb
+
+LOADS = {
+    "uniform": lambda rng, n: rng.random(n),
+    "log-normal": lambda rng, n: rng.lognormal(0.0, 1.0, n),
+    "exponential": lambda rng, n: rng.exponential(1.0, n),
+    "bimodal": lambda rng, n: np.where(rng.random(n) < 0.2, 5.0, 1.0) * rng.normal(1.0, 0.1, n),
+}
+NEAR = 1.005
+
+
+def snapshot(kind, n, p, rng):
+    """Objects in blocks, or scattered."""
+    rank = rng.integers(p, size=n) if rng.random() < 0.5 else np.arange(n) * p // n
+    return pylb.Snapshot(np.abs(LOADS[kind](rng, n)) + 1e-3, rank, n_ranks=p)
+
+
+def lower_bound(s):
+    """Average, heaviest object, and the pigeonhole principle."""
+    load, p = np.sort(s.load)[::-1], s.n_ranks
+    crowds = (load[k * p - k : k * p + 1].sum() for k in range(1, (s.n_objects - 1) // p + 1))
+    return max(s.load.sum() / p, load[0], *crowds, 0.0)
+
+
+def optimum(s, most):
+    """The least maximum, by an integer programme; None if that takes too long."""
+    n, p, load = s.n_objects, s.n_ranks, np.sort(s.load)[::-1]
+    on = np.kron(np.eye(p), load)  # [p, p n]; variable r n + i: object i is on rank r
+    loads = LinearConstraint(np.column_stack([on, -np.ones(p)]), -np.inf, 0.0)
+    once = LinearConstraint(np.column_stack([np.tile(np.eye(n), p), np.zeros(n)]), 1.0, 1.0)
+    free = np.arange(p)[:, None] <= np.arange(n)  # the i-th heaviest is on one of the first i
+    found = milp(
+        np.r_[np.zeros(n * p), 1.0],
+        constraints=[loads, once],
+        integrality=np.r_[np.ones(n * p), 0.0],
+        bounds=Bounds(np.r_[np.zeros(n * p), lower_bound(s)], np.r_[free.ravel(), most]),
+        options={"time_limit": 2.0, "mip_rel_gap": 1e-4},
+    )
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_few_objects_are_placed_as_well_as_they_can_be(kind):
+    rng = np.random.default_rng(list(LOADS).index(kind))
+    missed = unknown = 0
+    for _ in range(250):
+        p = int(rng.choice([2, 3, 4, 8, 32, 128]))
+        s = snapshot(kind, max(int(rng.uniform(1.0, 10.0) * p), 1), p, rng)
+        plan = pylb.place(s, "BestFitLB")
+        if plan.after.max > NEAR * lower_bound(s):
+            small = s.n_objects <= 12
+            best = optimum(s, plan.after.max * (1 + 1e-9)) if small else None
+            missed += best is not None and plan.after.max > NEAR * best
+            unknown += best is None
+    assert missed == 0
+    assert unknown <= 30  # of 250: one to three objects a rank, where no method meets the bound
+
+
+@pytest.mark.parametrize("kind", LOADS)
+@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
+def test_many_ranks_with_few_objects(name, kind):
+    rng = np.random.default_rng(1)
+    for each in (3, 6, 10):
+        s = snapshot(kind, each * 1000, 1000, rng)
+        plan = pylb.place(s, name)
+        assert plan.after.max <= NEAR * lower_bound(s)
+        if plan.before.max > 1.1 * plan.after.max:
+            assert plan.migrations < 0.8 * s.n_objects
+
+
+def test_what_one_refinement_mends_the_other_does_not_leave():
+    """A hot region: no object of the hot ranks fits on another rank."""
+    rng = np.random.default_rng(2)
+    n, p = 6000, 1000
+    rank = np.arange(n) * p // n
+    load = rng.random(n) * np.where(rank < p // 10, 20.0, 1.0)
+    s = pylb.Snapshot(load, rank, n_ranks=p)
+    for name in ("RefineLB", "RefineSwapLB", "BestFitLB"):
+        assert pylb.place(s, name).after.max <= NEAR * lower_bound(s)
+
+
+def test_loads_sorted_by_rank_are_not_all_moved():
+    """Light objects on the first ranks, heavy ones on the last: few need to leave."""
+    rng = np.random.default_rng(3)
+    n, p = 100_000, 1024
+    s = pylb.Snapshot(np.sort(rng.lognormal(0.0, 1.0, n)), np.arange(n) * p // n, n_ranks=p)
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.after.max_over_mean <= 1.0002
+    assert plan.migrations < 0.35 * n  # 12,800 must leave; GreedyLB moves all

@@ -1,0 +1,167 @@
+"""Slow, plain twins of the exchanges between pairs of ranks, and of its restarts."""
+
+from __future__ import annotations
+
+from twin_random import Random
+
+
+class Pairs:
+    """`q`: a twin_place.Plain; changes the lists `rank`, `loads` and `room`."""
+
+    def __init__(self, q, rank, loads, room):
+        self.q, self.rank, self.loads, self.room = q, rank, loads, room
+        free = [i for i in range(q.n) if q.movable[i] and q.load[i] > 0]
+        self.on = [[i for i in free if rank[i] == r] for r in range(q.p)]
+
+    def search(self, limit):
+        """Meet the limit, or the lowest one that can be met."""
+        low, before = limit, float("inf")
+        if self.meet(limit):
+            return
+        while True:
+            most = max(map(self.seconds, range(self.q.p)))
+            if most - low <= 5e-4 * limit or not most - low < before:
+                return
+            before, middle = most - low, 0.5 * (low + most)
+            low = low if self.meet(middle) else middle
+
+    def seconds(self, r):
+        return self.q.background[r] + self.loads[r] / self.q.speed[r]
+
+    def gap(self, r):
+        return self.allowed[r] - self.loads[r]
+
+    def over(self, r):
+        return -self.gap(r) / self.q.speed[r]
+
+    def meet(self, limit):
+        q = self.q
+        self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+        while True:
+            donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
+            if not donors:
+                return True
+            donor = min(donors, key=lambda r: (-self.over(r), r))
+            partners = [r for r in range(q.p) if r not in donors]
+            found = self.find(donor, sorted(partners, key=lambda r: (-self.gap(r), r)))
+            if found is None:
+                return False
+            to, give, back = found
+            for objects, here, there in ((give, donor, to), (back, to, donor)):
+                for i in objects:
+                    self.move(i, here, there)
+
+    def move(self, i, here, there):
+        self.on[here].remove(i)
+        self.on[there].insert(0, i)
+        self.rank[i] = there
+        for r, sign in ((here, -1), (there, 1)):
+            self.loads[r] += sign * self.q.load[i]
+            self.room[r] -= sign * self.q.memory[i]
+
+    def sets(self, r, most):
+        """(load, cost, objects) of all sets of the first objects, by load."""
+        out = [(0.0, 0, ())]
+        for i in self.on[r][:most]:
+            here = self.q.rank[i] == r
+            more = [(w + self.q.load[i], cost + here, (*ids, i)) for w, cost, ids in out]
+            out = sorted(out + more, key=lambda one: one[0])  # stable: those without i first
+        return out
+
+    def find(self, donor, partners):
+        """The exchange to make: the partner and what each gives, or None."""
+        over = self.over(donor)
+        best, left, cost = None, 0.9 * over, 0
+        for n, to in enumerate(partners[:256]):
+            if best and left <= over * 0.05625 * n:
+                break
+            most = 5 if n < 8 else 8
+            give, back = self.sets(donor, most), self.sets(to, most)
+            for theirs in back:
+                if best and left == 0 and cost <= 2:
+                    break
+                for mine in self.near(give, theirs[0], donor, to):
+                    found = self.left(mine[0] - theirs[0], donor, to), mine[1] + theirs[1]
+                    better = found[0] < left or (found[0] == left and found[1] < cost)
+                    if better and self.fits(donor, to, mine[2], theirs[2]):
+                        left, cost = found
+                        best = to, mine[2], theirs[2]
+        return best
+
+    def near(self, give, load, donor, to):
+        """Sets that fit in exchange for this load, four at most, and the nearest on either side."""
+        excess, gap = -self.gap(donor), self.gap(to)
+        middle = 0.5 * (excess + gap)
+        low, high = (excess, gap) if excess < gap else (middle, middle)
+        first = sum(one[0] < low + load for one in give)
+        out = give[first - 1 : first] if first else []
+        for one in give[first : first + 4]:
+            out = [*out, one]
+            if one[0] > high + load:
+                break
+        return out
+
+    def left(self, load, donor, to):
+        q = self.q
+        here = (-self.gap(donor) - load) * (1.0 / q.speed[donor])
+        there = (load - self.gap(to)) * (1.0 / q.speed[to])
+        return max(here, there, 0.0)
+
+    def fits(self, donor, to, give, back):
+        more = sum(self.q.memory[i] for i in give) - sum(self.q.memory[i] for i in back)
+        return self.room[to] >= more and self.room[donor] >= -more
+
+
+class Restarts:
+    """`placed`: GreedyLB's placement with relabelled ranks, or None; `alike`: equal ranks."""
+
+    def __init__(self, q, placed, alike, limited):
+        self.q, self.placed, self.alike, self.limited = q, placed, alike, limited
+
+    def search(self, rank, most, limit):
+        self.best, self.most = list(rank), most
+        self.search_from(list(rank), limit)
+        if not self.is_done(limit):
+            limit = max(limit, self.crowd())
+        if not self.is_done(limit) and self.placed is not None:
+            self.search_from(list(self.placed), limit)
+        if not self.limited and any(self.q.movable):
+            self.search_from_changes(limit)
+        return self.best, self.most
+
+    def is_done(self, limit):
+        return self.most <= limit * (1 + 1e-12)
+
+    def search_from(self, rank, limit):
+        pairs = Pairs(self.q, rank, self.q.sums(rank), self.q.room(rank))
+        pairs.search(limit)
+        most = max(map(pairs.seconds, range(self.q.p)))
+        if most < self.most:
+            self.best, self.most = rank, most
+
+    def search_from_changes(self, limit):
+        free = [i for i in range(self.q.n) if self.q.movable[i]]
+        rng = Random(0)
+        for _ in range(min(32, 4096 // len(free))):
+            if self.is_done(limit):
+                break
+            rank = list(self.best)
+            for _ in range(4):
+                which = rng.below(len(free))
+                rank[free[which]] = rng.below(self.q.p)
+            self.search_from(rank, limit)
+
+    def crowd(self):
+        """Of the k p + 1 heaviest objects, k + 1 share a rank."""
+        if not self.alike:
+            return 0.0
+        q, out = self.q, 0.0
+        loads = sorted(q.load, reverse=True)
+        for k in range(1, q.p + 1):
+            if k * q.p >= q.n:
+                break
+            total = 0.0
+            for w in loads[k * q.p - k : k * q.p + 1]:
+                total += w
+            out = max(out, q.background[0] + total / q.speed[0])
+        return out
