@@ -7,7 +7,6 @@ import math
 import twin_place as twins
 from twin_random import MASK, Random
 
-
 SLACK, IDLE, CLOSE, PATIENCE, KNOWN = 1e-9, 0.9, 0.005, 3, 8
 UNLIMITED = 2**63 - 1
 
