@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pylb import files
 from pylb._version import __version__
 from pylb.cli.own import Functions, add_import
 from pylb.cli.progress import progress
@@ -60,7 +61,7 @@ def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
 def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     """Write the file of ``--json FILE``, if it was given."""
     if args.json is not None:
-        Path(args.json).write_text(json_text(answer(args, value), indent=2) + "\n")
+        files.write_text(args.json, json_text(answer(args, value), indent=2) + "\n")
 
 
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

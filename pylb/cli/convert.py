@@ -9,7 +9,7 @@ from pylb import console
 from pylb.cli import common
 from pylb.console import count
 from pylb.errors import DomainError
-from pylb.io import h5
+from pylb.io import h5, hdf5
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course, otf2, tables, timeline
@@ -56,12 +56,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _kind(target: str) -> str:
     suffix = Path(target).suffix
-    if suffix in h5.SUFFIXES:
+    if suffix in hdf5.SUFFIXES:
         return "h5"
     if suffix == ".json":
         return "chrome"
     raise DomainError(
-        f"target is {target!r}: expected a suffix of {', '.join(h5.SUFFIXES)}, .json, or --to "
+        f"target is {target!r}: expected a suffix of {', '.join(hdf5.SUFFIXES)}, .json, or --to "
         f"{', '.join(FORMATS)}"
     )
 

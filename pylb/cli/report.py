@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from pylb import console
+from pylb import console, files
 from pylb.cli import common
 from pylb.cli.own import Functions, add_import
 from pylb.errors import DomainError
@@ -83,10 +82,8 @@ def _replayed(args: argparse.Namespace) -> Any:
 def _names(path: str | None) -> dict[int, str]:
     if path is None:
         return {}
-    try:
-        return {int(k): str(v) for k, v in json.loads(Path(path).read_text("utf-8")).items()}
-    except (ValueError, AttributeError) as why:
-        raise DomainError(f"{path}: expected a JSON object of names by key; {why}") from None
+    with files.understood(path, "a JSON object of names by key"):
+        return {int(k): str(v) for k, v in files.json_of(path).items()}
 
 
 def _show(regions: list[efficiency.Region]) -> None:

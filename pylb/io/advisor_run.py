@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import Any
@@ -11,12 +10,13 @@ import numpy as np
 
 from pylb.decide.decider import receipt_of
 from pylb.decide.receipts import History, Receipt
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import FormatError
+from pylb.files import begins, json_of, understood
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
 from pylb.model.snapshot import F64
 
 FORMAT, VERSION = "pylb advisor", 1
-START = f'{{"format": "{FORMAT}"'
+START = f'{{"format": "{FORMAT}"'.encode()
 SETTINGS = (
     *("pylb", "strategy", "strategy_params", "trigger", "trigger_params"),
     *("mode", "lag", "seed", "clock", "give_up"),
@@ -25,11 +25,7 @@ SETTINGS = (
 
 def is_record(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like such a record."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(len(START)) == START
-    except (OSError, UnicodeDecodeError):
-        return False
+    return begins(path, START)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
@@ -41,16 +37,8 @@ def read(path: str | os.PathLike[str]) -> RunData:
         No such file; it is no such record, of a newer version, or damaged.
     """
     name = os.fspath(path)
-    try:
-        with open(name, encoding="utf-8") as file:
-            said = json.load(file)
-        return _run(name, said)
-    except FileNotFoundError:
-        raise MissingFileError(f"{name}: no such file") from None
-    except FormatError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as why:
-        raise FormatError(f"{name}: no readable run record: {why}") from None
+    with understood(name, "a readable run record"):
+        return _run(name, json_of(name))
 
 
 def _run(name: str, said: dict[str, Any]) -> RunData:

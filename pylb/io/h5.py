@@ -8,29 +8,26 @@ earlier one.  Nothing is pickled.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
 import json
 import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from pylb import optional
 from pylb._version import __version__
 from pylb.decide.receipts import History, Receipt
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import FormatError
+from pylb.files import begins, understood, writing
+from pylb.io import hdf5
+from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
-from pylb.io.whole import whole_file
 
 FORMAT = "pylb run"
-VERSION = 2
-SUFFIXES = (".h5", ".hdf5")
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
+VERSION = 3  # from this one on, no text of variable length
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 DTYPES = {
@@ -59,7 +56,7 @@ DTYPES = {
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # figures in a record of version 1
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
 CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk
-MOST = 1 << 40  # bytes that a record may claim to have
+MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
 class Writer:
@@ -67,25 +64,30 @@ class Writer:
 
     Parameters
     ----------
+    where : path or file
+        As for `pylb.io.hdf5.Output`.
     n_objects : int
         Expected number of objects: a chunk of the loads holds an iteration.
+
+    Raises
+    ------
+    OSError
+        The file cannot be created, or the disk is full; every call may raise it.
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        where: str | os.PathLike[str] | IO[bytes],
         n_ranks: int,
         parameters: dict[str, Any],
         n_objects: int = 0,
     ) -> None:
-        # The oldest layout does not mark a file as open, so it can be read if its writer has died.
-        self._file = optional.require("h5py").File(path, "w", libver="earliest")
-        self._file.attrs.update(
-            format=FORMAT,
-            version=VERSION,
-            n_ranks=n_ranks,
-            parameters=json.dumps({**parameters, "pylb": __version__}),
-        )
+        self._out = hdf5.Output(where)
+        self._file = self._out.h5
+        self._out.text("format", FORMAT)
+        self._file.attrs.update(version=VERSION, n_ranks=n_ranks)
+        said = json.dumps({**parameters, "pylb": __version__}).encode()
+        self._out.array("parameters", np.frombuffer(said, np.uint8))
         for name, dtype in DTYPES.items():
             chunk = min(max(n_objects, CHUNK), MOST_CHUNK) if name == "load" else CHUNK
             self._file.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,))
@@ -99,7 +101,7 @@ class Writer:
         )
         self._said: dict[int, str] = {}
         self._loops: list[Loop] = []
-        self._file.flush()
+        self._out.flush()
 
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
         """Append a stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
@@ -124,7 +126,7 @@ class Writer:
                 self._said[i] = said
                 lines += said + "\n"
         self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
-        self._file.flush()
+        self._out.flush()
 
     def loops(self, loops: list[Loop]) -> None:
         """Write all loops so far; earlier ones may have become more precise."""
@@ -133,7 +135,7 @@ class Writer:
             dataset = self._file["loops"]
             dataset.resize(len(loops), axis=0)
             dataset[:] = np.array(loops, np.float64).reshape(-1, len(Loop._fields))
-            self._file.flush()
+            self._out.flush()
 
     def _extend(self, name: str, values: Any) -> None:
         dataset = self._file[name]
@@ -143,8 +145,8 @@ class Writer:
             dataset[n:] = values
 
     def close(self) -> None:
-        """Write everything to disk, and close the file."""
-        self._file.close()
+        """Write everything to disk, and close the file; may be called twice."""
+        self._out.close()
 
 
 def write(run: RunData, path: str | os.PathLike[str]) -> None:
@@ -154,8 +156,8 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     # The stretch of the remaining objects comes after the previous iteration.
     left = [_remaining(keys, end) for end, keys in run.remaining.items()]
     stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
-    with whole_file(path) as part:
-        writer = Writer(part, run.n_ranks, run.parameters, n_objects)
+    with writing(path, "w+b") as file:
+        writer = Writer(file, run.n_ranks, run.parameters, n_objects)
         try:
             writer.loops(run.loops)
             for s in stretches:
@@ -196,11 +198,7 @@ def is_record(path: str | os.PathLike[str]) -> bool:
     """Whether the path has a suffix of HDF5, or the file has its signature."""
     if Path(path).suffix in SUFFIXES:
         return True
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(SIGNATURE)) == SIGNATURE
-    except OSError:
-        return False
+    return begins(path, hdf5.SIGNATURE)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
@@ -212,61 +210,27 @@ def read(path: str | os.PathLike[str]) -> RunData:
         There is no such file; it is not a run record, newer, or damaged; h5py is absent.
     """
     name = os.fspath(path)
-    try:
-        with _open(name) as file:
-            return _record(name, file)
-    except FileNotFoundError:
-        raise MissingFileError(f"{name}: no such file") from None
-    except FormatError:
-        raise
-    except (OSError, KeyError, RuntimeError, ValueError) as why:
-        raise FormatError(f"{name}: not a readable run record: {why}") from None
+    with understood(name, "a readable run record"), hdf5.reading(name, DTYPES, cut=True) as file:
+        return _record(name, file)
 
 
-class _Padded(io.FileIO):
-    """A file with zeros after its end, so that h5py opens a file that was cut short.
-
-    The checksums of missing data are then wrong.
-    """
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_END:
-            return super().seek(MOST + offset)
-        return super().seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        out = memoryview(buffer).cast("B")
-        n = super().readinto(out) or 0
-        out[n:] = bytes(len(out) - n)
-        return len(out)
-
-
-@contextlib.contextmanager
-def _open(name: str) -> Iterator[Any]:
-    h5py = optional.require("h5py")
-    with _Padded(name) as file:
-        if file.read(len(SIGNATURE)) != SIGNATURE:
-            raise FormatError(f"{name}: not an HDF5 file")
-        with h5py.File(file, "r") as opened:
-            yield opened
-
-
-def _record(name: str, file: Any) -> RunData:
-    if file.attrs.get("format") != FORMAT:
+def _record(name: str, file: hdf5.Input) -> RunData:
+    if file.text("format") != FORMAT:
         raise FormatError(f"{name}: an HDF5 file, but not a run record of pylb")
-    version = int(file.attrs["version"])
+    version = file.number("version", 1, MOST_VERSION)
     if version > VERSION:
         raise FormatError(
             f"{name}: run record of version {version}: this pylb, {__version__}, reads up to "
             f"{VERSION}; a newer one is needed"
         )
-    n_ranks = int(file.attrs["n_ranks"])
+    n_ranks = file.number("n_ranks", 1, MOST_RANKS)
+    said = file.text("parameters") or file.bytes("parameters").decode()  # before 3, the first
     stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
     return RunData(
         n_ranks=n_ranks,
-        parameters=json.loads(file.attrs["parameters"]),
+        parameters=dict(json.loads(said)),
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
@@ -276,9 +240,9 @@ def _record(name: str, file: Any) -> RunData:
     )
 
 
-def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
+def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
     """Read the loops that have begun; an old record has one."""
-    rows = [] if version == 1 else _part(file, "loops", 0, len(file["loops"]))
+    rows = [] if version == 1 else file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [loop for loop in loops if loop.first < end or end == 0]
     return known or [Loop(0, end)]
@@ -295,7 +259,7 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
     return np.concatenate([table, np.stack(more, axis=1)], axis=1)
 
 
-def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
+def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
     """Read the complete stretches and, of the last one, the complete iterations.
 
     Also returns the figures of each iteration, and the keys of the remaining objects by iteration.
@@ -304,14 +268,14 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
     remaining: dict[int, Any] = {}
     tables = [np.zeros((0, len(FIGURES)))]
     at = {"objects": 0, "edges": 0, "iterations": 0, "load": 0}
-    for first, k, n, m, check in _prefix(file["stretch"]):
+    for first, k, n, m, check in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
         if first != expected or min(k, n, m) < 0:
             break
         old = NOT_IN_1 if version == 1 else ()
-        fields = {x: _part(file, x, at["objects"], n) for x in OF_OBJECTS if x not in old}
-        fields |= {x: _part(file, x, at["edges"], m) for x in OF_EDGES}
-        iterations = [_part(file, x, at["iterations"], k) for x in FIGURES if x not in old]
+        fields = {x: file.rows(x, at["objects"], n) for x in OF_OBJECTS if x not in old}
+        fields |= {x: file.rows(x, at["edges"], m) for x in OF_EDGES}
+        iterations = [file.rows(x, at["iterations"], k) for x in FIGURES if x not in old]
         if any(x is None for x in [*fields.values(), *iterations]):
             break
         table = np.stack(iterations, axis=1)
@@ -338,38 +302,29 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
     return out, np.concatenate(tables), remaining
 
 
-def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
+def _loads(file: hdf5.Input, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
     """Read the complete rows; return them and their number."""
-    load, checks = np.zeros((0, n)), _part(file, "load_check", iteration, k)
-    whole = _part(file, "load", at, k * n)
+    load, checks = np.zeros((0, n)), file.rows("load_check", iteration, k)
+    whole = file.rows("load", at, k * n)
     if checks is None:
         return load, 0
     if whole is not None:
         load = whole.reshape(k, n)
     else:  # row by row, up to the first one that cannot be read
-        some = (_part(file, "load", at + i * n, n) for i in range(k))
+        some = (file.rows("load", at + i * n, n) for i in range(k))
         load = np.array(list(itertools.takewhile(lambda row: row is not None, some))).reshape(-1, n)
     good = [_check(row) == check for row, check in zip(load, checks, strict=False)]
     complete = good.index(False) if False in good else len(good)
     return load[:complete], complete
 
 
-def _part(file: Any, name: str, first: int, n: int) -> Any:
-    """Read elements of a dataset; None if that fails."""
-    try:
-        out = file[name][first : first + n]
-    except (OSError, RuntimeError):
-        return None
-    return out if len(out) == n else None
-
-
-def _prefix(dataset: Any) -> Any:
-    """Read the rows of a small table, up to the first that cannot be read."""
-    for i in range(len(dataset)):
-        try:
-            yield tuple(int(x) for x in dataset[i])
-        except (OSError, RuntimeError):
+def _prefix(file: hdf5.Input) -> Iterator[tuple[int, ...]]:
+    """Read the table of stretches, row by row, up to the first row that cannot be read."""
+    for i in range(file.length("stretch")):
+        row = file.rows("stretch", i, 1)
+        if row is None:
             return
+        yield tuple(map(int, row[0]))
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
@@ -394,12 +349,10 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 
 
-def _history(file: Any, end: int) -> History:
+def _history(file: hdf5.Input, end: int) -> History:
     """Read the receipts of iterations before `end`, in order."""
     said: dict[int, Any] = {}
-    text = _part(file, "receipts", 0, len(file["receipts"]))
-    lines = b"" if text is None else text.tobytes()
-    for line in lines.split(b"\n"):
+    for line in file.bytes("receipts").split(b"\n"):
         try:
             i, fields = json.loads(line)
             said[i] = Receipt.from_dict(fields)

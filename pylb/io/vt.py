@@ -27,7 +27,7 @@ from pylb.errors import (
     StateError,
     nearest,
 )
-from pylb.io.whole import whole_file
+from pylb.files import descriptor, kind_of, writing
 from pylb.model.snapshot import I32, I64
 from pylb.optional import PARTS, missing_part
 
@@ -69,6 +69,8 @@ def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
     ------
     MissingFileError
         There is no such folder.
+    FormatError
+        A file of a run is a link, a pipe or a device.
     """
     found: dict[str, dict[int, Path]] = {}
     try:
@@ -77,6 +79,9 @@ def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
         raise MissingFileError(f"{os.fspath(folder)}: {why.strerror}: expected a folder") from None
     for entry in entries:
         match = FILE_NAME.fullmatch(entry.name)
+        if match and not entry.is_file(follow_symlinks=False):
+            kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
+            raise FormatError(f"{entry.path} is {kind}: expected a regular file")
         if match:
             found.setdefault(match[1], {})[int(match[2])] = Path(entry.path)
     return {s: found[s] for s in sorted(found, key=lambda s: (len(s), s))}
@@ -162,13 +167,10 @@ def scan(path: Path) -> tuple[Any, Any]:
 
 
 def _mapped(path: Path) -> Any:
-    try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise FormatError(f"{path} is empty: expected an LBDatafile, JSON or Brotli")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError as why:
-        raise MissingFileError(f"{path}: {why.strerror}") from None
+    with open(descriptor(path), "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise FormatError(f"{path} is empty: expected an LBDatafile, JSON or Brotli")
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _looks_like_json(text: Any) -> bool:
@@ -320,8 +322,8 @@ def write(
     paths = [folder / f"{stem}.{r}.json" for r in range(n_ranks)]
 
     def one(r: int) -> None:
-        with whole_file(paths[r]) as part:
-            part.write_bytes(pack(text(r)))
+        with writing(paths[r]) as file:
+            file.write(pack(text(r)))
 
     _map(one, range(n_ranks))
     return paths

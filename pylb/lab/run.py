@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError
 from pylb.lab import measure, schedule, state
@@ -149,14 +150,12 @@ class Lab:
 
     def _write_limits(self) -> None:
         """Write the limits for ranks that start from now on."""
-        files = [control(limit) for limit in self.limits]
-        known: dict[str, Any] = {"ranks": files}
+        limits = [control(limit) for limit in self.limits]
+        known: dict[str, Any] = {"ranks": limits}
         if self.plan.hosts:
             names = [host.name for host in self.plan.hosts]
-            known = {"hosts": dict(zip(names, files, strict=True))}
-        new = self._limits_file.with_suffix(".new")
-        new.write_text(json.dumps(known))
-        new.replace(self._limits_file)
+            known = {"hosts": dict(zip(names, limits, strict=True))}
+        files.write_text(self._limits_file, json.dumps(known))
 
     def run(self, command: Sequence[str]) -> int:
         """Run a command and return its exit code, or 128 + n if signal n ended it.

@@ -7,14 +7,13 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import _core
-from pylb.errors import DomainError, FormatError, PylbError
+from pylb import _core, files
+from pylb.errors import DomainError
 from pylb.model import probe
 from pylb.model.network import Network
 from pylb.model.places import Place, from_json, parse, to_json
@@ -251,7 +250,7 @@ class Machine:
             name: np.where(np.isnan(a), -1, a).tolist()
             for name, a in (("alpha", self.alpha), ("beta", self.beta))
         }
-        Path(path).write_text(json.dumps({**text, **known}, indent=1))
+        files.write_text(path, json.dumps({**text, **known}, indent=1))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Machine:
@@ -259,18 +258,15 @@ class Machine:
 
         Raises
         ------
-        FormatError
-            The file does not contain a machine.
+        MissingFileError, FormatError
+            There is no such file; it does not contain a machine.
         """
-        try:
-            found = json.loads(Path(path).read_text())
-            if found["format"] != FORMAT or found["version"] != 1:
-                raise FormatError(f"format is {found['format']!r}: expected {FORMAT!r}, version 1")
+        with files.understood(path, "a file of a machine"):
+            found = files.json_of(path)
+            files.check_format(found, FORMAT)
             networks = [np.array(found[name], float) for name in ("alpha", "beta")]
             alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
             return cls(from_json(found["root"]), found["ranks"], alpha, beta)
-        except (ValueError, KeyError, TypeError, AttributeError, PylbError) as why:
-            raise FormatError(f"{os.fspath(path)} holds no machine: {why}") from why
 
     # ---- for people ----------------------------------------------------------------------------
 

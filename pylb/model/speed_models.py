@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pylb import _core
-from pylb.errors import DomainError, FormatError, PylbError, StateError
+from pylb import _core, files
+from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
@@ -226,7 +225,7 @@ class SpeedModels:
             dict(zip(("rows", "speed"), map(list, self.points(i)), strict=True))
             for i in range(len(self))
         ]
-        Path(path).write_text(json.dumps({"format": FORMAT, "version": 1, "models": models}))
+        files.write_text(path, json.dumps({"format": FORMAT, "version": 1, "models": models}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SpeedModels:
@@ -234,16 +233,13 @@ class SpeedModels:
 
         Raises
         ------
-        FormatError
-            It is not a file of speed models.
+        MissingFileError, FormatError
+            There is no such file; it is not a file of speed models.
         """
-        try:
-            found = json.loads(Path(path).read_text())
-            if found["format"] != FORMAT or found["version"] != 1:
-                raise FormatError(f"format is {found['format']!r}: expected {FORMAT!r}, version 1")
+        with files.understood(path, "a file of speed models"):
+            found = files.json_of(path)
+            files.check_format(found, FORMAT)
             return cls([(model["rows"], model["speed"]) for model in found["models"]])
-        except (ValueError, KeyError, TypeError, PylbError) as why:
-            raise FormatError(f"{os.fspath(path)} holds no speed models: {why}") from why
 
     def __repr__(self) -> str:
         return f"<SpeedModels: {len(self)} ranks, {len(self.rows)} points>"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import FormatError
+from pylb.files import descriptor, reading, text, understood, writing
 
-BROKEN = (  # errors of readers for a file in another format
-    *(ValueError, IndexError, OverflowError, EOFError, KeyError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+MOST_LONELY = 1 << 20  # objects that a file may have beyond one for each of its bytes
+MOST_DEFLATED = 1032  # how many times larger data become: RFC 1951
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
     *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
@@ -38,38 +35,28 @@ def read(path: str | Path) -> dict[str, Any]:
         The file does not have the format of its suffix; the message has the line.
     """
     file = Path(path)
-    if not file.is_file():
-        raise MissingFileError(f"{file}: there is no such file")
     readers = {".graph": _metis, ".hgr": _hmetis, ".mtx": _market, ".npy": _npy, ".npz": _npz}
     if file.suffix not in readers:
         raise FormatError(f"{file}: suffix {file.suffix!r}: expected {', '.join(readers)}")
-    try:
+    with understood(file, f"a file of the format {file.suffix}"):
         return readers[file.suffix](file)
-    except FormatError:
-        raise
-    except BROKEN as error:
-        raise FormatError(f"{file}: {error or type(error).__name__}") from error
 
 
 def write(path: str | Path, part: NDArray[np.int32]) -> None:
     """Write parts as METIS does, one per line, or as ``.npy``."""
-    file = Path(path)
-    if file.suffix == ".npy":
-        np.save(file, part)
-    else:
-        file.write_text("".join(f"{r}\n" for r in part.tolist()))
+    with writing(path) as file:
+        if Path(path).suffix == ".npy":
+            np.save(file, part)
+        else:
+            file.write("".join(f"{r}\n" for r in part.tolist()).encode())
 
 
 def read_parts(path: str | Path) -> NDArray[np.int64]:
-    """Read parts that `write` wrote."""
+    """Read parts that `write` wrote; raises what `read` does."""
     file = Path(path)
-    if not file.is_file():
-        raise MissingFileError(f"{file}: there is no such file")
-    try:
-        given = np.load(file) if file.suffix == ".npy" else np.array(file.read_text().split())
+    with understood(file, "a file of one part per line"):
+        given = _array(file) if file.suffix == ".npy" else np.array(text(file).split())
         return given.astype(np.int64)
-    except BROKEN as error:
-        raise FormatError(f"{file}: {error}: expected one part per line") from error
 
 
 # ---- text --------------------------------------------------------------------------------------
@@ -77,8 +64,9 @@ def read_parts(path: str | Path) -> NDArray[np.int64]:
 
 def _lines(file: Path) -> list[tuple[int, list[str]]]:
     """(number, words) of the lines that are not comments."""
-    text = file.read_text(errors="replace").splitlines()
-    return [(i, line.split()) for i, line in enumerate(text, 1) if not line.startswith("%")]
+    with reading(file) as lines:
+        said = lines.read().decode(errors="replace").splitlines()
+    return [(i, line.split()) for i, line in enumerate(said, 1) if not line.startswith("%")]
 
 
 def _numbers(file: Path, line: tuple[int, list[str]]) -> NDArray[np.int64]:
@@ -92,6 +80,17 @@ def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
     if not lines or len(lines[0][1]) < 2:
         raise FormatError(f"{file}: expected a first line of two numbers or more")
     return _numbers(file, lines[0])
+
+
+def _check_count(file: Path, line: int, *counts: int) -> None:
+    """Reject numbers of objects for which the file is too small: an object is in an edge or net."""
+    most = file.stat().st_size + MOST_LONELY
+    wrong = [n for n in counts if not 0 <= n <= most]
+    if wrong:
+        raise FormatError(
+            f"{file}, line {line}: {wrong[0]} objects or nets: expected 0 ... {most} in a file of "
+            f"{most - MOST_LONELY} bytes"
+        )
 
 
 def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArray[np.int64]]:
@@ -140,6 +139,7 @@ def _hmetis(file: Path) -> dict[str, Any]:
     lines = _lines(file)
     head = _head(file, lines)
     nets, n, kind = int(head[0]), int(head[1]), int(head[2]) if len(head) > 2 else 0
+    _check_count(file, lines[0][0], nets, n)
     if kind not in (0, 1, 10, 11):
         raise FormatError(f"{file}, line {lines[0][0]}: format {kind}: expected 1, 10, 11 or none")
     rows = _body(file, lines, nets + (n if kind >= 10 else 0))
@@ -157,15 +157,16 @@ def _hmetis(file: Path) -> dict[str, Any]:
 
 def _market(file: Path) -> dict[str, Any]:
     """Coordinates of the entries of a matrix; their values do not count."""
-    with file.open() as text:
-        banner = text.readline().lower().split()
+    with open(descriptor(file)) as lines:
+        banner = lines.readline().lower().split()
         if banner[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
             raise FormatError(f"{file}, line 1: expected %%MatrixMarket matrix coordinate ...")
-        line = text.readline()
+        line, number = lines.readline(), 2
         while line.startswith("%") or (line and not line.strip()):
-            line = text.readline()
+            line, number = lines.readline(), number + 1
         rows, columns, entries = (int(word) for word in line.split())
-        body = text.read().split()
+        body = lines.read().split()
+    _check_count(file, number, rows, columns, entries)
     width = len(body) // max(entries, 1)
     if width * entries != len(body) or (entries and width < 2):
         raise FormatError(f"{file}: {len(body)} numbers: expected those of {entries} entries")
@@ -193,17 +194,25 @@ def _rows(n: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Any, Any]
 # ---- NumPy -------------------------------------------------------------------------------------
 
 
+def _array(file: Path) -> Any:
+    with reading(file) as handle:
+        return np.lib.format.read_array(handle, allow_pickle=False)
+
+
 def _npy(file: Path) -> dict[str, Any]:
-    given = np.load(file)
+    given = _array(file)
     return {"tree" if given.dtype.kind in "iu" and given.ndim == 1 else "coords": given}
 
 
 def _npz(file: Path) -> dict[str, Any]:
-    with file.open("rb") as handle, np.load(handle) as archive:
+    with reading(file) as handle, np.load(handle, allow_pickle=False) as archive:
+        strange = [name for name in archive.files if name not in KEYS]
+        if strange:
+            raise FormatError(f"{file}: array {strange[0]!r}: expected {', '.join(KEYS)}")
+        size = sum(one.file_size for one in archive.zip.infolist())
+        if size > MOST_DEFLATED * file.stat().st_size:
+            raise FormatError(f"{file}: it would be {size} bytes")
         given = {name: archive[name] for name in archive.files}
-    strange = [name for name in given if name not in KEYS]
-    if strange:
-        raise FormatError(f"{file}: array {strange[0]!r}: expected {', '.join(KEYS)}")
     out: dict[str, Any] = {}
     for name, words in (
         ("graph", ("start", "to", "edge_weight")),

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylb.decide.trigger import make
 from pylb.errors import DomainError, PylbError
-from pylb.io.h5 import SUFFIXES
+from pylb.io.hdf5 import SUFFIXES
 from pylb.partition.libraries import METHODS
 from pylb.place.registry import find
 

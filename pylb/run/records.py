@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +11,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from pylb import files
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
-from pylb.io.whole import whole_file
 from pylb.model.snapshot import F64, I64
 from pylb.run.objects import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
 
+log = logging.getLogger("pylb")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space for more
 KEEP = 64 << 20  # bytes: limit of the loads that a rank keeps in memory
 LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
 EVERY = 64  # the same in iterations
@@ -173,18 +177,22 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 
 
 class RecordWriter:
-    """Writes a run record, at once or during the run.  On all ranks; rank 0 has the file."""
+    """Writes a run record, at once or during the run.  On all ranks; rank 0 has the file.
+
+    A full disk ends a recording, but not the run.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._writer: Any = None
+        self._full = False
 
     def write(self, records: Records, history: History) -> None:
         """Append the iterations since the last call.  Collective."""
         stretches = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
             *(Step.RECORD, records.done),
-            lambda: self._append(records, stretches, history, records.loops),
+            lambda: self._extend(records, stretches, history),
         )
 
     def save(self, records: Records, history: History, loops: list[Loop]) -> int:
@@ -204,34 +212,45 @@ class RecordWriter:
 
         return [] if self._writer is None else h5.read(self.path).stretches
 
-    def _append(
-        self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
-    ) -> None:
-        from pylb.io.h5 import Writer
-
-        if self._writer is None:
-            self._writer = Writer(
-                self.path,
-                records.agreement.transport.size,
-                records.parameters,
-                records.objects.n_objects,
-            )
-        rows = records.figures.table()
-        self._writer.loops(loops)
-        for s in stretches:
-            self._writer.append(s, rows[s.first : s.first + s.iterations], history)
-        self._writer.receipts(history)
+    def _extend(self, records: Records, stretches: list[Stretch], history: History) -> None:
+        if self._full:
+            return
+        try:
+            self._writer = self._writer or _begun(records, self.path)
+            _append(self._writer, records, stretches, history, records.loops)
+        except OSError as why:
+            if why.errno not in FULL:
+                raise
+            self._full = True
+            log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
 
     def _whole(
         self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
     ) -> None:
-        path = self.path
-        try:
-            with whole_file(path) as self.path:
-                self._append(records, stretches, history, loops)
-                self._writer.close()
-        finally:
-            self.path = path
+        with files.writing(self.path, "w+b") as file:
+            writer = _begun(records, file)
+            try:
+                _append(writer, records, stretches, history, loops)
+            finally:
+                writer.close()
+
+
+def _begun(records: Records, where: Any) -> Any:
+    """A writer of HDF5 into a path or a file."""
+    from pylb.io.h5 import Writer
+
+    n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
+    return Writer(where, n_ranks, records.parameters, n_objects)
+
+
+def _append(
+    writer: Any, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
+) -> None:
+    rows = records.figures.table()
+    writer.loops(loops)
+    for s in stretches:
+        writer.append(s, rows[s.first : s.first + s.iterations], history)
+    writer.receipts(history)
 
 
 class Records:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import console
+from pylb import console, files
 from pylb.decide.receipts import History
 from pylb.errors import DomainError
 from pylb.model.metrics import Reductions, reduction
@@ -208,7 +208,7 @@ class Report:
                 f"path is {os.fspath(path)!r}: expected .json or .txt; Balancer.report writes .html"
             )
         text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
-        Path(path).write_text(text)
+        files.write_text(path, text)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pylb.comm.agreement import Step
 from pylb.errors import DomainError, StateError
-from pylb.io.h5 import SUFFIXES
+from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64
 from pylb.run.loops import IterationLoop

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from pylb import files
 from pylb._version import __version__
 from pylb.console import clip, script_json, seconds, size
 from pylb.decide.receipts import Receipt
-from pylb.io.whole import whole_file
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Migrations
 
@@ -52,9 +52,9 @@ which may not run here.</noscript></main>
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
     """Write the page; the file appears once it is complete."""
-    with whole_file(path) as part:
-        part.write_text(html(course), encoding="ascii")
-    return Path(path)
+    out = Path(path)
+    files.write_text(out, html(course))
+    return out
 
 
 def html(course: Course) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pylb import files
 from pylb.console import json_text
 from pylb.errors import DomainError
 from pylb.show import course, efficiency, page
@@ -58,5 +59,5 @@ def report(
     shown = course.of(run, title=title, names=names, stem=stem)
     if out.suffix == ".html":
         return page.write(shown, out)
-    out.write_text(json_text(efficiency.talp(shown), indent=2) + "\n")
+    files.write_text(out, json_text(efficiency.talp(shown), indent=2) + "\n")
     return out

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pylb import files
 from pylb.decide.receipts import COLUMNS, Receipt
 from pylb.show.course import Course
 
@@ -49,7 +50,8 @@ def tables(course: Course) -> dict[str, Table]:
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
+    with files.writing(path, "w", **how) as file:
         out = csv.writer(file)
         out.writerow(columns)
         out.writerows(rows)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pylb import files
 from pylb.console import clip, json_text
 from pylb.show.course import Course
 
@@ -20,7 +21,7 @@ EIGHTH = 0.125  # microseconds: exact in binary, and a whole number of Perfetto'
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
     """Write the trace, one event at a time, so that only one of them is in memory."""
     out = Path(path)
-    with out.open("w", encoding="ascii") as file:
+    with files.writing(out, "w", encoding="ascii") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
         for i, event in enumerate(events(course)):
             file.write(f"{',' if i else ''}{json_text(event)}\n")

@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
 """Values that neither the call nor the recording gives: messages within a machine, and the
 infinitely small quantum of the paper."""
 
+MOST_TURNS = 1e10  # of all processors together; a simulation of so many takes most of an hour
 PERIOD = 0.005
 """Seconds of a period of ``pylb lab``."""
 
@@ -351,7 +352,18 @@ def _network(given: Any, said: Mapping[str, Any], m: int) -> tuple[F64, F64]:
     return out[0], out[1]
 
 
+def _check_turns(recording: Recording, quantum: float) -> None:
+    """Reject a quantum that is so small that the simulation would not end."""
+    seconds = 1e-9 * sum(float(ops["compute"].sum(dtype=np.float64)) for ops in recording.ops)
+    if 0.0 < quantum < seconds / MOST_TURNS:
+        raise DomainError(
+            f"quantum is {quantum:g} s: expected 0, or at least {seconds / MOST_TURNS:.2g} s for "
+            f"{seconds:.4g} s of computing"
+        )
+
+
 def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
+    _check_turns(recording, aim.quantum)
     simulation = aim.simulation(recording.comms)
     steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
     for rank, ops in enumerate(recording.ops):

@@ -20,6 +20,7 @@ import pylb
 ROOT = Path(__file__).parents[2]
 BESIDE = {
     "errors",
+    "files",
     "optional",
     "console",
     "_version",

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
+from pylb.files import kind_of, understood, writing
+from pylb.io import hdf5
 from pylb.whatif.recorder.layout import OP, OpKind
 
-FORMAT = "pylb operations 1"
+FORMATS = ("pylb operations 1", "pylb operations 2")  # from 2 on, no text of variable length
+DTYPES = {"head": np.dtype(np.uint8)}
+NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
+MOST_NUMBER = 1e15  # seconds, or bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -141,21 +146,15 @@ class Recording:
         StateError
             The path is a folder or a file that is not a recording, or may not be written.
         """
-        h5py = optional.require("h5py")
+        optional.require("h5py")
         name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             raise MissingFileError(f"{name}: no folder {folder}")
         _check_regular(name)
         if not os.access(folder, os.W_OK):
             raise StateError(f"{name}: the folder {folder} may not be written")
-        if os.path.exists(name) and os.path.getsize(name):
-            try:
-                with h5py.File(path, "r") as file:
-                    is_ours = file.attrs.get("format") == FORMAT
-            except OSError:
-                is_ours = False
-            if not is_ours:
-                raise StateError(f"{name} exists and is not a recording: it is not overwritten")
+        if os.path.exists(name) and os.path.getsize(name) and not _is_ours(path):
+            raise StateError(f"{name} exists and is not a recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an HDF5 file; an existing one is replaced when the new one is complete.
@@ -169,33 +168,30 @@ class Recording:
         OSError
             There is no such folder, or no space.
         """
-        h5py = optional.require("h5py")
+        optional.require("h5py")
         _check_regular(path)
-        part = f"{os.path.realpath(path)}.{os.getpid()}.part"
-        try:
-            self._write(h5py, part)
-            os.replace(part, os.path.realpath(path))
-        finally:
-            if os.path.exists(part):
-                os.remove(part)
+        with writing(path, "w+b") as file:
+            out = hdf5.Output(file)
+            try:
+                self._write(out)
+            finally:
+                out.close()
 
-    def _write(self, h5py: Any, path: str) -> None:
-        with h5py.File(path, "w") as file:
-            file.attrs["format"] = FORMAT
-            head = {
-                "info": self.info,
-                "procedures": self.procedures,
-                "warnings": self.warnings,
-                "closed": self.closed.tolist(),
-            }
-            file.attrs["head"] = json.dumps(head)
-            file.create_group("ops")
-            file.create_group("comms")
-            for rank, ops in enumerate(self.ops):
-                chunks = {"chunks": (min(len(ops), 1 << 14),), "fletcher32": True}
-                file.create_dataset(f"ops/{rank}", data=ops, **(chunks if len(ops) else {}))
-            for number, members in enumerate(self.comms):
-                file.create_dataset(f"comms/{number}", data=members)
+    def _write(self, out: hdf5.Output) -> None:
+        head = {
+            "info": self.info,
+            "procedures": self.procedures,
+            "warnings": self.warnings,
+            "closed": self.closed.tolist(),
+        }
+        out.text("format", FORMATS[-1])
+        out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
+        out.h5.create_group("ops")
+        out.h5.create_group("comms")
+        for rank, ops in enumerate(self.ops):
+            out.array(f"ops/{rank}", ops)
+        for number, members in enumerate(self.comms):
+            out.array(f"comms/{number}", members)
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
@@ -226,39 +222,55 @@ class Recording:
         MissingPartError
             h5py is absent.
         """
-        h5py = optional.require("h5py")
-        if not os.path.exists(path):
-            raise MissingFileError(f"{os.fspath(path)}: no such file")
-        try:
-            with h5py.File(path, "r") as file:
-                return _read(file, os.fspath(path))
-        except (OSError, KeyError, ValueError, TypeError) as error:
-            if isinstance(error, FormatError):
-                raise
-            raise FormatError(f"{os.fspath(path)} is not a recording of pylb: {error}") from error
+        with understood(path, "a recording of pylb"), hdf5.reading(path, DTYPES) as file:
+            return _read(file)
 
 
 def _check_regular(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
-        what = "a folder" if os.path.isdir(path) else "no file"
-        raise StateError(f"{os.fspath(path)} is {what}: expected a file to be written")
+        kind = kind_of(os.stat(path).st_mode)
+        raise StateError(f"{os.fspath(path)} is {kind}: expected a file to be written")
 
 
-def _read(file: Any, path: str) -> Recording:
-    if file.attrs.get("format") != FORMAT:
-        raise FormatError(
-            f"{path} is not a recording of pylb: its format is {file.attrs.get('format')!r}, "
-            f"expected {FORMAT!r}"
-        )
-    head = json.loads(file.attrs["head"])
-    ops = [np.ascontiguousarray(file[f"ops/{r}"][:]) for r in range(len(file["ops"]))]
-    if any(one.dtype != OP for one in ops):
-        raise FormatError(f"{path}: its records are not those of this version of pylb")
-    comms = [np.array(file[f"comms/{i}"][:], np.int32) for i in range(len(file["comms"]))]
+def _is_ours(path: str | os.PathLike[str]) -> bool:
+    try:
+        with hdf5.reading(path, DTYPES) as file:
+            return file.text("format") in FORMATS
+    except Exception:  # whatever a file does that is none
+        return False
+
+
+def _read(file: hdf5.Input) -> Recording:
+    form = file.text("format")
+    if form not in FORMATS:
+        raise FormatError(f"its format is {form!r}: expected {FORMATS[-1]!r}")
+    head = json.loads(file.text("head") or file.bytes("head"))
+    ops = [_whole(file, f"ops/{r}", OP) for r in range(file.names("ops"))]
+    comms = [_whole(file, f"comms/{i}", np.int32) for i in range(file.names("comms"))]
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
-        raise FormatError(f"{path}: {len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
-    return Recording(ops, comms, closed, head["info"], head["procedures"], head["warnings"])
+        raise FormatError(f"{len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
+    for i, members in enumerate(comms):
+        if members.size and not 0 <= members.min() <= members.max() < len(ops):
+            raise FormatError(f"group {i} has a member that is no rank")
+    words = [list(map(str, head[name])) for name in ("procedures", "warnings")]
+    return Recording(ops, comms, closed, _facts(dict(head["info"])), *words)
+
+
+def _whole(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
+    rows = file.rows(name)
+    if rows is None or rows.dtype != dtype or rows.ndim != 1:
+        raise FormatError(f"{name} is damaged, or not of this version of pylb")
+    return np.ascontiguousarray(rows)
+
+
+def _facts(info: dict[str, Any]) -> dict[str, Any]:
+    """Check what a prediction uses."""
+    for name in NUMBERS:
+        said = info.get(name, 0)
+        if type(said) not in (int, float) or not 0 <= said < MOST_NUMBER:
+            raise FormatError(f"{name} is {said!r}: expected a number of 0 ... {MOST_NUMBER:g}")
+    return info
 
 
 def _operations(rank: Any) -> NDArray[Any]:

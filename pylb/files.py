@@ -1,0 +1,225 @@
+"""Open files: only regular ones are read, and a new one appears complete or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, BinaryIO
+
+from pylb.console import clip
+from pylb.errors import FormatError, MissingFileError, MissingPartError, PylbError
+
+MOST_TEXT = 1 << 32  # bytes of a file of text or JSON
+STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # names of what a process has open
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+
+
+def descriptor(path: str | os.PathLike[str]) -> int:
+    """Open a regular file to read it, and return its descriptor; never blocks.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    FormatError
+        It is a folder, a pipe, a device.
+    OSError
+        It may not be read.
+    """
+    name = os.fsdecode(path)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"{name}: no such file") from None
+    except ValueError as why:  # a zero byte
+        raise MissingFileError(f"{name!r}: {why}") from None
+    except OSError as why:
+        if why.errno == errno.ENXIO:
+            raise FormatError(f"{name} is a socket: expected a regular file") from None
+        raise
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise FormatError(f"{name} is {kind_of(mode)}: expected a regular file")
+    return fd
+
+
+def kind_of(mode: int) -> str:
+    """The kind of a file in words, from its mode: "a folder", "a pipe", ..."""
+    return KINDS.get(stat.S_IFMT(mode), "a regular file")
+
+
+def reading(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file to read its bytes; raises what `descriptor` does."""
+    return open(descriptor(path), "rb")
+
+
+def begins(path: str | os.PathLike[str], start: bytes) -> bool:
+    """Whether a path is a regular file that begins so."""
+    try:
+        with reading(path) as file:
+            return file.read(len(start)) == start
+    except (OSError, FormatError):
+        return False
+
+
+def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
+    """Read a whole file in UTF-8, at most `most` bytes.
+
+    Raises
+    ------
+    MissingFileError, OSError
+        As `descriptor`.
+    FormatError
+        It is larger, no regular file, or not UTF-8; the message has the place.
+    """
+    name = os.fsdecode(path)
+    with reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise FormatError(f"{name} has {size} bytes: expected at most {most}")
+        try:
+            return file.read(most).decode()
+        except UnicodeDecodeError as why:
+            raise FormatError(f"{name}: byte {why.start} is no UTF-8 text") from None
+
+
+def json_of(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file; raises what `text` does, and FormatError with the place of an error."""
+    said = text(path)
+    with understood(path, "JSON"):
+        return json.loads(said)
+
+
+def check_format(found: Any, expected: str) -> None:
+    """Check the header ``{"format": ..., "version": 1}`` of a JSON file."""
+    said = (found["format"], found["version"])
+    if said != (expected, 1):
+        raise FormatError(f"format is {said[0]!r}, version {said[1]!r}: expected {expected!r}, 1")
+
+
+@contextmanager
+def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Read a file within the block: an error there becomes a short FormatError that names the file.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What was expected, such as "a machine".
+    """
+    name = os.fsdecode(path)
+    try:
+        yield
+    except (MissingFileError, MissingPartError, PermissionError):
+        raise
+    except RecursionError:
+        raise FormatError(f"{name}: not {what}: it is nested too deeply") from None
+    except Exception as why:
+        if isinstance(why, FormatError) and name in str(why):
+            raise
+        said = " ".join(str(why).split()) or type(why).__name__
+        raise FormatError(f"{name}: not {what}: {clip(said)}") from why
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` when the block ends without an error.
+
+    Until then it has no name, so that nothing is left of it if the process is killed; on a file
+    system that cannot do so, it has a random name that did not exist.  A device or a pipe is
+    written as it stands.
+
+    Parameters
+    ----------
+    path : path
+    mode : str
+        ``"wb"``, ``"w+b"`` or ``"w"``, as for `open`, as are further arguments.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such folder.
+    OSError
+        It cannot be written, or the disk is full; the error names `path`.
+    """
+    part, target = "", os.path.realpath(path)
+    try:
+        old = _mode(path)
+        if old is not None and (not stat.S_ISREG(old) or os.fsdecode(path).startswith(STREAMS)):
+            with open(path, mode, **how) as file:
+                yield file
+            return
+        folder = os.path.dirname(target)
+        if not os.path.isdir(folder):
+            raise MissingFileError(f"{os.fsdecode(path)}: there is no folder {folder}")
+        fd, part = _new(folder)
+        with open(fd, mode, **how) as file:
+            if old is not None:
+                os.fchmod(fd, stat.S_IMODE(old))
+            yield file
+            file.flush()
+            part = part or _linked(fd, folder)
+        os.replace(part, target)
+        part = ""
+    except OSError as why:
+        if isinstance(why, PylbError) or why.errno is None:
+            raise
+        raise OSError(why.errno, why.strerror, os.fsdecode(path)) from None
+    finally:
+        if part:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+
+
+def write_text(path: str | os.PathLike[str], said: str) -> None:
+    """Write a whole file in UTF-8; raises what `writing` does."""
+    with writing(path, "w", encoding="utf-8") as file:
+        file.write(said)
+
+
+def _mode(target: str | os.PathLike[str]) -> int | None:
+    """The mode of what is there, None: nothing; an error if it may not be written."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return mode
+
+
+def _new(folder: str) -> tuple[int, str]:
+    """A new file in a folder: its descriptor, and its name, if it needs one."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
+    except OSError as why:
+        if why.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            raise
+    part = _random_name(folder)
+    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC
+    return os.open(part, flags, 0o666), part
+
+
+def _linked(fd: int, folder: str) -> str:
+    """Give a file without a name a random one."""
+    part = _random_name(folder)
+    # The path is absolute; with a descriptor of a folder Python calls linkat(2), which follows.
+    os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
+    return part
+
+
+def _random_name(folder: str) -> str:
+    return os.path.join(folder, f".pylb-{secrets.token_hex(8)}.part")

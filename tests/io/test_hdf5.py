@@ -1,0 +1,203 @@
+"""HDF5 files: a full disk ends no run; files made on purpose do no harm."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import FormatError
+from pylb.whatif.recorder.recording import Recording
+
+h5py = pytest.importorskip("h5py")
+from pylb.io import h5, hdf5  # noqa: E402
+
+FULL = 300_000  # bytes that a file of the test may have
+
+RUN = """
+import logging, os, resource, sys
+import numpy as np
+import pylb
+logging.basicConfig(format="%(message)s")
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+record = sys.argv[1] if sys.argv[3] == "record" else True
+lb = pylb.Balancer(every=30, record=record, load=lambda key, block: 1.0 + key)
+for key in range(500):
+    lb.add(key, key)
+for it in lb.iterate(400):
+    for key, block in lb.local():
+        pass
+if sys.argv[3] == "save":
+    try:
+        lb.save(sys.argv[1])
+    except OSError as why:
+        print(type(why).__name__, why)
+print("done", it)
+"""
+
+
+def run(path, size, how):
+    words = [sys.executable, "-c", RUN, str(path), str(size), how]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_full_disk_stops_the_recording_and_not_the_run(tmp_path):
+    done = run(tmp_path / "run.h5", FULL, "record")
+    assert (done.returncode, done.stdout) == (0, "done 399\n"), done.stderr
+    assert done.stderr.count("the recording stops, and the run goes on") == 1
+    assert str(tmp_path / "run.h5") in done.stderr
+    found = pylb.RunRecord.read(tmp_path / "run.h5")
+    assert 0 < found.n_iterations < 400
+    assert found.trace[0].load.tolist() == [1.0 + key for key in range(500)]
+
+
+@pytest.mark.parametrize("size", [100, FULL])
+def test_save_onto_a_full_disk_is_an_oserror(tmp_path, size):
+    (tmp_path / "run.h5").write_text("as before")
+    done = run(tmp_path / "run.h5", size, "save")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"OSError [Errno 27] File too large: '{tmp_path / 'run.h5'}'\ndone 399\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["run.h5"]
+    assert (tmp_path / "run.h5").read_text() == "as before"
+
+
+@pytest.mark.parametrize("size", range(0, 40_000, 4_000))
+def test_a_writer_may_meet_the_end_of_the_disk_anywhere(tmp_path, size):
+    """The same in one process: the file closes, and what was written is read or refused."""
+    path = tmp_path / "run.h5"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    rows = np.random.default_rng(0).random((200, 64))
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        with pytest.raises(OSError, match="File too large") as caught:  # noqa: PT012
+            out = hdf5.Output(path)
+            out.text("format", "some")
+            out.h5.create_dataset("x", (0, 64), "f8", maxshape=(None, 64), chunks=(4, 64))
+            for i in range(200):
+                out.h5["x"].resize(i + 1, axis=0)
+                out.h5["x"][i] = rows[i]
+                if i % 10 == 9:
+                    out.flush()
+        assert caught.value.filename == str(path)
+        with pytest.raises(OSError, match="File too large"):
+            out.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.stat().st_size <= size
+
+
+# ---- files made on purpose --------------------------------------------------------------------
+
+
+def recorded(path):
+    lb = pylb.Balancer(every=5, load=lambda key, block: 1.0 + key)
+    for key in range(8):
+        lb.add(key, key)
+    for _ in lb.iterate(20):
+        for _ in lb.local():
+            pass
+    lb.save(path)
+
+
+def changed(path, name, make):
+    with h5py.File(path, "a") as file:
+        if name in file:
+            del file[name]
+        make(file)
+
+
+def external(file, other):
+    file.create_dataset("load", (160,), "f8", external=[(str(other), 0, 1280)])
+
+
+def virtual(file, other):
+    layout = h5py.VirtualLayout((160,), "f8")
+    layout[:] = h5py.VirtualSource(str(other), "load", (160,))
+    file.create_virtual_dataset("load", layout)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (external, "load is in another file"),
+        (virtual, "load is in another file"),
+        (lambda f, o: f.__setitem__("load", h5py.ExternalLink(str(o), "load")), "load is a link"),
+        (lambda f, _: f.__setitem__("load", h5py.SoftLink("/time")), "load is a link"),
+        (lambda f, _: f.create_dataset("load", (160,), h5py.string_dtype()), "has the type object"),
+        (lambda f, _: f.create_dataset("load", (160,), "f4"), "has the type float32"),
+        (lambda f, _: f.create_group("load"), "load is no array"),
+        (lambda f, _: f.create_dataset("load", (2**31,), "f8", chunks=(2**28,)), "has chunks of"),
+    ],
+)
+def test_data_are_in_the_file_itself(tmp_path, make, said):
+    path, pipe = tmp_path / "run.h5", tmp_path / "pipe"
+    recorded(path)
+    os.mkfifo(pipe)  # whoever opens it waits for ever
+    changed(path, "load", lambda file: make(file, pipe))
+    signal.alarm(20)
+    with pytest.raises(FormatError, match=said):
+        pylb.RunRecord.read(path)
+    signal.alarm(0)
+
+
+def test_counts_are_checked_before_memory_is_asked_for(tmp_path):
+    path = tmp_path / "run.h5"
+    recorded(path)
+    with h5py.File(path, "a") as file:
+        for name in h5.OF_OBJECTS:
+            file[name].resize(2**33, axis=0)
+        file["stretch"][0, 2] = 2**33
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert pylb.RunRecord.read(path).n_iterations == 0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+def with_old_head(path):
+    """The file as version 2 began: with texts of variable length, in a global heap."""
+    with h5py.File(path, "w") as file:
+        file.attrs["format"] = h5.FORMAT
+        file.attrs["parameters"] = '{"seed": 1}'
+        file.attrs.update(version=2, n_ranks=1)
+    return path.read_bytes()
+
+
+def test_an_old_file_cut_short_hangs_nobody(tmp_path):
+    path = tmp_path / "run.h5"
+    whole = with_old_head(path)
+    heap = whole.index(hdf5.HEAP)
+    signal.alarm(60)
+    for size in range(heap - 64, heap + 400, 3):
+        path.write_bytes(whole[:size] + bytes(0 if size % 2 else len(whole) - size))
+        with pytest.raises(FormatError, match="not a readable run record"):
+            pylb.RunRecord.read(path)
+    signal.alarm(0)
+
+
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_a_pipe_is_no_record(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    signal.alarm(20)
+    with pytest.raises((FormatError, FileNotFoundError), match=name):
+        pylb.Trace.read(tmp_path / name)
+    signal.alarm(0)
+
+
+def test_an_old_recording_is_read(tmp_path):
+    new = Recording.of([[{"kind": "SEND", "peer": 1}, {"kind": "END"}], [{"kind": "END"}]])
+    new.save(tmp_path / "new")
+    with h5py.File(tmp_path / "new") as file, h5py.File(tmp_path / "old", "w") as old:
+        head = file["head"][:].tobytes().decode()
+        old.attrs.update(format="pylb operations 1", head=head)
+        file.copy("ops", old)
+        file.copy("comms", old)
+    found = Recording.read(tmp_path / "old")
+    assert [list(a) for a in found.ops] == [list(a) for a in new.ops]
+    head = head.replace('"info": {', '"info": {"quantum": 1e-300, "eager": -1')
+    with h5py.File(tmp_path / "old", "a") as old:
+        old.attrs["head"] = head
+    with pytest.raises(FormatError, match="eager is -1: expected a number"):
+        Recording.read(tmp_path / "old")
