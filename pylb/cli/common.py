@@ -6,7 +6,6 @@ import argparse
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb import files

@@ -11,7 +11,7 @@ from pylb import console
 from pylb.cli import common
 from pylb.cli.progress import progress
 from pylb.errors import DomainError, MissingFileError
-from pylb.io import h5
+from pylb.io import hdf5
 from pylb.replay.run_record import RunRecord
 from pylb.run import demo
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_paths(save: str | None, html: str | None) -> None:
-    for word, path, suffixes in (("save", save, h5.SUFFIXES), ("html", html, (".html",))):
+    for word, path, suffixes in (("save", save, hdf5.SUFFIXES), ("html", html, (".html",))):
         if path is None:
             continue
         if Path(path).suffix not in suffixes:
