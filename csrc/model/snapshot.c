@@ -76,6 +76,23 @@ static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
     return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
 }
 
+/* Check that x[n], with block_bytes[block[n]], has a sum below 2^63: then no sum of a rank
+ * overflows. */
+static int check_sum(const char *name, const int64_t *x, const int32_t *block,
+                     const int64_t *block_bytes, int64_t n, plb_err_t *err)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n && (x != NULL || block != NULL); i++) {
+        const int64_t shared = block == NULL || block[i] < 0 ? 0 : block_bytes[block[i]];
+        if (__builtin_add_overflow(sum, x == NULL ? 0 : x[i], &sum) ||
+            __builtin_add_overflow(sum, shared, &sum)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more", name,
+                            block == NULL ? "" : ", each with its block,");
+        }
+    }
+    return PLB_OK;
+}
+
 static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
 {
     for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
@@ -103,6 +120,8 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err));
     PLB_PASS(check_multicasts(s, err));
     PLB_PASS(check_blocks(s, err));
+    PLB_PASS(check_sum("bytes", s->bytes, NULL, NULL, s->n_objects, err));
+    PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));
     PLB_PASS(check_f64("speed", s->speed, s->n_ranks, 1e-30, err));
     PLB_PASS(check_f64("background", s->background, s->n_ranks, 0.0, err));
     PLB_PASS(check_i64("memory_limit", s->memory_limit, s->n_ranks, err));

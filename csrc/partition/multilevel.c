@@ -14,6 +14,9 @@ enum {
     TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
 };
 
+/* Above any sum of weights; the sum of so many limits as there can be parts does not overflow. */
+static const double UNLIMITED = 0x1p32;
+
 static int64_t total_weight(const plb_hypergraph_t *self)
 {
     int64_t total = 0;
@@ -80,7 +83,8 @@ int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, i
     }
     ret = greedy_fill(hg, share, k, &most, err);
     for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
-        limit[p] = (int64_t)(fmax(in->imbalance, most) * share[p] * (1.0 + 1e-12));
+        const double most_of = share[p] > 0.0 ? fmax(in->imbalance, most) * share[p] : 0.0;
+        limit[p] = (int64_t)(fmin(most_of, UNLIMITED) * (1.0 + 1e-12));
     }
 out:
     plb_free(share);

@@ -2,6 +2,9 @@
 
 enum { MOST_REQUESTS = 1 << 24 }; /* most open requests of a rank at a time */
 
+/* Nanoseconds and bytes that a double holds exactly: 104 days, 9 PB. */
+static const int64_t MOST = INT64_C(1) << 53;
+
 bool plb_op_is_send(const plb_op_t *op)
 {
     return op->kind == PLB_OP_SEND || op->kind == PLB_OP_ISEND;
@@ -46,8 +49,8 @@ int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                  const plb_comms_t *comms, plb_err_t *err)
 {
     EXPECT(op->kind < PLB_N_OPS, "kind", op->kind)
-    EXPECT(op->compute >= 0, "processor time in ns", op->compute)
-    EXPECT(op->bytes >= 0, "number of bytes", op->bytes)
+    EXPECT(op->compute >= 0 && op->compute <= MOST, "processor time in ns", op->compute)
+    EXPECT(op->bytes >= 0 && op->bytes <= MOST, "number of bytes", op->bytes)
     EXPECT(op->comm >= 0 && op->comm < comms->n, "communicator", op->comm)
     EXPECT(!plb_op_has_request(op) || (op->request >= 0 && op->request < MOST_REQUESTS), "request",
            op->request)

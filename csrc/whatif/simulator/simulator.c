@@ -584,7 +584,12 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_tick_fn tick, void 
             break;
         }
         self->now = time;
-        ret = event(self, owner, err);
+        ret = self->target.quantum > 0.0 && time + self->target.quantum == time
+                  ? PLB_FAIL(err, PLB_ERR_VALUE,
+                             "the simulation has reached %g s, where turns of %g s are lost in "
+                             "rounding: expected a longer quantum, or 0",
+                             time, self->target.quantum)
+                  : event(self, owner, err);
         if (n % TICKS == 0 && tick != NULL && ret == PLB_OK) {
             ret = tick(tick_arg);
         }

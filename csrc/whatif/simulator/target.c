@@ -6,6 +6,10 @@
 #include "base/check.h"
 #include "base/mem.h"
 
+static const double MOST = 1e30; /* as in snapshots: products of two do not overflow */
+
+static const double LEAST = 1e-9; /* of shares; seconds of periods and turns */
+
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
     const plb_target_t *t = &self->target;
@@ -25,11 +29,11 @@ double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
 static int check_network(const plb_target_t *t, plb_err_t *err)
 {
     for (int64_t i = 0; i < (int64_t)t->n_nodes * t->n_nodes; i++) {
-        if (!(t->alpha[i] >= 0.0 && t->alpha[i] < INFINITY && t->beta[i] >= 0.0 &&
-              t->beta[i] < INFINITY)) {
+        if (!(t->alpha[i] >= 0.0 && t->alpha[i] <= MOST && t->beta[i] >= 0.0 &&
+              t->beta[i] <= MOST)) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
                             "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
-                            "finite numbers, 0 or more",
+                            "numbers from 0 to 1e30",
                             (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
         }
     }
@@ -39,14 +43,14 @@ static int check_network(const plb_target_t *t, plb_err_t *err)
 static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
 {
     for (int32_t p = 0; p < t->n_processors; p++) {
-        if (!(t->speed[p] > 0.0 && t->speed[p] < INFINITY)) {
+        if (!(t->speed[p] >= 1.0 / MOST && t->speed[p] <= MOST)) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "speed of processor %d is %g: expected a positive finite number", p,
+                            "speed of processor %d is %g: expected 1e-30 ... 1e30", p,
                             t->speed[p]);
         }
-        if (t->share != NULL && !(t->share[p] > 0.0 && t->share[p] <= 1.0)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "share of processor %d is %g: expected 0 ... 1", p,
-                            t->share[p]);
+        if (t->share != NULL && !(t->share[p] >= LEAST && t->share[p] <= 1.0)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "share of processor %d is %g: expected 1e-9 ... 1",
+                            p, t->share[p]);
         }
         if (t->node[p] < 0 || t->node[p] >= t->n_nodes) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "node of processor %d is %d: expected 0 ... %d", p,
@@ -66,6 +70,10 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
                               err);
     if (ret != PLB_OK) {
         return ret;
+    }
+    if ((t->period > 0.0 && t->period < LEAST) || (t->quantum > 0.0 && t->quantum < LEAST)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g, quantum %g: expected 0, or 1e-9 s or more",
+                        t->period, t->quantum);
     }
     if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);

@@ -1,0 +1,255 @@
+#include "anything.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "plb.h"
+
+enum { MOST_PARAMS = 16 };
+
+static void *own(anything_t *self, void *array)
+{
+    return self->owned[self->n_owned++] = array;
+}
+
+static void add_communication(anything_t *self, feed_t *feed, uint32_t most)
+{
+    plb_snapshot_t *s = &self->snapshot;
+    const int32_t n = (int32_t)s->n_objects;
+    const uint32_t m = feed_size(feed, most);
+    s->n_edges = m;
+    s->edge_src = own(self, feed_indices(feed, m, 0, n));
+    s->edge_dst = own(self, feed_indices(feed, m, 0, n));
+    s->edge_bytes = own(self, feed_amounts(feed, m));
+    s->edge_messages = feed_bool(feed) ? own(self, feed_amounts(feed, m)) : NULL;
+    const uint32_t c = feed_size(feed, most / 8);
+    s->n_multicasts = c;
+    s->multicast_src = own(self, feed_indices(feed, c, 0, n));
+    s->multicast_start = own(self, feed_starts(feed, c, most, &s->n_pins));
+    s->multicast_dst = own(self, feed_indices(feed, (size_t)s->n_pins, 0, n));
+    s->multicast_bytes = own(self, feed_amounts(feed, c));
+    s->multicast_messages = feed_bool(feed) ? own(self, feed_amounts(feed, c)) : NULL;
+}
+
+/* Limits that the present placement keeps, just keeps, or breaks. */
+static int64_t *limits(feed_t *feed, const plb_snapshot_t *s)
+{
+    int64_t *out = plb_calloc((size_t)s->n_ranks, sizeof *out);
+    const uint32_t kind = feed_below(feed, 4);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        if (__builtin_add_overflow(out[s->rank[i]], s->memory[i], &out[s->rank[i]])) {
+            out[s->rank[i]] = INT64_MAX;
+        }
+    }
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        const int64_t more = feed_byte(feed);
+        if (kind == 1 && out[r] < INT64_MAX / 4) {
+            out[r] += 4 * more;
+        } else if (kind == 2) {
+            out[r] = 16 * more;
+        } else if (kind == 3) {
+            out[r] = feed_int(feed) & INT64_MAX;
+        }
+    }
+    return out;
+}
+
+static void add_memory(anything_t *self, feed_t *feed)
+{
+    plb_snapshot_t *s = &self->snapshot;
+    const size_t n = (size_t)s->n_objects;
+    s->memory = own(self, feed_bytes(feed, n));
+    s->memory_limit = own(self, limits(feed, s));
+    if (feed_byte(feed) % 4 == 0) {
+        s->n_blocks = (int32_t)feed_below(feed, 9);
+        s->block = own(self, feed_indices(feed, n, -1, s->n_blocks));
+        s->block_bytes = own(self, feed_bytes(feed, (size_t)s->n_blocks));
+    }
+}
+
+static uint8_t *flags(feed_t *feed, size_t n)
+{
+    uint8_t *out = plb_malloc(n, sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = feed_byte(feed) % 8 != 0;
+    }
+    return out;
+}
+
+void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint32_t m)
+{
+    *self = (anything_t){0};
+    plb_snapshot_t *s = &self->snapshot;
+    const uint8_t parts = feed_byte(feed), more = feed_byte(feed);
+    s->n_objects = feed_size(feed, n);
+    s->n_ranks = 1 + (int32_t)feed_size(feed, p - 1);
+    s->n_components = more % 8 == 7 ? 1 + (int32_t)feed_below(feed, 3) : 1;
+    n = (uint32_t)s->n_objects;
+    p = (uint32_t)s->n_ranks;
+    const uint32_t used = 1 + feed_below(feed, p);
+    s->load = own(self, feed_amounts(feed, (size_t)n * (size_t)s->n_components));
+    s->rank = own(self, feed_indices(feed, n, 0, (int32_t)used));
+    if (parts & 1 && n > 0) {
+        add_communication(self, feed, m);
+    }
+    s->bytes = parts & 2 ? own(self, feed_bytes(feed, n)) : NULL;
+    s->migratable = parts & 4 ? own(self, flags(feed, n)) : NULL;
+    s->speed = parts & 8 ? own(self, feed_amounts(feed, p)) : NULL;
+    for (uint32_t r = 0; s->speed != NULL && r < p; r++) {
+        ((double *)s->speed)[r] += more & 16 ? 0.25 : 1e-30;
+    }
+    s->background = parts & 16 ? own(self, feed_amounts(feed, p)) : NULL;
+    s->node = parts & 32 ? own(self, feed_indices(feed, p, 0, 5)) : NULL;
+    if (parts & 64) {
+        add_memory(self, feed);
+    }
+    if (parts & 128) {
+        double *xyz = own(self, feed_amounts(feed, 3 * (size_t)n));
+        s->coords = xyz;
+    }
+}
+
+void anything_free(anything_t *self)
+{
+    for (int i = 0; i < self->n_owned; i++) {
+        plb_free(self->owned[i]);
+    }
+}
+
+const plb_strategy_t *anything_strategy(feed_t *feed)
+{
+    const plb_strategy_t *own[32];
+    uint32_t n = 0;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if ((*s)->library == NULL) {
+            own[n++] = *s;
+        }
+    }
+    return own[feed_below(feed, n)];
+}
+
+/* ---- what must hold ------------------------------------------------------------------------- */
+
+static bool within_limits(const plb_snapshot_t *s, const int32_t *rank)
+{
+    plb_memory_t memory = {0};
+    plb_err_t err;
+    bool ok = true;
+    if (s->memory_limit == NULL) {
+        return true;
+    }
+    MUST(plb_memory_init(&memory, s, s->n_objects, &err) == PLB_OK);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        plb_memory_add(&memory, i, rank[i]);
+    }
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        ok = ok && memory.left[r] >= 0;
+    }
+    plb_memory_free(&memory);
+    return ok;
+}
+
+/* The value of a parameter, or 0. */
+static double param_of(const plb_strategy_t *strategy, const double *params, const char *name)
+{
+    double out = 0.0;
+    for (int k = 0; k < strategy->n_params; k++) {
+        out = strcmp(strategy->params[k].name, name) == 0 ? params[k] : out;
+    }
+    return out;
+}
+
+/* Seconds of the slowest rank, as the strategy measures them: with messages if it has their costs;
+ * a multicast counts as one message to each receiver. */
+static double longest(const plb_strategy_t *strategy, const plb_snapshot_t *s,
+                      const double *params, const int32_t *rank)
+{
+    const double alpha = param_of(strategy, params, "alpha");
+    const double beta = param_of(strategy, params, "beta");
+    double out = 0.0, *time = plb_malloc((size_t)s->n_ranks, sizeof *time);
+    plb_snapshot_rank_times(s, rank, time);
+    for (int64_t e = 0; e < s->n_edges; e++) {
+        const double messages = s->edge_messages == NULL ? 1.0 : s->edge_messages[e];
+        const int32_t from = rank[s->edge_src[e]];
+        const bool leaves = from != rank[s->edge_dst[e]];
+        time[from] += leaves ? alpha * messages + beta * s->edge_bytes[e] : 0.0;
+    }
+    for (int64_t e = 0; e < s->n_multicasts; e++) {
+        const double messages = s->multicast_messages == NULL ? 1.0 : s->multicast_messages[e];
+        const int32_t from = rank[s->multicast_src[e]];
+        for (int64_t i = s->multicast_start[e]; i < s->multicast_start[e + 1]; i++) {
+            const bool leaves = from != rank[s->multicast_dst[i]];
+            time[from] += leaves ? alpha * messages + beta * s->multicast_bytes[e] : 0.0;
+        }
+    }
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        out = fmax(out, time[r]);
+    }
+    plb_free(time);
+    return out;
+}
+
+static void check(const plb_strategy_t *strategy, const plb_snapshot_t *s, const double *params,
+                  const int32_t *rank)
+{
+    plb_err_t err;
+    MUST(plb_snapshot_check_placement(s, rank, &err) == PLB_OK); /* none lost, fixed stay */
+    if (strategy->looks_at & PLB_LOOKS_MEMORY) {
+        MUST(within_limits(s, rank));
+    }
+    if (strategy->family == PLB_REFINEMENT && s->n_components == 1 && within_limits(s, s->rank)) {
+        const double before = longest(strategy, s, params, s->rank);
+        if (!(longest(strategy, s, params, rank) <= before * (1.0 + 1e-9))) {
+            fprintf(stderr, "%s n=%ld p=%d m=%ld c=%ld before %.17g after %.17g\n", strategy->name, s->n_objects, s->n_ranks, s->n_edges, s->n_multicasts, before, longest(strategy, s, params, rank));
+            for (int i = 0; i < strategy->n_params; i++) fprintf(stderr, " %s=%g", strategy->params[i].name, params[i]);
+            fprintf(stderr, "\nspeed"); for (int r = 0; r < s->n_ranks; r++) fprintf(stderr, " %g", plb_speed(s, r));
+            fprintf(stderr, "\nbackground"); for (int r = 0; r < s->n_ranks; r++) fprintf(stderr, " %g", plb_background(s, r));
+            fprintf(stderr, "\nload"); for (int r = 0; r < s->n_objects; r++) fprintf(stderr, " %d:%g>%d", s->rank[r], s->load[r], rank[r]);
+            fprintf(stderr, "\nlimits %d bytes", s->memory_limit != NULL); for (int r = 0; r < s->n_edges; r++) fprintf(stderr, " %g", s->edge_bytes[r]);
+            fprintf(stderr, "\n");
+        }
+        MUST(longest(strategy, s, params, rank) <= before * (1.0 + 1e-9));
+    }
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+placed_t anything_place(const plb_strategy_t *strategy, const plb_snapshot_t *in, feed_t *feed,
+                        int64_t fail_at)
+{
+    plb_err_t err = {0, ""};
+    placed_t out = {0};
+    double params[MOST_PARAMS];
+    MUST(strategy->n_params <= MOST_PARAMS);
+    for (int k = 0; k < strategy->n_params; k++) {
+        const plb_param_t *p = &strategy->params[k];
+        params[k] = feed == NULL ? p->fallback : feed_param(feed, p->fallback, p->least, p->most);
+    }
+    MUST(plb_params_check(strategy->params, strategy->n_params, params, &err) == PLB_OK);
+    const plb_opts_t opts = {.params = params, .seed = feed == NULL ? 0 : feed_byte(feed)};
+    int32_t *rank = plb_malloc((size_t)in->n_objects, sizeof *rank);
+    plb_mem_fail_at(fail_at);
+    const double start = now();
+    out.code = strategy->run(strategy, in, &opts, rank, &err);
+    out.seconds = now() - start;
+    plb_mem_fail_at(-1);
+    if (out.code == PLB_OK) {
+        check(strategy, in, params, rank);
+        for (int64_t i = 0; i < in->n_objects; i++) {
+            out.migrations += rank[i] != in->rank[i];
+        }
+    } else {
+        MUST(out.code == PLB_ERR_INFEASIBLE || out.code == PLB_ERR_VALUE ||
+             (fail_at >= 0 && out.code == PLB_ERR_NOMEM));
+        MUST(out.code != PLB_ERR_INFEASIBLE || in->memory_limit != NULL);
+        MUST(err.code == out.code && err.text[0] != '\0');
+    }
+    plb_free(rank);
+    return out;
+}

@@ -1,0 +1,33 @@
+/* A snapshot with any parts, and one call of one strategy with what must hold of the answer. */
+#ifndef FUZZ_ANYTHING_H
+#define FUZZ_ANYTHING_H
+
+#include "feed.h"
+#include "place/strategy.h"
+
+typedef struct anything {
+    plb_snapshot_t snapshot;
+    void *owned[32];
+    int n_owned;
+} anything_t;
+
+/** At most `n` objects, `p` ranks, `m` edges; its arrays belong to it.  It need not pass
+ *  plb_snapshot_check. */
+void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint32_t m);
+void anything_free(anything_t *self);
+
+/** A strategy that needs no library, by a byte. */
+const plb_strategy_t *anything_strategy(feed_t *feed);
+
+typedef struct placed {
+    int code;
+    double seconds; /* processor time of the strategy alone */
+    int64_t migrations;
+} placed_t;
+
+/** Run it, with parameters from the feed (NULL: the defaults), and check the placement if there is
+ *  one.  fail_at: as of plb_mem_fail_at. */
+placed_t anything_place(const plb_strategy_t *strategy, const plb_snapshot_t *in, feed_t *feed,
+                        int64_t fail_at);
+
+#endif

@@ -1,0 +1,160 @@
+/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every vertex
+ * gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.  Also what
+ * evaluates and renumbers a partition. */
+#include <string.h>
+
+#include "feed.h"
+#include "plb.h"
+#include "partition/quality.h"
+
+enum { MOST = 160, MOST_PARTS = 24 };
+
+typedef struct asked {
+    plb_question_t q;
+    void *owned[24];
+    int n_owned;
+} asked_t;
+
+static void *own(asked_t *self, void *array)
+{
+    return self->owned[self->n_owned++] = array;
+}
+
+static int32_t *narrow(asked_t *self, feed_t *feed, size_t n)
+{
+    int32_t *out = own(self, plb_malloc(n, sizeof *out));
+    const uint8_t kind = feed_byte(feed);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = kind < 224 ? feed_byte(feed) : (int32_t)feed_int(feed);
+    }
+    return out;
+}
+
+static int32_t *starts(asked_t *self, feed_t *feed, size_t n, int32_t *total)
+{
+    int64_t sum, *wide = feed_starts(feed, n, 6 * MOST, &sum);
+    int32_t *out = own(self, plb_malloc(n + 1, sizeof *out));
+    for (size_t i = 0; i <= n; i++) {
+        out[i] = (int32_t)wide[i];
+    }
+    plb_free(wide);
+    *total = (int32_t)sum;
+    return out;
+}
+
+/* A symmetric graph: a ring with chords.  Sometimes an edge leads elsewhere. */
+static void add_graph(asked_t *self, feed_t *feed)
+{
+    plb_question_t *q = &self->q;
+    const int32_t n = q->n_vertices, step = 1 + (int32_t)feed_below(feed, 12);
+    int32_t *start = own(self, plb_malloc((size_t)n + 1, sizeof *start));
+    int32_t *to = own(self, plb_malloc(4 * (size_t)n, sizeof *to)), m = 0;
+    for (int32_t v = 0; v < n; v++) {
+        start[v] = m;
+        for (int k = 0; k < 4 && n > 2; k++) {
+            const int32_t far = k < 2 ? 1 : step, w = (v + (k % 2 ? far : n - far % n)) % n;
+            if (w != v) {
+                to[m++] = w;
+            }
+        }
+    }
+    start[n] = m;
+    if (m > 0 && feed_byte(feed) % 8 == 0) {
+        to[feed_below(feed, (uint32_t)m)] = (int32_t)feed_int(feed);
+    }
+    q->start = start;
+    q->to = to;
+    q->edge_weight = feed_bool(feed) ? narrow(self, feed, (size_t)m) : NULL;
+}
+
+static void add_nets(asked_t *self, feed_t *feed)
+{
+    plb_question_t *q = &self->q;
+    int32_t pins;
+    q->n_nets = (int32_t)feed_size(feed, MOST);
+    q->net_start = starts(self, feed, (size_t)q->n_nets, &pins);
+    q->pin = own(self, feed_indices(feed, (size_t)pins, 0, q->n_vertices));
+    q->net_weight = feed_bool(feed) ? narrow(self, feed, (size_t)q->n_nets) : NULL;
+}
+
+static void draw(asked_t *self, feed_t *feed)
+{
+    plb_question_t *q = &self->q;
+    const uint8_t parts = feed_byte(feed);
+    q->n_vertices = (int32_t)feed_size(feed, MOST);
+    q->n_parts = 1 + (int32_t)feed_size(feed, MOST_PARTS - 1);
+    q->n_weights = 1;
+    q->imbalance = feed_byte(feed) < 200 ? 1.03 : feed_double(feed);
+    q->seed = (int32_t)feed_byte(feed);
+    const size_t n = (size_t)q->n_vertices;
+    q->weight = parts & 1 ? narrow(self, feed, n) : NULL;
+    q->share = parts & 2 ? own(self, feed_amounts(feed, (size_t)q->n_parts)) : NULL;
+    if (parts & 4) {
+        add_graph(self, feed);
+    }
+    if (n > 0 && (parts & 8 || !(parts & 4))) {
+        add_nets(self, feed);
+    }
+    q->fixed = parts & 16 ? own(self, feed_indices(feed, n, -1, q->n_parts)) : NULL;
+    q->old = parts & 32 ? own(self, feed_indices(feed, n, -1, q->n_parts)) : NULL;
+    q->old_cost = parts & 64 ? narrow(self, feed, n) : NULL;
+}
+
+static void check(const plb_question_t *q, const int32_t *part)
+{
+    for (int32_t v = 0; v < q->n_vertices; v++) {
+        MUST(part[v] >= 0 && part[v] < q->n_parts);
+        MUST(q->fixed == NULL || q->fixed[v] < 0 || part[v] == q->fixed[v]);
+    }
+}
+
+static void evaluate(const plb_question_t *q, const int32_t *part)
+{
+    plb_err_t err;
+    plb_moves_t moves = {0};
+    const plb_new_parts_t to = {.n = q->n_vertices,
+                                .n_parts = q->n_parts,
+                                .n_ranks = 3,
+                                .part = part,
+                                .old = q->old};
+    if (q->net_start != NULL && q->net_weight != NULL) {
+        int64_t cut;
+        const plb_hypergraph_t hg = {.n_vertices = q->n_vertices,
+                                     .n_nets = q->n_nets,
+                                     .net_start = (int32_t *)q->net_start,
+                                     .pin = (int32_t *)q->pin,
+                                     .net_weight = (int32_t *)q->net_weight};
+        MUST(plb_hypergraph_connectivity(&hg, part, q->n_parts, &cut, &err) == PLB_OK && cut >= 0);
+    }
+    MUST(plb_moves_init(&moves, &to, &err) == PLB_OK);
+    plb_moves_free(&moves);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    feed_t feed = feed_of(data, size);
+    plb_err_t err = {0, ""};
+    asked_t asked = {.n_owned = 0};
+    draw(&asked, &feed);
+    const plb_question_t *q = &asked.q;
+    const int32_t cycles = (int32_t)feed_below(&feed, 3);
+    const int64_t fail_at = feed_byte(&feed) < 32 ? feed_byte(&feed) : -1;
+    int32_t *part = plb_calloc((size_t)q->n_vertices, sizeof *part);
+    plb_mem_fail_at(fail_at);
+    int ret = plb_partition_run(&plb_builtin, q, part, &err);
+    PLB_THEN(plb_partition_improve(q, cycles, NULL, NULL, part, &err));
+    PLB_THEN(plb_partition_keep_shares(q, part, &err));
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+         (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    MUST(ret == PLB_OK || err.text[0] != '\0');
+    if (ret == PLB_OK) {
+        check(q, part);
+        evaluate(q, part);
+    }
+    plb_free(part);
+    for (int i = 0; i < asked.n_owned; i++) {
+        plb_free(asked.owned[i]);
+    }
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* plb_place: every strategy on any snapshot.  No object is lost, fixed objects stay, memory limits
+ * are kept, a refinement is not worse than before by its own measure, and the same call gives the
+ * same placement. A failing allocation is an error, and nothing leaks. */
+#include "anything.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    feed_t feed = feed_of(data, size);
+    plb_err_t err;
+    anything_t any;
+    const plb_strategy_t *strategy = anything_strategy(&feed);
+    const uint8_t fault = feed_byte(&feed);
+    anything_init(&any, &feed, 120, 40, 240);
+    if (plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
+        anything_place(strategy, &any.snapshot, &feed, fault < 32 ? fault : -1);
+    }
+    anything_free(&any);
+    return 0;
+}

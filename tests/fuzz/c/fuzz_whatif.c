@@ -1,0 +1,174 @@
+/* The simulator of recorded MPI programs: any operations on any machine.  They are refused with a
+ * message, or each rank ends, is cut off, or waits forever in the simulation, not in reality.  The
+ * result does not depend on the pieces in which the records are passed. */
+#include <math.h>
+#include <string.h>
+
+#include "feed.h"
+#include "plb.h"
+
+enum { MOST_RANKS = 6, MOST_OPS = 60, NODES = 2 };
+
+typedef struct asked {
+    int32_t n, n_processors, place[MOST_RANKS], node[MOST_RANKS];
+    double speed[MOST_RANKS], share[MOST_RANKS], alpha[NODES * NODES], beta[NODES * NODES];
+    plb_target_t target;
+    int64_t start[3];
+    int32_t member[2 * MOST_RANKS];
+    plb_comms_t comms; /* the world, and all but rank 0 */
+    plb_op_t op[MOST_RANKS][MOST_OPS];
+    int64_t n_ops[MOST_RANKS];
+} asked_t;
+
+/* Mostly an ordinary number. */
+static double feed_amount(feed_t *feed)
+{
+    return feed_byte(feed) < 240 ? 0.25 + feed_byte(feed) / 64.0 : feed_double(feed);
+}
+
+static void draw_target(asked_t *a, feed_t *feed)
+{
+    static const double period[] = {0.0, 0.1, 1e-3};
+    const uint8_t how = feed_byte(feed);
+    const bool turns = how & 8; /* then there is one event for each, so that work must be little */
+    a->n_processors = 1 + (int32_t)feed_below(feed, MOST_RANKS);
+    for (int32_t p = 0; p < a->n_processors; p++) {
+        a->node[p] = (int32_t)feed_below(feed, NODES);
+        a->speed[p] = turns ? 1.5 : feed_amount(feed);
+        a->share[p] = feed_byte(feed) < 240 ? 0.25 * (1 + feed_below(feed, 4)) : feed_double(feed);
+        a->share[p] = turns && a->share[p] < 0.25 ? 1.0 : a->share[p];
+    }
+    for (int32_t r = 0; r < a->n; r++) {
+        a->place[r] = (int32_t)feed_below(feed, (uint32_t)a->n_processors);
+    }
+    for (int k = 0; k < NODES * NODES; k++) {
+        a->alpha[k] = feed_byte(feed) < 250 ? 1e-6 * feed_byte(feed) : feed_double(feed);
+        a->beta[k] = feed_byte(feed) < 250 ? 1e-9 * feed_byte(feed) : feed_double(feed);
+    }
+    a->target = (plb_target_t){.n_processors = a->n_processors,
+                               .n_nodes = NODES,
+                               .place = a->place,
+                               .speed = a->speed,
+                               .share = how & 1 ? a->share : NULL,
+                               .period = period[feed_below(feed, 3)],
+                               .node = a->node,
+                               .alpha = a->alpha,
+                               .beta = a->beta,
+                               .overhead = how & 2 ? 1e-6 : 0.0,
+                               .eager = how & 4 ? 100 : 0,
+                               .quantum = turns ? 1e-3 : 0.0,
+                               .waiting = (plb_waiting_t)feed_below(feed, 3),
+                               .polling = how & 16 ? 0.1 : 0.0,
+                               .as_recorded = how & 32};
+}
+
+/* An operation that can be right: few peers, tags and requests. */
+static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
+{
+    plb_op_t op = {.kind = (uint8_t)(1 + feed_below(feed, PLB_N_OPS - 1)),
+                   .peer = (int32_t)feed_below(feed, (uint32_t)a->n),
+                   .tag = (int32_t)feed_below(feed, 3),
+                   .request = (int32_t)feed_below(feed, 3),
+                   .bytes = feed_byte(feed) < 240 ? feed_byte(feed) * 8 : feed_int(feed),
+                   .compute = feed_byte(feed) * 1000,
+                   .flags = feed_byte(feed) < 128 ? 0 : feed_byte(feed),
+                   .what = (uint16_t)feed_below(feed, PLB_N_COLLECTIVES)};
+    if (feed_byte(feed) > 240 && a->target.quantum == 0.0) { /* else it has too many turns */
+        op.compute = feed_int(feed);
+    }
+    if (op.kind == PLB_OP_COLL || op.kind == PLB_OP_ICOLL) {
+        op.comm = rank > 0 && feed_bool(feed);
+        op.peer = op.comm ? 0 : op.peer;
+        op.tag = op.comm ? rank - 1 : rank;
+    }
+    if (feed_byte(feed) == 0) { /* or anything */
+        op.peer = (int32_t)feed_int(feed);
+        op.tag = (int32_t)feed_int(feed);
+        op.request = (int32_t)feed_int(feed);
+        op.comm = (int32_t)feed_int(feed);
+        op.kind = feed_byte(feed);
+    }
+    return op;
+}
+
+static void draw(asked_t *a, feed_t *feed)
+{
+    a->n = 1 + (int32_t)feed_below(feed, MOST_RANKS);
+    for (int32_t r = 0; r < a->n; r++) {
+        a->member[r] = r;
+        a->member[a->n + (r > 0 ? r - 1 : 0)] = r;
+    }
+    a->start[1] = a->n;
+    a->start[2] = 2 * a->n - 1;
+    a->comms = (plb_comms_t){2, a->start, a->member};
+    draw_target(a, feed);
+    const uint32_t most = 1 + feed_below(feed, MOST_OPS - 1);
+    const bool alike = feed_bool(feed); /* all ranks call the same */
+    for (int32_t r = 0; r < a->n; r++) {
+        const int64_t n = a->n_ops[r] = feed_below(feed, most);
+        feed_t same = *feed;
+        for (int64_t k = 0; k < n; k++) {
+            a->op[r][k] = draw_op(a, alike ? &same : feed, r);
+        }
+        if (feed_byte(feed) < 250) {
+            a->op[r][a->n_ops[r]++] = (plb_op_t){.kind = PLB_OP_END};
+        }
+    }
+}
+
+static int simulate(const asked_t *a, int64_t piece, plb_process_times_t *out, plb_err_t *err)
+{
+    int32_t missing = -1;
+    int64_t given[MOST_RANKS] = {0};
+    plb_whatif_t *sim = plb_whatif_new(a->n, &a->comms, &a->target, err);
+    if (sim == NULL) {
+        return err->code;
+    }
+    int ret = PLB_OK;
+    for (int32_t r = 0; ret == PLB_OK && r < a->n; r++) {
+        given[r] = piece < a->n_ops[r] ? piece : a->n_ops[r];
+        ret = plb_whatif_feed(sim, r, a->op[r], given[r], given[r] == a->n_ops[r], NULL, err);
+    }
+    for (int n = 0; ret == PLB_OK; n++) {
+        MUST(n <= MOST_RANKS * (MOST_OPS + 2));
+        ret = plb_whatif_run(sim, &missing, NULL, NULL, err);
+        if (ret != PLB_OK || missing < 0) {
+            break;
+        }
+        const int64_t all = a->n_ops[missing];
+        MUST(given[missing] < all);
+        given[missing] = given[missing] + piece < all ? given[missing] + piece : all;
+        ret = plb_whatif_feed(sim, missing, a->op[missing], given[missing], given[missing] == all,
+                              NULL, err);
+    }
+    if (ret == PLB_OK) {
+        plb_whatif_times(sim, out);
+    }
+    plb_whatif_destroy(sim);
+    return ret;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    feed_t feed = feed_of(data, size);
+    plb_err_t err = {0, ""};
+    asked_t *a = plb_calloc(1, sizeof *a);
+    plb_process_times_t whole[MOST_RANKS] = {0}, pieces[MOST_RANKS] = {0};
+    draw(a, &feed);
+    const int64_t fail_at = feed_byte(&feed) < 32 ? feed_byte(&feed) : -1;
+    plb_mem_fail_at(fail_at);
+    const int ret = simulate(a, INT64_MAX / 2, whole, &err);
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || ret == PLB_ERR_FORMAT || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+         (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    MUST(ret == PLB_OK || err.text[0] != '\0');
+    if (ret == PLB_OK) {
+        MUST(simulate(a, 1 + feed_byte(&feed) % 8, pieces, &err) == PLB_OK);
+        for (int32_t r = 0; r < a->n; r++) {
+            MUST(whole[r].end != PLB_END_RUNNING);
+            MUST(whole[r].finish == pieces[r].finish && whole[r].end == pieces[r].end);
+        }
+    }
+    plb_free(a);
+    return 0;
+}
