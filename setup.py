@@ -179,7 +179,7 @@ def partitioner_extensions(mpi):
 
             own = ("run", "query", "assign", "kept", "patience")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
-            files += ["bind/views", "bind/errors"]
+            files += ["bind/views", "bind/errors", "base/interrupt"]
             include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",

@@ -13,6 +13,7 @@
 #include "base/exact.h"
 #include "base/hash.h"
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/item.h"
 #include "base/last_words.h"
 #include "base/mem.h"

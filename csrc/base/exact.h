@@ -12,12 +12,13 @@
 #include <stdint.h>
 
 #define PLB_EXACT_LIMBS 5
+#define PLB_EXACT_MOST 1e30 /* largest value */
 
 typedef struct plb_exact {
     uint64_t limb[PLB_EXACT_LIMBS]; /* least significant first */
 } plb_exact_t;
 
-/** Add x, 0 <= x <= 1e30 (the caller has checked). */
+/** Add x, 0 <= x <= PLB_EXACT_MOST (the caller has checked). */
 void plb_exact_add(plb_exact_t *self, double x);
 
 void plb_exact_merge(plb_exact_t *self, const plb_exact_t *other);

@@ -243,9 +243,7 @@ PLB_PY_METHOD(
     if (rank == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
         return NULL;
     }
-    const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
-    (void)PLB_PY_UNLOCKED(
-        c, plb_decider_place(&self->core, &db, &opts, rank, speed, placing, &c->err));
+    (void)PLB_PY_UNLOCKED(c, plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
     self->busy = false;
     return PLB_PY_NONE(c, c->code);
 }
@@ -264,8 +262,7 @@ PLB_PY_METHOD(
         !plb_py_enter(&self->busy, "places with this decider")) {
         return NULL;
     }
-    const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
-    (void)PLB_PY_UNLOCKED(c, plb_decider_look(&self->core, &db, &opts, &gain, &c->err));
+    (void)PLB_PY_UNLOCKED(c, plb_decider_look(&self->core, &db, &gain, &c->err));
     self->busy = false;
     return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
 }

@@ -95,8 +95,7 @@ PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)
         return NULL;
     }
     memcpy(place, q.place, (size_t)q.machine.n_places * sizeof *place);
-    return PLB_PY_UNLOCKED(c, plb_topology_map(&q.machine, &q.flows, q.group, place, plb_py_tick,
-                                               &c->state, &c->err))
+    return PLB_PY_UNLOCKED(c, plb_topology_map(&q.machine, &q.flows, q.group, place, &c->err))
                ? plb_py_fail(c)
                : plb_py_sealed(c, place);
 }

@@ -28,7 +28,7 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
 
 /* Get the library's answer (NULL: take part[] as given), then improve it by V-cycles. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
-                  PyThreadState **state, int32_t *part, plb_err_t *err)
+                  int32_t *part, plb_err_t *err)
 {
     int ret =
         library != NULL ? plb_partition_run(library, q, part, err) : plb_partition_check(q, err);
@@ -39,7 +39,7 @@ static int answer(const plb_partitioner_t *library, const plb_question_t *q, int
         }
     }
     if (ret == PLB_OK && cycles >= 0) {
-        ret = plb_partition_improve(q, cycles, plb_py_tick, state, part, err);
+        ret = plb_partition_improve(q, cycles, part, err);
         ret = ret == PLB_OK ? plb_partition_keep_shares(q, part, err) : ret;
     }
     return ret;
@@ -96,9 +96,8 @@ PLB_PY_FN(
     if (given != NULL) {
         memcpy(part, given, (size_t)n * sizeof *part);
     }
-    return PLB_PY_UNLOCKED(c, answer(library, &q, cycles, &c->state, part, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_sealed(c, part);
+    return PLB_PY_UNLOCKED(c, answer(library, &q, cycles, part, &c->err)) ? plb_py_fail(c)
+                                                                          : plb_py_sealed(c, part);
 }
 
 PLB_PY_FN(connectivity,

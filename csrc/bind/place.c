@@ -133,7 +133,7 @@ PLB_PY_FN(place,
           "released while a strategy of the table runs.")
 {
     PyObject *object, *which;
-    question_t q = {.opts = {.tick = plb_py_tick, .tick_arg = &c->state}};
+    question_t q = {.opts = {0}};
     int64_t n_params = -1;
     if (plb_py_parse(c, "snapshot:O strategy:O params:f8 seed:k", &object, &which, &q.opts.params,
                      &n_params, &q.opts.seed) != 0 ||

@@ -209,7 +209,7 @@ PLB_PY_FN(traffic,
     PyObject *object;
     const char *name;
     int64_t n_params = -1;
-    plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    plb_opts_t opts = {0};
     plb_snapshot_t in;
     plb_traffic_t t = {0};
     int32_t *rank;

@@ -73,21 +73,13 @@ PLB_PY_METHOD(replay, loop,
                : PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
-/* The core, with a tick that checks for Ctrl-C. */
-static plb_replay_t *ticking(replay_t *self, plb_py_call_t *c)
-{
-    self->core.opt.tick = plb_py_tick;
-    self->core.opt.tick_arg = &c->state;
-    return &self->core;
-}
-
 PLB_PY_METHOD1(replay, feed,
                "feed($self, trace, /)\n--\n\n"
                "Replay the next phases. Entities have the same numbers in all calls.")
 {
     plb_trace_t trace;
     return plb_py_trace(c, arg, &trace) != 0 ||
-                   PLB_PY_UNLOCKED(c, plb_replay_feed(ticking(self, c), &trace, &c->err))
+                   PLB_PY_UNLOCKED(c, plb_replay_feed(&self->core, &trace, &c->err))
                ? plb_py_fail(c)
                : Py_NewRef(Py_None);
 }
@@ -103,8 +95,8 @@ PLB_PY_METHOD(
     bool early = false;
     int64_t n = self->core.phases.n_entities;
     return plb_py_parse(c, "stays:b1@? | early:p", &stays, &n, &early) != 0 ||
-                   PLB_PY_UNLOCKED(c, plb_replay_settle(ticking(self, c), (const uint8_t *)stays,
-                                                        early, &c->err))
+                   PLB_PY_UNLOCKED(
+                       c, plb_replay_settle(&self->core, (const uint8_t *)stays, early, &c->err))
                ? plb_py_fail(c)
                : Py_NewRef(Py_None);
 }

@@ -38,7 +38,7 @@ PLB_PY_FN(program_optimum,
     PyObject *object;
     plb_program_t program = {0};
     plb_optimum_t best;
-    plb_optimum_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    plb_optimum_opts_t opts = {0};
     if (plb_py_parse(c, "program:O cost:d", &object, &opts.cost) != 0 ||
         view_program(c, object, &program) != 0) {
         return NULL;
@@ -105,7 +105,7 @@ PLB_PY_FN(trace_optimum,
     int64_t n_params = -1;
     plb_trace_t trace;
     plb_optimum_t best;
-    plb_optimum_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    plb_optimum_opts_t opts = {0};
     if (plb_py_parse(c, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d", &object,
                      &rows, &params, &n_params, &opts.cost, &opts.seed, &opts.width,
                      &opts.upper) != 0) {

@@ -46,8 +46,6 @@ PLB_PY_FN1(protocol, "protocol(values, /)\n--\n\n"
     if (plb_py_fill(c, params, arg, &in) != 0) {
         return NULL;
     }
-    in.tick = plb_py_tick;
-    in.tick_arg = &c->state;
     PyObject *answer = PLB_PY_UNLOCKED(c, plb_protocol_run(&in, &out, &c->err))
                            ? plb_py_fail(c)
                            : Py_BuildValue("NN", plb_py_dict(results, &out),

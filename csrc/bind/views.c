@@ -509,6 +509,18 @@ int plb_py_check(plb_py_call_t *c, int code)
     return code == PLB_OK ? 0 : -1;
 }
 
+void plb_py_unlock(plb_py_call_t *c)
+{
+    c->state = PyEval_SaveThread();
+    c->outer = plb_interrupt_set((plb_interrupt_t){.look = plb_py_tick, .arg = &c->state});
+}
+
+void plb_py_lock(plb_py_call_t *c)
+{
+    plb_interrupt_set(c->outer);
+    PyEval_RestoreThread(c->state);
+}
+
 int plb_py_tick(void *arg)
 {
     PyThreadState **state = arg;

@@ -47,7 +47,8 @@ typedef struct plb_py_call {
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
-    PyThreadState *state; /* while the GIL is released; its address is plb_py_tick's argument */
+    PyThreadState *state;  /* while the GIL is released; its address is plb_py_tick's argument */
+    plb_interrupt_t outer; /* of the call in which this one is made, by way of a callback */
     int code;
     plb_err_t err;
 } plb_py_call_t;
@@ -88,12 +89,14 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
 /** Call the core without the GIL; gives its code, which plb_py_fail translates. */
-#define PLB_PY_UNLOCKED(c, call)                                                                  \
-    ((c)->state = PyEval_SaveThread(), (c)->code = (call), PyEval_RestoreThread((c)->state),      \
-     (c)->code)
+#define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
 
-/** A tick that lets Ctrl-C end a long local loop inside PLB_PY_UNLOCKED; its argument is
- * &c->state. */
+/** Release the GIL, and let Ctrl-C end long loops of the core (base/interrupt.h); take it again.
+ */
+void plb_py_unlock(plb_py_call_t *c);
+void plb_py_lock(plb_py_call_t *c);
+
+/** Look for signals; its argument is the address of the thread state while the GIL is released. */
 int plb_py_tick(void *arg);
 
 /** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that

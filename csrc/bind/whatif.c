@@ -101,7 +101,7 @@ PLB_PY_METHOD0(simulation, run,
                "missing, or -1.")
 {
     int32_t missing = -1;
-    return PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, plb_py_tick, &c->state, &c->err))
+    return PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, &c->err))
                ? plb_py_fail(c)
                : PyLong_FromLong(missing);
 }

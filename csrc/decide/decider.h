@@ -138,8 +138,7 @@ typedef struct plb_database {
 /** Estimate the seconds per iteration that a new placement would save: with the ranks' speeds,
  * if these differ; with the loads alone, if a rank has changed its speed or the last LB step
  * has achieved far less than predicted; otherwise 0.  Call it on the rank that has the loads. */
-int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
-                     double *gain, plb_err_t *err);
+int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err);
 
 /** Take the answer of the look; *ask is PLB_ASK_BALANCE if it would repay an LB step. */
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
@@ -151,8 +150,8 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
 /** Place the objects, on the rank that has the loads: rank[n_objects], speed[n_ranks] (zero: all
  * ranks count as equally fast).  A refinement replaces the chosen strategy if it leaves at most
  * `tolerance` times its imbalance and moves fewer objects. */
-int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
-                      int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err);
+int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
+                      plb_placing_t *out, plb_err_t *err);
 
 /** Take the result of the placing rank, on all ranks.  `speed`: from plb_decider_place, or NULL.
  */

@@ -96,12 +96,12 @@ out:
     return ret;
 }
 
-static int run(const plb_decider_t *self, int32_t which, const plb_snapshot_t *s,
-               const plb_opts_t *opts, answer_t *a, plb_err_t *err)
+static int run(const plb_decider_t *self, int32_t which, const plb_snapshot_t *s, answer_t *a,
+               plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_candidate_strategy_t *c = &self->candidates[which];
-    const plb_opts_t own = {c->params, self->opt.seed, opts->tick, opts->tick_arg};
+    const plb_opts_t own = {c->params, self->opt.seed};
     PLB_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
@@ -129,15 +129,15 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* Take the chosen strategy's placement, or the refinement's if that balances as well with fewer
  * moves: objects that it does not move keep their neighbours. */
-static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, const plb_opts_t *opts,
-                     int32_t *rank, plb_placing_t *out, plb_err_t *err)
+static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
+                     plb_placing_t *out, plb_err_t *err)
 {
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
     double passed_over = NAN;
-    int ret = run(self, self->chosen, s, opts, &first, err);
+    int ret = run(self, self->chosen, s, &first, err);
     if (ret == PLB_OK && self->instead >= 0) {
-        ret = run(self, self->instead, s, opts, &other, err);
+        ret = run(self, self->instead, s, &other, err);
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
         if (ret == PLB_OK && other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
@@ -160,8 +160,8 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
                           (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
 }
 
-int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
-                      int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err)
+int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
+                      plb_placing_t *out, plb_err_t *err)
 {
     if (!self->pending) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a placement was asked for, but no LB step has begun");
@@ -173,7 +173,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
     told_t told;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     ret = tell(self, db, chosen->looks_at, &told, err);
-    PLB_THEN(answer_of(self, &told.snapshot, opts, rank, out, err));
+    PLB_THEN(answer_of(self, &told.snapshot, rank, out, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = told.speed == NULL ? 0.0 : told.speed[r];
     }
@@ -185,8 +185,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
 
 /* Estimate what a placement with known speeds would save, always with the same cheap and good
  * strategy. */
-static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *gain,
-                      plb_err_t *err)
+static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_strategy_t *strategy = &plb_strategy_bestfit;
@@ -198,7 +197,7 @@ static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *g
     for (int i = 0; i < strategy->n_params; i++) {
         params[i] = strategy->params[i].fallback;
     }
-    const plb_opts_t own = {params, 0, opts->tick, opts->tick_arg};
+    const plb_opts_t own = {params, 0};
     if ((ret = strategy->run(strategy, s, &own, rank, err)) == PLB_OK) {
         plb_snapshot_rank_times(s, NULL, before);
         plb_snapshot_rank_times(s, rank, after);
@@ -209,8 +208,7 @@ out:
     return ret;
 }
 
-int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
-                     double *gain, plb_err_t *err)
+int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err)
 {
     told_t told;
     int ret;
@@ -222,7 +220,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_op
     ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
     if (ret == PLB_OK &&
         (told.speed != NULL || self->learner.has_changed || plb_promise_is_void(&self->promise))) {
-        ret = would_save(&told.snapshot, opts, gain, err);
+        ret = would_save(&told.snapshot, gain, err);
     }
     free_told(&told);
     return ret;

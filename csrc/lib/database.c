@@ -342,10 +342,8 @@ static int place(const question_t *self, database_t *db, int p, double *speed, s
                  plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
-    const plb_opts_t opts = {0};
     PLB_PASS(plb_snapshot_check(&all.snapshot, err));
-    PLB_PASS(
-        plb_decider_place(self->decider, &all, &opts, db->placed, speed, &said->placing, err));
+    PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &said->placing, err));
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
             said->migrations++;
@@ -359,11 +357,10 @@ static int look(const question_t *self, database_t *db, int p, double *speed, sa
                 plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
-    const plb_opts_t opts = {0};
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     PLB_PASS(plb_snapshot_check(&all.snapshot, err));
-    return plb_decider_look(self->decider, &all, &opts, &said->seconds, err);
+    return plb_decider_look(self->decider, &all, &said->seconds, err);
 }
 
 /* All cells stay; the sending is that of the rank with the most bytes. */

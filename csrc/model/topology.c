@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/csr.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
@@ -195,7 +196,7 @@ static void swap(mapper_t *self, int32_t a, int32_t b)
  * goes to the cheapest free place of its group (ties: nearest to all taken places, then the
  * lowest).  This is TopoLB (Agarwal, Sharma and Kale, IPDPS 2006) with the cost of placed parts
  * only. */
-static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
@@ -240,7 +241,7 @@ static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_
             pull[self->rows.to[k]] += pull[self->rows.to[k]] < 0.0 ? 0.0 : self->bytes[k];
         }
         pull[next] = -1.0;
-        ret = tick == NULL ? PLB_OK : tick(tick_arg);
+        ret = plb_interrupted(p);
     }
 out:
     PLB_FREE(pull, far, old, group_at);
@@ -250,7 +251,7 @@ out:
 /* Let each part change places with the part where that saves most, until nothing saves more
  * than rounding errors.  A part next to all of its partners is skipped: it cannot cost less
  * than one hop for each of its bytes (two in a tree). */
-static int swap_all(mapper_t *self, plb_tick_fn tick, void *tick_arg)
+static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };
     int ret = PLB_OK;
@@ -283,14 +284,14 @@ static int swap_all(mapper_t *self, plb_tick_fn tick, void *tick_arg)
                 swap(self, a, best);
                 better = true;
             }
-            ret = tick == NULL ? PLB_OK : tick(tick_arg);
+            ret = plb_interrupted(self->machine->n_places);
         }
     }
     return ret;
 }
 
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
-                     int32_t *place, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+                     int32_t *place, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->n_places;
@@ -299,14 +300,14 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
     PLB_TRY(both_ways(&mapper, flows, err));
     const double given = plb_hop_bytes(self, flows, place);
     memcpy(mapper.place, place, (size_t)p * sizeof *place);
-    ret = place_greedily(&mapper, tick, tick_arg, err);
+    ret = place_greedily(&mapper, err);
     if (ret == PLB_OK && plb_hop_bytes(self, flows, mapper.place) > given) {
         memcpy(mapper.place, place, (size_t)p * sizeof *place);
         for (int32_t a = 0; a < p; a++) {
             mapper.part[place[a]] = a;
         }
     }
-    PLB_THEN(swap_all(&mapper, tick, tick_arg));
+    PLB_THEN(swap_all(&mapper));
     if (ret == PLB_OK) {
         memcpy(place, mapper.place, (size_t)p * sizeof *place);
     }

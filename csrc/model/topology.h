@@ -49,6 +49,6 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
 /** Change place[n_places], a permutation, to lower the hop-bytes.  Parts only change places with
  * parts of the same group.  Deterministic. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
-                     int32_t *place, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
+                     int32_t *place, plb_err_t *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/multilevel.h"
 
@@ -91,8 +92,8 @@ out:
 
 /* ---- shared by both calls ------------------------------------------------------------------- */
 
-static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, plb_tick_fn tick,
-                     void *tick_arg, int32_t *part, plb_err_t *err)
+static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
+                     plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_hypergraph_t hg = {0};
@@ -106,7 +107,7 @@ static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, plb_t
     PLB_THEN(fresh ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
                    : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err));
     for (int32_t i = 0; ret == PLB_OK && i < cycles; i++) {
-        ret = tick == NULL ? PLB_OK : tick(tick_arg);
+        ret = plb_interrupted(PLB_INTERRUPT_NOW);
         PLB_THEN(plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err));
     }
 out:
@@ -115,8 +116,7 @@ out:
     return ret;
 }
 
-int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn tick,
-                          void *tick_arg, int32_t *part, plb_err_t *err)
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     anchored_t anchored = {0};
@@ -125,7 +125,7 @@ int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn 
         return ret;
     }
     if (in->old == NULL) {
-        return cycles_on(in, false, cycles, tick, tick_arg, part, err);
+        return cycles_on(in, false, cycles, part, err);
     }
     PLB_TRY(anchor(&anchored, in, err));
     PLB_NEW(all, anchored.in.n_vertices);
@@ -133,7 +133,7 @@ int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn 
     for (int32_t p = 0; p < in->n_parts; p++) {
         all[in->n_vertices + p] = p;
     }
-    ret = cycles_on(&anchored.in, false, cycles, tick, tick_arg, all, err);
+    ret = cycles_on(&anchored.in, false, cycles, all, err);
     memcpy(part, all, (size_t)in->n_vertices * sizeof *part);
 out:
     plb_free(all);
@@ -166,13 +166,13 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     int32_t cycles = CYCLES;
     int ret = read_cycles(in, &cycles, err);
     if (ret != PLB_OK || in->old == NULL) {
-        return ret != PLB_OK ? ret : cycles_on(in, true, cycles, NULL, NULL, part, err);
+        return ret != PLB_OK ? ret : cycles_on(in, true, cycles, part, err);
     }
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
         part[v] = fixed ? in->fixed[v] : in->old[v] >= 0 ? in->old[v] : v % in->n_parts;
     }
-    return plb_partition_improve(in, cycles, NULL, NULL, part, err);
+    return plb_partition_improve(in, cycles, part, err);
 }
 
 const plb_partitioner_t plb_builtin = {

@@ -90,8 +90,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do
  * `cycles` V-cycles.  The objective is connectivity - 1 of nets and the cut of edges, plus the
  * cost of leaving the old parts.  A part may become empty, and a part without a share may keep
- * vertices without weight.  tick may be NULL. */
-int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn tick,
-                          void *tick_arg, int32_t *part, plb_err_t *err);
+ * vertices without weight. */
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err);
 
 #endif

@@ -32,14 +32,7 @@ enum {
 typedef struct plb_opts {
     const double *params; /* one value for each entry of the strategy's table, in its order */
     uint64_t seed;
-    plb_tick_fn tick; /* or NULL; nonzero ends the strategy with that code */
-    void *tick_arg;
 } plb_opts_t;
-
-static inline int plb_tick(const plb_opts_t *opts)
-{
-    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
-}
 
 struct plb_agent_type; /* agent.h */
 

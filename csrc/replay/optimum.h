@@ -23,8 +23,6 @@ typedef struct plb_optimum_opts {
     int64_t width; /* LB steps tried at the end of a phase, at most; 1 or more */
     double upper;  /* seconds of a known run, as an upper bound, or INFINITY */
     uint64_t seed; /* for strategies that draw random numbers */
-    plb_tick_fn tick;
-    void *tick_arg;
 } plb_optimum_opts_t;
 
 static inline void plb_optimum_free(plb_optimum_t *self)

@@ -1,8 +1,7 @@
 #include "replay/optimum_generated.h"
+#include "base/interrupt.h"
 
 #include <math.h>
-
-enum { TICK_EVERY = 64 }; /* iterations of the outer loop */
 
 /* Extend the best schedule whose last LB step is just before s to all later i: best[i] is the
  * least time of iterations 0 ... i - 1 and an LB step just before i (none at n). */
@@ -50,9 +49,7 @@ int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
     }
     for (int64_t s = 0; s < n; s++) {
         extend(program, s, opts->cost, best, from);
-        if (opts->tick != NULL && ((s + 1) % TICK_EVERY == 0 || s + 1 == n)) {
-            PLB_TRY(opts->tick(opts->tick_arg));
-        }
+        PLB_TRY(plb_interrupted(n - s));
     }
     self->time = self->bound = best[n];
     self->exact = true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "replay/optimum_states.h"
@@ -73,8 +74,7 @@ static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_er
     const layout_t *lay = &self->lay;
     const section_t *c = &lay->section[lay->section_of[self->phase]];
     const int32_t *slot = lay->slot + c->slots;
-    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed, self->opts->tick,
-                             self->opts->tick_arg};
+    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed};
     int ret = PLB_OK;
     if (!self->has_database) {
         ret = plb_phases_database(&self->phases, &self->database, err);
@@ -410,7 +410,7 @@ static int run_phase(search_t *self, int64_t i, plb_err_t *err)
         plb_phases_run(&self->phases);
         plb_phases_leave(&self->phases);
     }
-    return self->opts->tick == NULL ? PLB_OK : self->opts->tick(self->opts->tick_arg);
+    return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
 /* Return the schedule of the best state. */

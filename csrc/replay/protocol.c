@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "replay/protocol_relay.h"
 
 enum {
-    UNDER_WAY = 8,        /* initial room, in iterations */
-    TICK_EVERY = 1 << 14, /* chunks of events between two ticks */
+    UNDER_WAY = 8, /* initial room, in iterations */
 };
 
 /* A random number in [0, 1) from the rank and the iteration alone, independent of the order of
@@ -308,9 +308,7 @@ static void simulate(sim_t *s)
             event(s, e[i].owner, e[i].time);
         }
         s->out->events += n;
-        if (turn % TICK_EVERY == 0 && s->in.tick != NULL) {
-            plb_sim_check(s, s->in.tick(s->in.tick_arg));
-        }
+        plb_sim_check(s, plb_interrupted(4 * n));
     }
     if (s->ret == PLB_OK && s->n_over < s->in.n_ranks) {
         plb_sim_check(s, PLB_FAIL(s->err, PLB_ERR_STATE,

@@ -58,8 +58,6 @@ typedef struct plb_protocol {
 #undef X
     double bucket; /* width of the calendar's buckets, as a fraction of the largest allowed one;
                       tests vary it */
-    plb_tick_fn tick;
-    void *tick_arg;
 } plb_protocol_t;
 
 /** Set every parameter to its default. */

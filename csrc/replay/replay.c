@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "replay/load_sums.h"
 #include "replay/phase_loads.h"
 #include "replay/phase_step.h"
-
-/* Tasks and ranks between two checks for Ctrl-C. */
-enum { STEPS_PER_TICK = 1 << 20 };
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
@@ -155,7 +153,6 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
     plb_phases_t *phases = &self->phases;
-    const plb_opts_t opts = {.tick = self->opt.tick, .tick_arg = self->opt.tick_arg};
     plb_database_t db;
     plb_placing_t placing;
     plb_step_done_t done = {.moved = self->opt.moves};
@@ -170,7 +167,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     }
     PLB_TRY(plb_decider_choose(d, why, err));
     PLB_TRY(plb_phases_database(phases, &db, err));
-    PLB_TRY(plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err));
+    PLB_TRY(plb_decider_place(d, &db, self->answer, self->speed, &placing, err));
     PLB_TRY(price(self, &db.snapshot, &placing, &done, err));
     PLB_TRY(plb_decider_placed(d, &placing, self->speed, err));
     PLB_TRY(plb_decider_balanced(d, &done, err));
@@ -184,12 +181,11 @@ out:
 static int look(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
-    const plb_opts_t opts = {.tick = self->opt.tick, .tick_arg = self->opt.tick_arg};
     plb_database_t db;
     double gain;
     int ret;
     if ((ret = plb_phases_database(&self->phases, &db, err)) ||
-        (ret = plb_decider_look(d, &db, &opts, &gain, err))) {
+        (ret = plb_decider_look(d, &db, &gain, err))) {
         return ret;
     }
     return plb_decider_looked(d, gain, ask, err);
@@ -342,16 +338,6 @@ static int foresee(plb_replay_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int tick(plb_replay_t *self)
-{
-    self->since_tick += self->phases.n + self->opt.n_ranks;
-    if (self->opt.tick == NULL || self->since_tick < STEPS_PER_TICK) {
-        return PLB_OK;
-    }
-    self->since_tick = 0;
-    return self->opt.tick(self->opt.tick_arg);
-}
-
 static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
 {
     plb_phases_t *ph = &self->phases;
@@ -370,9 +356,10 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
         self->untold = true;
     }
     self->n++;
-    self->tasks += ph->n;
+    const int64_t tasks = ph->n;
+    self->tasks += tasks;
     plb_phases_leave(ph);
-    return tick(self);
+    return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
 /* Prepend the phase to the message. */

@@ -50,9 +50,7 @@ typedef struct plb_replay_opts {
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
     bool keep_times,
-        keep_ranks;   /* keep times of the ranks in every phase; keep ranks of the tasks */
-    plb_tick_fn tick; /* or NULL */
-    void *tick_arg;
+        keep_ranks; /* keep times of the ranks in every phase; keep ranks of the tasks */
 } plb_replay_opts_t;
 
 typedef struct plb_replay {
@@ -75,7 +73,7 @@ typedef struct plb_replay {
     bool untold;
     int32_t *answer; /* owned */
     double *speed;   /* owned */
-    int64_t room_of_answer, since_tick;
+    int64_t room_of_answer;
 } plb_replay_t;
 
 int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err);

@@ -15,8 +15,6 @@
 
 enum { RANKS = 3, OBJECTS = 7, MOST = 32 };
 
-static const plb_opts_t no_opts = {0};
-
 /* ---- a decider ---- */
 
 typedef struct made {
@@ -154,7 +152,7 @@ static int balance(program_t *p)
     plb_placing_t placing;
     plb_step_done_t done = {.seconds_migration = 0.01, .cost = 0.02, .moved = true};
     CALL(p, plb_decider_choose(d, NULL, &err));
-    CALL(p, plb_decider_place(d, &db, &no_opts, rank, speed, &placing, &err));
+    CALL(p, plb_decider_place(d, &db, rank, speed, &placing, &err));
     placing.seconds_strategy = 0.005;
     CALL(p, plb_decider_placed(d, &placing, speed, &err));
     for (int i = 0; i < OBJECTS; i++) {
@@ -193,7 +191,7 @@ static int iterate(program_t *p, int64_t iteration)
         const plb_database_t db = database_of(p);
         double gain;
         p->looks++;
-        CALL(p, plb_decider_look(d, &db, &no_opts, &gain, &err));
+        CALL(p, plb_decider_look(d, &db, &gain, &err));
         CALL(p, plb_decider_looked(d, gain, &ask, &err));
     }
     return ask == PLB_ASK_BALANCE ? balance(p) : PLB_OK;
@@ -445,7 +443,7 @@ static void test_components(void **state)
                                                 .key = key},
                                    .here = here};
         assert_int_equal(plb_decider_choose(&m.decider, NULL, &err), PLB_OK);
-        if (plb_decider_place(&m.decider, &db, &no_opts, out, speed, &placing, &err) != PLB_OK) {
+        if (plb_decider_place(&m.decider, &db, out, speed, &placing, &err) != PLB_OK) {
             fail_msg("%s", err.text);
         }
         plb_decider_abandon(&m.decider);

@@ -329,7 +329,8 @@ static void bad_arguments_are_told(void **state)
 
 static int stop(void *arg)
 {
-    return ++*(int *)arg == 2 ? PLB_ERR_INTERRUPTED : PLB_OK;
+    ++*(int *)arg;
+    return PLB_ERR_INTERRUPTED;
 }
 
 static void a_long_search_can_be_interrupted(void **state)
@@ -337,12 +338,14 @@ static void a_long_search_can_be_interrupted(void **state)
     (void)state;
     double growth[200] = {0};
     const plb_program_t p = {.n = 200, .mean = 1.0, .growth = growth};
-    int ticks = 0;
-    const plb_optimum_opts_t opts = {.cost = 1.0, .tick = stop, .tick_arg = &ticks};
+    int looks = 0;
+    const plb_optimum_opts_t opts = {.cost = 1.0};
+    const plb_interrupt_t signal = {.look = stop, .arg = &looks};
     plb_optimum_t best;
     plb_err_t err;
+    plb_interrupt_set(signal);
     assert_int_equal(plb_optimum_of_program(&best, &p, &opts, &err), PLB_ERR_INTERRUPTED);
-    assert_int_equal(ticks, 2);
+    assert_int_equal(looks, 1);
     plb_optimum_free(&best);
     plb_candidate_strategy_t all[3];
     all_strategies(all);
@@ -351,10 +354,11 @@ static void a_long_search_can_be_interrupted(void **state)
     plb_optimum_opts_t of_run = opts;
     of_run.width = 8;
     of_run.upper = INFINITY;
-    ticks = 0;
+    plb_interrupt_set(signal);
     assert_int_equal(plb_optimum_of_trace(&best, &t, &all[1], 1, &of_run, &err),
                      PLB_ERR_INTERRUPTED);
-    assert_int_equal(ticks, 2);
+    plb_interrupt_set((plb_interrupt_t){.look = NULL});
+    assert_int_equal(looks, 2);
     plb_optimum_free(&best);
 }
 

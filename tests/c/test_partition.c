@@ -138,7 +138,7 @@ static void overfull_parts_are_emptied(void **state)
     fixture_t f;
     fill(&f);
     memset(f.part, 0, sizeof f.part);
-    assert_int_equal(plb_partition_improve(&f.in, 1, NULL, NULL, f.part, &f.err), PLB_OK);
+    assert_int_equal(plb_partition_improve(&f.in, 1, f.part, &f.err), PLB_OK);
     assert_balanced(&f, 1.05);
 }
 

@@ -144,11 +144,10 @@ static void packing_goes_back(void **state)
     const int32_t rank[] = {0, 0, 0, 0, 0, 0};
     int32_t out[6];
     plb_err_t err;
-    const plb_opts_t opts = {0};
     const plb_snapshot_t in = limited(6, load, rank, memory, limit);
     plb_problem_t problem;
     assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_problem_pack(&problem, out, &opts, &err), PLB_OK);
+    assert_int_equal(plb_problem_pack(&problem, out, &err), PLB_OK);
     int64_t used[2] = {0, 0};
     for (int i = 0; i < 6; i++) {
         used[out[i]] += memory[i];
@@ -164,7 +163,7 @@ static int interrupt(void *arg)
     return PLB_ERR_INTERRUPTED;
 }
 
-static void a_tick_ends_a_long_run(void **state)
+static void a_signal_ends_a_long_run(void **state)
 {
     (void)state;
     enum { MANY = 1 << 18, RANKS = 64 };
@@ -181,8 +180,8 @@ static void a_tick_ends_a_long_run(void **state)
     const double params[] = {1.003};
     const char *const names[] = {"GreedyLB", "RefineLB"};
     for (int k = 0; k < 4; k++) {
-        int ticks = 0;
-        const plb_opts_t opts = {.params = params, .tick = interrupt, .tick_arg = &ticks};
+        int looks = 0;
+        const plb_opts_t opts = {.params = params};
         const plb_snapshot_t in = {.n_objects = MANY,
                                    .n_ranks = RANKS,
                                    .n_components = 1,
@@ -190,8 +189,10 @@ static void a_tick_ends_a_long_run(void **state)
                                    .rank = rank,
                                    .speed = k & 1 ? speed : NULL};
         const plb_strategy_t *s = plb_strategy_find(names[k / 2]);
+        plb_interrupt_set((plb_interrupt_t){.look = interrupt, .arg = &looks});
         assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_ERR_INTERRUPTED);
-        assert_int_equal(ticks, 1);
+        plb_interrupt_set((plb_interrupt_t){.look = NULL});
+        assert_int_equal(looks, 1);
     }
     plb_free(load);
     plb_free(rank);
@@ -205,7 +206,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
         cmocka_unit_test(packing_goes_back),
-        cmocka_unit_test(a_tick_ends_a_long_run),
+        cmocka_unit_test(a_signal_ends_a_long_run),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void mapping_survives_failed_allocations(void **state)
         for (int64_t at = 0; ret != PLB_OK; at++) {
             fill(start, to, bytes, group, place);
             plb_mem_fail_at(at);
-            ret = plb_topology_map(&machine, &flows, group, place, NULL, NULL, &err);
+            ret = plb_topology_map(&machine, &flows, group, place, &err);
             plb_mem_fail_at(-1);
             assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
         }

@@ -60,14 +60,14 @@ static int simulate(const plb_target_t *target, plb_process_times_t *out, plb_er
     }
     int ret = plb_whatif_feed(sim, 0, sender, 1, false, NULL, err);
     ret = ret ? ret : plb_whatif_feed(sim, 1, receiver, 4, false, NULL, err);
-    ret = ret ? ret : plb_whatif_run(sim, &missing, NULL, NULL, err);
+    ret = ret ? ret : plb_whatif_run(sim, &missing, err);
     if (ret == PLB_OK) {
         assert_int_equal(missing, 0);
         const plb_comms_t more = {2, start, (int32_t *)member};
         ret = plb_whatif_comms(sim, &more, err);
         ret = ret ? ret : plb_whatif_feed(sim, 1, receiver, 6, true, NULL, err);
         ret = ret ? ret : plb_whatif_feed(sim, 0, sender, 8, true, NULL, err);
-        ret = ret ? ret : plb_whatif_run(sim, &missing, NULL, NULL, err);
+        ret = ret ? ret : plb_whatif_run(sim, &missing, err);
     }
     if (ret == PLB_OK) {
         assert_int_equal(missing, -1);

@@ -246,6 +246,14 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         assert seen.rounds <= 60
 
 
+def test_a_wide_fan_out_asks_for_no_more_memory_than_a_bound():
+    """Without the bound a rank would hold some 100,000 notes in the last round of gossip."""
+    n, p = 3_000, 300
+    s = pylb.Snapshot(np.ones(n), in_blocks(n, 150), n_ranks=p, node=np.arange(p) * 7_000_000)
+    seen = pylb.traffic(s, "GossipLB", fan_out=64, rounds=3, iterations=1)
+    assert seen.held.max() <= 2 * n // 150 + 512 + 2 * (512 + 64)
+
+
 def test_what_fits_in_the_node_stays_there():
     n, p, node = 40_000, 400, in_blocks(400, 25)
     rng = np.random.default_rng(9)

@@ -237,8 +237,8 @@ def test_c_rooms_have_a_readme():
 
 
 def test_tests_have_the_rooms_of_the_tree():
-    """There are also: programs for mpiexec, slow twins, C, examples, the tree as a whole."""
-    more = {"mpi", "twins", "c", "recorded", "examples", "tree"}
+    """There are also: programs for mpiexec, slow twins, C, fuzzing, examples, the whole tree."""
+    more = {"mpi", "twins", "c", "fuzz", "recorded", "examples", "tree"}
     here = {p.name for p in (ROOT / "tests").iterdir() if any(p.rglob("*.[pc]*")) and p.is_dir()}
     assert here - {"__pycache__"} <= {*ORDER} | more
     assert rooms("pylb", "*.py") <= here

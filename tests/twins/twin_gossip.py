@@ -7,7 +7,7 @@ import math
 import twin_place as twins
 from twin_random import MASK, Random
 
-SLACK, IDLE, CLOSE, PATIENCE, KNOWN = 1e-9, 0.9, 0.005, 3, 8
+SLACK, IDLE, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.005, 3, 8, 512
 UNLIMITED = 2**63 - 1
 
 
@@ -63,7 +63,7 @@ class Gossip:
         while self.rounds < rounds and reached < q.p - 1:
             reached *= fan_out
             self.rounds += 1
-        self.most_known = KNOWN * fan_out * self.rounds
+        self.most_known = min(KNOWN * fan_out * self.rounds, MOST)
         self.limit = max(overload * self.average(), self.average(), self.bound())
         self.failed, self.swapping = 0.0, False
         node = s.node.tolist() if by_node and s.node is not None else None
@@ -105,7 +105,7 @@ class Gossip:
         for r in to:
             if room > 0:
                 post(r, (a.r, room, a.memory()))
-            for k in a.known:
+            for k in a.known[: MOST // self.fan_out]:
                 if k[0] != r:
                     post(r, tuple(k[:3]))
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/exact.h"
 #include "base/ints.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -275,6 +276,9 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
         break;
     default:
         decide(self, in, n_in, all);
+    }
+    for (int k = 0; k < PLB_TALLY_SUMS; k++) { /* exact sums take no more (base/exact.h) */
+        self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }
     return ret;
 }

@@ -27,6 +27,7 @@
 
 enum {
     KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
+    MOST = 512,   /* ranks remembered, and notes of a rank in a round of gossip, at most */
     PATIENCE = 3, /* a limit is given up after so many iterations in a row without progress */
 };
 
@@ -137,9 +138,11 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
         return PLB_OK;
     }
     const int n = draw(self, to);
+    const int32_t n_told =
+        self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
     for (int k = 0; ret == PLB_OK && k < n; k++) {
         ret = me.room > 0.0 ? tell(self, to[k], me, err) : PLB_OK;
-        for (int32_t j = 0; ret == PLB_OK && j < self->n_known; j++) {
+        for (int32_t j = 0; ret == PLB_OK && j < n_told; j++) {
             ret = self->known[j].rank == to[k] ? PLB_OK : tell(self, to[k], self->known[j], err);
         }
     }
@@ -473,7 +476,8 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
          self->n_rounds++) {
         reached *= self->fan_out;
     }
-    self->most_known = KNOWN * self->fan_out * self->n_rounds;
+    const int32_t most = KNOWN * self->fan_out * self->n_rounds;
+    self->most_known = most < MOST ? most : MOST;
     plb_rng_init(&self->rng, opts->seed);
     plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
     PLB_NEW(self->known, self->most_known);

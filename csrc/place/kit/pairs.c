@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/members.h"
 
@@ -29,7 +30,6 @@ enum {
     TRIES = 256, /* partners tried for one donor */
     SCAN = 4,    /* fitting sets of the donor that are compared for each set of the partner */
     CHEAP = 2,   /* migrations that are few enough not to compare any further */
-    TICK = 1 << 10,
 };
 
 /* An exchange must reduce the excess to this fraction, */
@@ -255,7 +255,7 @@ static bool relieve(pairs_t *self)
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 /* Bring all ranks below the limit; *met: whether they are. */
-static int meet(pairs_t *self, double limit, bool *met, const plb_opts_t *opts)
+static int meet(pairs_t *self, double limit, bool *met)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
@@ -263,22 +263,22 @@ static int meet(pairs_t *self, double limit, bool *met, const plb_opts_t *opts)
     for (int32_t r = 0; r < self->ranks->in->n_ranks; r++) {
         sort_in(self, r);
     }
-    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0 && self->work > 0.0; step++) {
+    while (ret == PLB_OK && self->donor.n > 0 && self->work > 0.0) {
         if (!relieve(self)) {
             break;
         }
-        ret = step % TICK == 0 ? plb_tick(opts) : PLB_OK;
+        ret = plb_interrupted(64);
     }
     *met = self->donor.n == 0;
     return ret;
 }
 
 /* Meet the limit, or else the lowest one that can be met. */
-static int search(pairs_t *self, double limit, const plb_opts_t *opts)
+static int search(pairs_t *self, double limit)
 {
     bool met;
     double low = limit, before = INFINITY;
-    int ret = meet(self, limit, &met, opts);
+    int ret = meet(self, limit, &met);
     if (met) {
         return ret;
     }
@@ -289,13 +289,13 @@ static int search(pairs_t *self, double limit, const plb_opts_t *opts)
             break;
         }
         before = most - low;
-        ret = meet(self, middle, &met, opts);
+        ret = meet(self, middle, &met);
         low = met ? low : middle;
     }
     return ret;
 }
 
-int plb_pairs(plb_ranks_t *ranks, double limit, const plb_opts_t *opts, plb_err_t *err)
+int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *in = ranks->in;
@@ -312,7 +312,7 @@ int plb_pairs(plb_ranks_t *ranks, double limit, const plb_opts_t *opts, plb_err_
             plb_members_enter(&self->on, i, ranks->rank[i]);
         }
     }
-    ret = search(self, limit, opts);
+    ret = search(self, limit);
 out:
     if (self != NULL) {
         plb_members_free(&self->on);

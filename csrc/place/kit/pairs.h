@@ -7,6 +7,6 @@
 
 /** Change ranks->rank until no rank takes more than `limit` seconds, or as little more as can be
  * found.  The maximum never grows; memory limits are kept. */
-int plb_pairs(plb_ranks_t *ranks, double limit, const plb_opts_t *opts, plb_err_t *err);
+int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/refine.h"
@@ -221,30 +222,29 @@ out:
 
 /* ---- the question --------------------------------------------------------------------------- */
 
-int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
-                  int32_t *part, plb_err_t *err)
+int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err)
 {
     const plb_partitioner_t *with = plb_partitioner_find(library);
     if (with == NULL) {
         return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
     }
-    int ret = plb_tick(opts);
+    int ret = plb_interrupted(PLB_INTERRUPT_NOW);
     PLB_THEN(plb_partition_run(with, &self->question, part, err));
-    return ret == PLB_OK ? plb_tick(opts) : ret;
+    return ret == PLB_OK ? plb_interrupted(PLB_INTERRUPT_NOW) : ret;
 }
 
 /* ---- the placement -------------------------------------------------------------------------- */
 
-int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
-                    const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
+                    plb_err_t *err)
 {
     const plb_snapshot_t *in = self->problem.in;
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    int ret = plb_problem_repair(&self->problem, out, opts, err);
-    PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err));
-    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
+    int ret = plb_problem_repair(&self->problem, out, err);
+    PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
+    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, err) : ret;
 }
 
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -261,9 +261,9 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
     }
     PLB_NEW(part, parts.question.n_vertices);
     PLB_TRY(plb_parts_graph(&parts, err));
-    PLB_TRY(plb_parts_ask(&parts, strategy->library, opts, part, err));
+    PLB_TRY(plb_parts_ask(&parts, strategy->library, part, err));
     PLB_TRY(plb_parts_relabel(&parts, part, err));
-    ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
+    ret = plb_parts_place(&parts, part, imbalance, out, err);
 out:
     plb_free(part);
     plb_parts_free(&parts);

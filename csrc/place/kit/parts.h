@@ -53,14 +53,13 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 /** Call a library by name: PLB_ERR_MISSING if it has not been loaded.  Calls the tick before and
  * after.
  */
-int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
-                  int32_t *part, plb_err_t *err);
+int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
 /** Give each object a rank.  Memory limits are kept; moves (as in CommAwareRefineLB without
  * exchanges) and then swaps (as in RefineSwapLB) bring ranks below `imbalance` times the average
  * if they can. */
-int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
-                    const plb_opts_t *opts, int32_t *out, plb_err_t *err);
+int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
+                    plb_err_t *err);
 
 /** Run a strategy that partitions the graph from scratch with its library; its first parameter
  * is the imbalance. */

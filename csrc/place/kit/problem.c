@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 static long long key_of(const plb_snapshot_t *in, int64_t i)
@@ -273,10 +274,9 @@ out:
     return ret;
 }
 
-int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                     plb_err_t *err)
+int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
 {
-    enum { STEPS = 1 << 20, TICK = 1 << 16 };
+    enum { STEPS = 1 << 20 };
     int ret = PLB_OK;
     const int64_t *memory = self->in->memory;
     const int64_t last_step = self->n + STEPS;
@@ -311,9 +311,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
             last = rank[back];
             bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
         }
-        if (step % TICK == TICK - 1) {
-            ret = plb_tick(opts);
-        }
+        ret = plb_interrupted(1);
     }
     plb_loads_free(&order);
     plb_free(bins.most);
@@ -356,8 +354,7 @@ static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t 
     return true;
 }
 
-int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                       plb_err_t *err)
+int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->in->n_ranks;
@@ -384,7 +381,7 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_
     ret = by_memory(self, &order, err);
     if (ret == PLB_OK &&
         !settle(self, order.item, evict(self, rank, room, order.item), room, &heap, rank)) {
-        ret = plb_problem_pack(self, rank, opts, err);
+        ret = plb_problem_pack(self, rank, err);
     }
 out:
     plb_free(room);
@@ -393,9 +390,8 @@ out:
     return ret;
 }
 
-int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                        plb_err_t *err)
+int plb_problem_present(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
 {
     memcpy(rank, self->in->rank, (size_t)self->in->n_objects * sizeof *rank);
-    return plb_problem_repair(self, rank, opts, err);
+    return plb_problem_repair(self, rank, err);
 }

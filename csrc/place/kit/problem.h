@@ -53,16 +53,13 @@ int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *
 /** Place by memory alone into rank[n_objects]: first fit, largest objects first, with
  * backtracking for a bounded number of steps; if that fails, the present placement.
  * PLB_ERR_INFEASIBLE if this exceeds a limit, too.  Fixed objects stay. */
-int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                     plb_err_t *err);
+int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Repair a placement that exceeds memory limits: such ranks give their largest objects to the
  * ranks with most room; if these do not fit, all objects are packed again. */
-int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                       plb_err_t *err);
+int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
-int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
-                        plb_err_t *err);
+int plb_problem_present(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 #endif

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/ints.h"
 #include "base/mem.h"
 #include "place/kit/bound.h"
@@ -33,7 +34,6 @@
 #include "place/kit/pairs.h"
 
 enum {
-    TICK = 1 << 14,
     TRIES = 256, /* ranks looked at for a swap */
 };
 
@@ -228,10 +228,10 @@ static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static int move_all(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+static int move_all(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;
-    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
+    while (ret == PLB_OK && self->donor.n > 0) {
         const int32_t donor = self->donor.item[0].id;
         const int64_t k = choose(self, donor);
         bool done = k >= 0;
@@ -243,9 +243,7 @@ static int move_all(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err
         if (!done) {
             break;
         }
-        if (step % TICK == 0) {
-            ret = plb_tick(opts);
-        }
+        PLB_THEN(plb_interrupted(4));
     }
     return ret;
 }
@@ -260,7 +258,7 @@ static double total_excess(const refiner_t *self)
 }
 
 /* Move objects until the most loaded donor is stuck; no object moves twice. */
-static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;
     self->donor.n = self->receiver.n = self->full.n = 0;
@@ -269,7 +267,7 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
         /* larger objects than the largest gap fit nowhere (with a margin for rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
-        PLB_THEN(move_all(self, swaps, opts, err));
+        PLB_THEN(move_all(self, swaps, err));
         plb_offers_free(&self->offers);
         plb_offers_free(&self->others);
     }
@@ -278,12 +276,12 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
 
 /* Bring all ranks below the present limit, if possible.  With swaps, rounds are repeated as
  * long as each removes a tenth of the remaining excess. */
-static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;
     double last = INFINITY;
     for (double excess = total_excess(self); ret == PLB_OK && excess > 0.0 && excess < last;) {
-        ret = round_of_moves(self, swaps, opts, err);
+        ret = round_of_moves(self, swaps, err);
         last = swaps ? 0.9 * excess : 0.0;
         excess = total_excess(self);
     }
@@ -291,7 +289,7 @@ static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, 
 }
 
 static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
-                  const plb_opts_t *opts, plb_err_t *err)
+                  plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     refiner_t self = {0};
@@ -303,9 +301,9 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
                  self.returns);
     plb_ranks_allow(&self.ranks,
                     fmax(overload * plb_ranks_average(&self.ranks), plb_bound(&self.ranks, 0.0)));
-    ret = refine_to_limit(&self, swaps, opts, err);
+    ret = refine_to_limit(&self, swaps, err);
     if (ret == PLB_OK && total_excess(&self) > 0.0) {
-        ret = plb_pairs(&self.ranks, self.ranks.limit, opts, err);
+        ret = plb_pairs(&self.ranks, self.ranks.limit, err);
     }
 out:
     plb_ranks_free(&self.ranks);
@@ -314,14 +312,12 @@ out:
     return ret;
 }
 
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
-               const plb_opts_t *opts, plb_err_t *err)
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err)
 {
-    return refine(problem, overload, false, rank, opts, err);
+    return refine(problem, overload, false, rank, err);
 }
 
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
-                    const plb_opts_t *opts, plb_err_t *err)
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err)
 {
-    return refine(problem, overload, true, rank, opts, err);
+    return refine(problem, overload, true, rank, err);
 }

@@ -24,13 +24,12 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/affinity.h"
 #include "place/kit/offers.h"
 #include "place/kit/refine.h"
 #include "place/kit/swaps.h"
-
-enum { TICK = 1 << 12 };
 
 /* Excess below this fraction of the threshold is due to rounding. */
 static const double SLACK = 1e-9;
@@ -245,11 +244,11 @@ static void offer_all(mover_t *self, int32_t donor)
     }
 }
 
-static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
+static int shed(mover_t *self, int32_t donor)
 {
     int ret = PLB_OK;
     offer_all(self, donor);
-    for (int64_t step = 1; ret == PLB_OK && overloaded(self, donor); step++) {
+    while (ret == PLB_OK && overloaded(self, donor)) {
         int32_t i = 0;
         const way_t way = next_object(self, donor, &i);
         if (way.to < 0) {
@@ -264,9 +263,7 @@ static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
         } else {
             tell_friends(self, i, donor);
         }
-        if (step % TICK == 0) {
-            ret = plb_tick(opts);
-        }
+        ret = plb_interrupted(16);
     }
     if (gap(self, donor) > 0.0) {
         plb_heap_push(&self->receiver, (plb_item_t){-gap(self, donor), donor});
@@ -276,21 +273,19 @@ static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static int shed_all(mover_t *self, const plb_opts_t *opts)
+static int shed_all(mover_t *self)
 {
     int ret = PLB_OK;
-    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
+    while (ret == PLB_OK && self->donor.n > 0) {
         const double before = self->limit;
         const int32_t donor = plb_heap_pop(&self->donor).id;
         if (overloaded(self, donor)) {
-            ret = shed(self, donor, opts);
+            ret = shed(self, donor);
         }
         if (self->limit > before) {
             sort_receivers(self);
         }
-        if (ret == PLB_OK && step % TICK == 0) {
-            ret = plb_tick(opts);
-        }
+        PLB_THEN(plb_interrupted(16));
     }
     return ret;
 }
@@ -368,7 +363,7 @@ out:
  * If loads alone are still above the limit, go on as in RefineSwapLB, if that makes the slowest
  * rank faster. */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
-                         const double *cost, const plb_opts_t *opts, plb_err_t *err)
+                         const double *cost, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_ranks_t *ranks = &mover->ranks;
@@ -383,7 +378,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
-    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err));
+    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, err));
     PLB_TRY(longest(problem, cost, ranks->rank, &before, err));
     PLB_TRY(longest(problem, cost, other, &after, err));
     if (after < before) {
@@ -395,7 +390,7 @@ out:
 }
 
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
-                    const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
+                    const double *cost, int32_t *rank, plb_err_t *err)
 {
     const plb_snapshot_t *in = problem->in;
     const int32_t p = in->n_ranks;
@@ -425,10 +420,10 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     PLB_NEW(self.touched, p);
     PLB_NEW0_EACH(p, self.sent, self.received);
     const double limit = self.limit;
-    ret = shed_all(&self, opts);
+    ret = shed_all(&self);
     if (ret == PLB_OK && exchanges) {
-        ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
-        PLB_THEN(go_on_by_load(problem, &self, limit, cost, opts, err));
+        ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, err);
+        PLB_THEN(go_on_by_load(problem, &self, limit, cost, err));
     }
 out:
     mover_free(&self);

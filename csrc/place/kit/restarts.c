@@ -37,7 +37,7 @@ static int search_from(search_t *self, plb_err_t *err)
 {
     plb_ranks_t ranks;
     int ret = plb_ranks_init(&ranks, self->problem, self->rank, err);
-    PLB_THEN(plb_pairs(&ranks, self->limit, self->opts, err));
+    PLB_THEN(plb_pairs(&ranks, self->limit, err));
     const double max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
     if (max < self->max) {

@@ -4,6 +4,8 @@
 
 #include "base/csr.h"
 #include "base/exact.h"
+#include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "place/kit/problem.h"
@@ -18,6 +20,7 @@ typedef struct shares {
     double *load;
     int64_t *memory;
     uint8_t *migratable;
+    int32_t *node;  /* [p] its node, from 0 */
     int32_t *place; /* [n] index of each object in its share */
     int32_t *edge_object, *edge_peer_rank;
     int64_t *edge_peer_id;
@@ -30,8 +33,8 @@ static void shares_free(shares_t *self)
     plb_groups_free(&self->objects);
     plb_groups_free(&self->ranks);
     plb_groups_free(&self->edges);
-    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->place, self->edge_object,
-             self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
+    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->node, self->place,
+             self->edge_object, self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
 }
 
 static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
@@ -110,23 +113,34 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
         .edge_bytes = self->edge_bytes + edge,
     };
     if (in->node != NULL) {
-        const int64_t *start = &self->ranks.start[in->node[r]];
+        const int64_t *start = &self->ranks.start[self->node[r]];
         out.neighbour = self->ranks.item + start[0];
         out.n_neighbours = (int32_t)(start[1] - start[0]);
     }
     return out;
 }
 
+/* Group the ranks by node.  The nodes' numbers may be any: they are numbered again, from 0. */
+static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    plb_keys_t nodes = {0};
+    int ret = PLB_OK;
+    PLB_NEW(self->node, in->n_ranks);
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        PLB_TRY(plb_keys_add(&nodes, in->node[r], &self->node[r], err));
+    }
+    ret = plb_groups_init(&self->ranks, self->node, in->n_ranks, (int32_t)nodes.n, err);
+out:
+    plb_keys_free(&nodes);
+    return ret;
+}
+
 static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
-    int32_t nodes = 0;
     int ret = share_objects(self, in, err);
     PLB_THEN(share_edges(self, in, err));
-    for (int32_t r = 0; in->node != NULL && r < in->n_ranks; r++) {
-        nodes = in->node[r] >= nodes ? in->node[r] + 1 : nodes;
-    }
     if (ret == PLB_OK && in->node != NULL) {
-        ret = plb_groups_init(&self->ranks, in->node, in->n_ranks, nodes, err);
+        ret = share_nodes(self, in, err);
     }
     if (ret != PLB_OK) {
         return ret;
@@ -287,7 +301,7 @@ static int carry(driver_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffic, plb_err_t *err)
+static int run_all(driver_t *self, plb_traffic_t *traffic, plb_err_t *err)
 {
     for (;;) {
         int ret = run_round(self, err);
@@ -299,7 +313,7 @@ static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffi
         }
         merge_tallies(self);
         ret = carry(self, err);
-        PLB_THEN(plb_tick(opts));
+        PLB_THEN(plb_interrupted(self->p));
         if (ret != PLB_OK) {
             return ret;
         }
@@ -316,7 +330,7 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     int ret = plb_problem_check(in, err);
     PLB_THEN(shares_init(&shares, in, err));
     PLB_THEN(driver_init(&driver, type, &shares, in, opts, err));
-    PLB_THEN(run_all(&driver, opts, traffic, err));
+    PLB_THEN(run_all(&driver, traffic, err));
     for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
         const plb_share_t *share = &shares.share[r];
         for (int64_t i = 0; i < share->n; i++) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/affinity.h"
 #include "place/kit/members.h"
@@ -245,7 +246,7 @@ static void make(swaps_t *self, const step_t *s)
     }
 }
 
-static int all_steps(swaps_t *self, const plb_opts_t *opts)
+static int all_steps(swaps_t *self)
 {
     int ret = PLB_OK;
     for (int32_t step = 1; ret == PLB_OK && self->work > 0.0 && step < INT32_MAX; step++) {
@@ -262,13 +263,13 @@ static int all_steps(swaps_t *self, const plb_opts_t *opts)
             break;
         }
         make(self, &best);
-        ret = plb_tick(opts);
+        ret = plb_interrupted(1);
     }
     return ret;
 }
 
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
-              const plb_opts_t *opts, plb_err_t *err)
+              plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *in = ranks->in;
@@ -290,7 +291,7 @@ int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, doubl
             plb_members_enter(&self.on, (int32_t)i, ranks->rank[i]);
         }
     }
-    ret = all_steps(&self, opts);
+    ret = all_steps(&self);
 out:
     plb_free(all);
     plb_affinity_free(&self.affinity);

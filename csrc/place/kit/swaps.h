@@ -15,6 +15,6 @@
  * the slowest rank has no such step, or after a bounded amount of work.
  */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
-              const plb_opts_t *opts, plb_err_t *err);
+              plb_err_t *err);
 
 #endif

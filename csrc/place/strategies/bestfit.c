@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/bound.h"
 #include "place/kit/grain.h"
@@ -32,7 +33,6 @@
 #include "place/kit/restarts.h"
 
 enum {
-    TICK = 1 << 12,
     PROBES = 64, /* entries tried for a pair or an exchange */
     TRIES = 16,  /* receivers tried before a donor counts as stuck */
     SAMPLE = 1 << 16,
@@ -396,26 +396,24 @@ static int serve(fitter_t *self, plb_err_t *err)
     return ret;
 }
 
-static int transfer_all(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
+static int transfer_all(fitter_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0 && self->receiver.n > 0; step++) {
+    while (ret == PLB_OK && self->donor.n > 0 && self->receiver.n > 0) {
         ret = serve(self, err);
-        if (ret == PLB_OK && step % TICK == 0) {
-            ret = plb_tick(opts);
-        }
+        PLB_THEN(plb_interrupted(16));
     }
     return ret;
 }
 
 /* One round, in which no object is given twice. */
-static int transfers(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
+static int transfers(fitter_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
         ret = plb_offers_init(&self->gives, &self->ranks, self->is_donor, INFINITY, err);
-        PLB_THEN(transfer_all(self, opts, err));
+        PLB_THEN(transfer_all(self, err));
         plb_offers_free(&self->gives);
         plb_offers_free(&self->returns);
     }
@@ -473,7 +471,7 @@ typedef struct result {
 /* Transfer objects in rank[n_objects] to reach the limit.  Spare room is reduced by the
  * tolerance. */
 static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, result_t *out,
-               const plb_opts_t *opts, plb_err_t *err)
+               plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     const double tolerance = aim->tolerance;
@@ -495,7 +493,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY, excess = total_excess(&self.ranks);
     while (ret == PLB_OK && !aim->few && excess < last && out->max > limit * (1.0 + tolerance)) {
-        ret = transfers(&self, opts, err);
+        ret = transfers(&self, err);
         out->max = plb_ranks_max(&self.ranks);
         last = PART * excess; /* no further round if the last one gained little */
         excess = total_excess(&self.ranks);
@@ -514,14 +512,14 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     result_t found;
     aim.grain = plb_problem_all_alike(problem) ? plb_grain_common(problem) : 0.0;
     PLB_TRY(set_tolerance(problem, &aim, err));
-    PLB_TRY(plb_problem_present(problem, rank, opts, err));
-    PLB_TRY(fit(problem, &aim, rank, &found, opts, err));
+    PLB_TRY(plb_problem_present(problem, rank, err));
+    PLB_TRY(fit(problem, &aim, rank, &found, err));
     const bool close = found.max <= found.limit * (1.0 + CLOSE);
     if (!close) {
         PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.max, opts, err));
     }
     if (found.max >= found.before) { /* without a gain nothing moves */
-        ret = plb_problem_present(problem, rank, opts, err);
+        ret = plb_problem_present(problem, rank, err);
     } else if (!close) {
         ret = plb_home_return(problem, found.max, rank, err);
     }

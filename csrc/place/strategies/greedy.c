@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/finite.h"
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/kit/problem.h"
@@ -23,7 +24,6 @@
 
 enum {
     MAX_CLASSES = 64,
-    TICK = 1 << 16,
     STUCK = 1, /* no rank has memory for the next object */
 };
 
@@ -153,7 +153,7 @@ static int elect(const fleet_t *self, double load, double *finish)
 
 /* Place the loads one by one, the heaviest first (keys are negated). */
 static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
-                            const plb_opts_t *opts, plb_err_t *err)
+                            plb_err_t *err)
 {
     fleet_t self;
     const plb_item_t *object = loads->item;
@@ -176,9 +176,7 @@ static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, in
             self.room[rank[i]] -= self.in->memory[i];
             come_back(&self, problem->least);
         }
-        if (k % TICK == TICK - 1) {
-            ret = plb_tick(opts);
-        }
+        ret = plb_interrupted(4);
     }
     fleet_free(&self);
     return ret;
@@ -273,20 +271,16 @@ static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 }
 
 static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
-                           const plb_opts_t *opts, plb_err_t *err)
+                           plb_err_t *err)
 {
     line_t line;
     int ret = line_init(&line, problem, err);
-    int64_t next_tick = TICK;
     for (int64_t done = 0; ret == PLB_OK && done < loads->n;) {
         get_ready(loads, done + line.p, plb_speed(problem->in, 0));
         const int32_t k = hand_out(&line, loads->item + done, loads->n - done, problem, rank);
         line_up(&line, k);
         done += k;
-        if (done >= next_tick) {
-            ret = plb_tick(opts);
-            next_tick = done + TICK;
-        }
+        ret = plb_interrupted(4 * (int64_t)k);
     }
     PLB_FREE(line.rank, line.spare, line.bin);
     return ret;
@@ -297,6 +291,7 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
+    (void)opts;
     plb_problem_t problem;
     plb_loads_t loads = {0};
     (void)self;
@@ -309,13 +304,13 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     ret = plb_problem_by_load(&problem, &loads, err);
     if (ret == PLB_OK && problem.room == NULL && plb_all_equal(in->speed, in->n_ranks)) {
-        ret = place_in_rounds(&problem, &loads, out, opts, err);
+        ret = place_in_rounds(&problem, &loads, out, err);
     } else if (ret == PLB_OK) {
-        ret = place_one_by_one(&problem, &loads, out, opts, err);
+        ret = place_one_by_one(&problem, &loads, out, err);
     }
     if (ret == STUCK) { /* memory is used up: place by memory first, then refine by load */
-        ret = plb_problem_pack(&problem, out, opts, err);
-        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err));
+        ret = plb_problem_pack(&problem, out, err);
+        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, err));
     }
     plb_loads_free(&loads);
     plb_problem_free(&problem);

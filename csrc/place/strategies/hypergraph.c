@@ -30,15 +30,14 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     const char *option[] = {"CYCLES", "0"}; /* V-cycles follow for both strategies */
     parts.question.option = option;
     parts.question.n_options = self->library == NULL;
-    if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, opts, part, err)) ||
-        (ret = plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], opts->tick,
-                                     opts->tick_arg, part, err))) {
+    if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, part, err)) ||
+        (ret = plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], part, err))) {
         goto out;
     }
     if (iterations == 0.0) {
         ret = plb_parts_relabel(&parts, part, err);
     }
-    PLB_THEN(plb_parts_place(&parts, part, imbalance, opts, out, err));
+    PLB_THEN(plb_parts_place(&parts, part, imbalance, out, err));
 out:
     plb_free(part);
     plb_parts_free(&parts);

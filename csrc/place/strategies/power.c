@@ -166,6 +166,7 @@ static void hand_over(const quota_t *self, int32_t *out)
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
+    (void)opts;
     plb_problem_t problem;
     quota_t quota = {0};
     (void)self;
@@ -182,7 +183,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     if (ret == PLB_OK && problem.n > 0) {
         hand_over(&quota, out);
-        ret = plb_problem_repair(&problem, out, opts, err);
+        ret = plb_problem_repair(&problem, out, err);
     }
     quota_free(&quota);
     plb_problem_free(&problem);

@@ -9,8 +9,8 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opt
     int ret = PLB_OK;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_problem_present(&problem, out, opts, err));
-    ret = refine(&problem, opts->params[0], out, opts, err);
+    PLB_TRY(plb_problem_present(&problem, out, err));
+    ret = refine(&problem, opts->params[0], out, err);
 out:
     plb_problem_free(&problem);
     return ret;

@@ -10,9 +10,9 @@ static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *o
     int ret = PLB_OK;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_problem_present(&problem, out, opts, err));
+    PLB_TRY(plb_problem_present(&problem, out, err));
     ret = plb_refine_comm(&problem, opts->params[PARAM_OVERLOAD],
-                          opts->params[PARAM_EXCHANGES] != 0.0, cost, out, opts, err);
+                          opts->params[PARAM_EXCHANGES] != 0.0, cost, out, err);
 out:
     plb_problem_free(&problem);
     return ret;

@@ -68,28 +68,28 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
 /* Refine the present placement: overloaded ranks give their excess to ranks that they
  * communicate with; then local searches and a V-cycle, which include the edges to the old
  * ranks. */
-static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
-                    int32_t *part, int32_t *rank, plb_err_t *err)
+static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
+                    plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_TRY(plb_problem_present(&parts->problem, rank, opts, err));
-    PLB_TRY(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, opts, err));
+    PLB_TRY(plb_problem_present(&parts->problem, rank, err));
+    PLB_TRY(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
     parts_of(parts, rank, part);
-    PLB_TRY(plb_partition_improve(&parts->question, 1, opts->tick, opts->tick_arg, part, err));
-    ret = plb_parts_place(parts, part, imbalance, opts, rank, err);
+    PLB_TRY(plb_partition_improve(&parts->question, 1, part, err));
+    ret = plb_parts_place(parts, part, imbalance, rank, err);
 out:
     return ret;
 }
 
 /* Map from scratch, like ScotchLB. */
-static int try_fresh(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
-                     int32_t *part, int32_t *rank, plb_err_t *err)
+static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
+                     plb_err_t *err)
 {
     plb_parts_t fresh = *parts;
     fresh.question.old = fresh.question.old_cost = NULL;
-    int ret = plb_parts_ask(&fresh, "Scotch", opts, part, err);
+    int ret = plb_parts_ask(&fresh, "Scotch", part, err);
     PLB_THEN(plb_parts_relabel(&fresh, part, err));
-    return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, opts, rank, err) : ret;
+    return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, rank, err) : ret;
 }
 
 /* Compare the balance first, where one per cent does not count, then the cost. */
@@ -117,8 +117,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_NEW(fresh.rank, in->n_objects);
     PLB_TRY(plb_parts_graph(&parts, err));
     PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
-    PLB_TRY(try_near(&parts, imbalance, opts, part, near.rank, err));
-    PLB_TRY(try_fresh(&parts, imbalance, opts, part, fresh.rank, err));
+    PLB_TRY(try_near(&parts, imbalance, part, near.rank, err));
+    PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
     PLB_TRY(longest(in, fresh.rank, &before, &fresh.longest, &average, err));
     PLB_TRY(longest(in, near.rank, &before, &near.longest, &average, err));
     parts_of(&parts, fresh.rank, part);
@@ -130,7 +130,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         near.longest = fresh.longest;
     }
     if (near.longest > before) { /* never worse than before, if that kept the memory limits */
-        ret = plb_problem_present(&parts.problem, fresh.rank, opts, err);
+        ret = plb_problem_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
         }

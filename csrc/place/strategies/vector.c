@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/kit/members.h"
@@ -32,7 +33,7 @@
 #include "place/kit/problem.h"
 
 enum { PARAM_OVERLOAD, PARAM_PHASES };
-enum { TICK = 1 << 8, MOST_ROUNDS = 1 << 16 };
+enum { MOST_ROUNDS = 1 << 16 };
 
 /* Most numbers examined in step 3: a few tenths of a second. */
 static const double WORK = 5e7;
@@ -48,7 +49,6 @@ typedef struct top {
 
 typedef struct vector {
     const plb_snapshot_t *in;
-    const plb_opts_t *opts;
     int32_t p, d;
     bool phases;
     double overload;
@@ -204,9 +204,7 @@ static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *s
                 *stuck = i;
             }
         }
-        if (j % TICK == 0) {
-            ret = plb_tick(self->opts);
-        }
+        PLB_THEN(plb_interrupted(self->p));
     }
     return ret;
 }
@@ -411,7 +409,7 @@ static int improve(vector_t *self)
             break;
         }
         make(self, &best);
-        ret = plb_tick(self->opts);
+        ret = plb_interrupted(PLB_INTERRUPT_NOW);
     }
     return ret;
 }
@@ -461,7 +459,6 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
 {
     (void)strategy;
     vector_t self = {.in = in,
-                     .opts = opts,
                      .p = in->n_ranks,
                      .d = in->n_components,
                      .phases = opts->params[PARAM_PHASES] != 0.0,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "whatif/ops_check.h"
 #include "whatif/simulator/collective.h"
@@ -11,8 +12,6 @@
 #include "whatif/simulator/processor.h"
 #include "whatif/simulator/slots.h"
 #include "whatif/simulator/target.h"
-
-enum { TICKS = 1 << 16 }; /* events between two ticks */
 
 /* --- life --- */
 
@@ -569,14 +568,13 @@ static void note_stuck(plb_whatif_t *self)
     }
 }
 
-int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_tick_fn tick, void *tick_arg,
-                   plb_err_t *err)
+int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err)
 {
     int ret = self->missing >= 0 ? resume(self, err) : PLB_OK;
     if (ret == PLB_OK) {
         ret = start(self, err);
     }
-    for (int64_t n = 1; ret == PLB_OK && self->missing < 0; n++) {
+    while (ret == PLB_OK && self->missing < 0) {
         const int32_t owner = plb_agenda_first(&self->agenda);
         const double time = self->agenda.time[owner];
         if (time == INFINITY) {
@@ -590,9 +588,7 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_tick_fn tick, void 
                              "rounding: expected a longer quantum, or 0",
                              time, self->target.quantum)
                   : event(self, owner, err);
-        if (n % TICKS == 0 && tick != NULL && ret == PLB_OK) {
-            ret = tick(tick_arg);
-        }
+        PLB_THEN(plb_interrupted(16));
     }
     for (int32_t r = 0; r < self->n_ranks; r++) {
         if (self->process[r].state != ENDED && self->process[r].times.end != PLB_END_STUCK) {

@@ -101,8 +101,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
 
 /** Simulate as far as the records allow.  *missing: the rank whose next operation is needed to
  * continue, or -1 when everything possible is done. */
-int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_tick_fn tick, void *tick_arg,
-                   plb_err_t *err);
+int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 
 /** Get the times of each rank, out[n_ranks]. */
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);

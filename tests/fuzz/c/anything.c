@@ -201,12 +201,23 @@ static void check(const plb_strategy_t *strategy, const plb_snapshot_t *s, const
     if (strategy->family == PLB_REFINEMENT && s->n_components == 1 && within_limits(s, s->rank)) {
         const double before = longest(strategy, s, params, s->rank);
         if (!(longest(strategy, s, params, rank) <= before * (1.0 + 1e-9))) {
-            fprintf(stderr, "%s n=%ld p=%d m=%ld c=%ld before %.17g after %.17g\n", strategy->name, s->n_objects, s->n_ranks, s->n_edges, s->n_multicasts, before, longest(strategy, s, params, rank));
-            for (int i = 0; i < strategy->n_params; i++) fprintf(stderr, " %s=%g", strategy->params[i].name, params[i]);
-            fprintf(stderr, "\nspeed"); for (int r = 0; r < s->n_ranks; r++) fprintf(stderr, " %g", plb_speed(s, r));
-            fprintf(stderr, "\nbackground"); for (int r = 0; r < s->n_ranks; r++) fprintf(stderr, " %g", plb_background(s, r));
-            fprintf(stderr, "\nload"); for (int r = 0; r < s->n_objects; r++) fprintf(stderr, " %d:%g>%d", s->rank[r], s->load[r], rank[r]);
-            fprintf(stderr, "\nlimits %d bytes", s->memory_limit != NULL); for (int r = 0; r < s->n_edges; r++) fprintf(stderr, " %g", s->edge_bytes[r]);
+            fprintf(stderr, "%s n=%ld p=%d m=%ld c=%ld before %.17g after %.17g\n", strategy->name,
+                    s->n_objects, s->n_ranks, s->n_edges, s->n_multicasts, before,
+                    longest(strategy, s, params, rank));
+            for (int i = 0; i < strategy->n_params; i++)
+                fprintf(stderr, " %s=%g", strategy->params[i].name, params[i]);
+            fprintf(stderr, "\nspeed");
+            for (int r = 0; r < s->n_ranks; r++)
+                fprintf(stderr, " %g", plb_speed(s, r));
+            fprintf(stderr, "\nbackground");
+            for (int r = 0; r < s->n_ranks; r++)
+                fprintf(stderr, " %g", plb_background(s, r));
+            fprintf(stderr, "\nload");
+            for (int r = 0; r < s->n_objects; r++)
+                fprintf(stderr, " %d:%g>%d", s->rank[r], s->load[r], rank[r]);
+            fprintf(stderr, "\nlimits %d bytes", s->memory_limit != NULL);
+            for (int r = 0; r < s->n_edges; r++)
+                fprintf(stderr, " %g", s->edge_bytes[r]);
             fprintf(stderr, "\n");
         }
         MUST(longest(strategy, s, params, rank) <= before * (1.0 + 1e-9));

@@ -121,8 +121,8 @@ static int report(const char *name, int size, const calls_t *self)
                    (long long)self->seed[i], self->seconds[i], self->seconds[i] / median);
         }
     }
-    printf("%-20s size %5d ... %-6d %8lld calls, median %8.2f us, longest %6.1f times that\n", name,
-           1 << size, (2 << size) - 1, (long long)self->n, 1e6 * median, most / median);
+    printf("%-20s size %5d ... %-6d %8lld calls, median %8.2f us, longest %6.1f times that\n",
+           name, 1 << size, (2 << size) - 1, (long long)self->n, 1e6 * median, most / median);
     return n_slow;
 }
 
@@ -142,6 +142,7 @@ int main(int argc, char **argv)
             }
         }
     }
-    printf("%lld snapshots from seed %lld, %d slow calls\n", (long long)n, (long long)first, n_slow);
+    printf("%lld snapshots from seed %lld, %d slow calls\n", (long long)n, (long long)first,
+           n_slow);
     return n_slow > 0;
 }

@@ -52,10 +52,10 @@ uint32_t feed_size(feed_t *self, uint32_t most)
 
 double feed_double(feed_t *self)
 {
-    static const double special[] = {
-        0.0,   -0.0,  1.0,  -1.0,  5e-324, 1e-310, 2.3e-308, 1e-300, 1e-30,    1e-9, 0.1,
-        1.5,   1e9,   1e28, 1e30,  1.1e30, 1e100,  1e154,    1e308,  1.79e308, -5e-324, 1e-8,
-        1e300, 1e-12, 0.5,  1e-100};
+    static const double special[] = {0.0,    -0.0,   1.0,   -1.0,  5e-324, 1e-310,   2.3e-308,
+                                     1e-300, 1e-30,  1e-9,  0.1,   1.5,    1e9,      1e28,
+                                     1e30,   1.1e30, 1e100, 1e154, 1e308,  1.79e308, -5e-324,
+                                     1e-8,   1e300,  1e-12, 0.5,   1e-100};
     const uint32_t kind = feed_byte(self);
     if (kind < 128) {
         return kind / 16.0;

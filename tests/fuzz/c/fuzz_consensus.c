@@ -18,8 +18,8 @@ static model_t draw(feed_t *feed)
     m.early = feed_below(feed, 4) == 0 ? (int)feed_below(feed, (uint32_t)m.iterations + 1) : 0;
     m.migrate = m.known_end && !m.blocked && m.early == 0 && feed_bool(feed);
     m.fails = feed_below(feed, 6) == 0;
-    m.churn = m.known_end && !m.blocked && feed_below(feed, 4) == 0 ? 1 + (int)feed_below(feed, 4)
-                                                                    : 0;
+    m.churn =
+        m.known_end && !m.blocked && feed_below(feed, 4) == 0 ? 1 + (int)feed_below(feed, 4) : 0;
     for (int i = 0; i < MAX_ITERATIONS + 2; i++) {
         m.script[i] = PLB_WISH_NONE;
     }

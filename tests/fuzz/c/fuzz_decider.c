@@ -1,6 +1,6 @@
 /* The decider and the advisor: any calls in any order, with any figures.  Each call succeeds or is
- * refused with a message; a refused one leaves what the decider waits for, and its receipts, as they
- * were. */
+ * refused with a message; a refused one leaves what the decider waits for, and its receipts, as
+ * they were. */
 #include <string.h>
 
 #include "anything.h"
@@ -111,7 +111,8 @@ static plb_database_t database(machine_t *m, feed_t *feed)
 
 static plb_step_done_t draw_done(feed_t *feed)
 {
-    return (plb_step_done_t){.migrations = feed_byte(feed) < 240 ? feed_byte(feed) : feed_int(feed),
+    return (plb_step_done_t){.migrations =
+                                 feed_byte(feed) < 240 ? feed_byte(feed) : feed_int(feed),
                              .bytes = feed_byte(feed) < 240 ? feed_byte(feed) : feed_int(feed),
                              .seconds_migration = seconds(feed),
                              .cost = seconds(feed),
@@ -121,10 +122,8 @@ static plb_step_done_t draw_done(feed_t *feed)
 
 static int place(machine_t *m, feed_t *feed, plb_err_t *err)
 {
-    const plb_opts_t opts = {0};
     const plb_database_t db = database(m, feed);
-    const int ret = plb_decider_place(&m->decider, &db, &opts, m->new_rank, m->speed, &m->placing,
-                                      err);
+    const int ret = plb_decider_place(&m->decider, &db, m->new_rank, m->speed, &m->placing, err);
     if (ret == PLB_OK) {
         MUST(plb_snapshot_check_placement(&db.snapshot, m->new_rank, err) == PLB_OK);
     }
@@ -157,7 +156,6 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     plb_decider_t *d = &m->decider;
     plb_ask_t ask;
     double gain;
-    const plb_opts_t opts = {0};
     const plb_iteration_t it = draw_iteration(m, feed);
     const plb_step_done_t done = draw_done(feed);
     const plb_database_t db = database(m, feed);
@@ -167,7 +165,7 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     case 1:
         return plb_decider_weigh(d, seconds(feed) - 1.0, err);
     case 2:
-        return plb_decider_look(d, &db, &opts, &gain, err);
+        return plb_decider_look(d, &db, &gain, err);
     case 3:
         return plb_decider_looked(d, seconds(feed), &ask, err);
     case 4:

@@ -1,11 +1,11 @@
-/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every vertex
- * gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.  Also what
- * evaluates and renumbers a partition. */
+/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every
+ * vertex gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.
+ * Also what evaluates and renumbers a partition. */
 #include <string.h>
 
 #include "feed.h"
-#include "plb.h"
 #include "partition/quality.h"
+#include "plb.h"
 
 enum { MOST = 160, MOST_PARTS = 24 };
 
@@ -112,11 +112,8 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
 {
     plb_err_t err;
     plb_moves_t moves = {0};
-    const plb_new_parts_t to = {.n = q->n_vertices,
-                                .n_parts = q->n_parts,
-                                .n_ranks = 3,
-                                .part = part,
-                                .old = q->old};
+    const plb_new_parts_t to = {
+        .n = q->n_vertices, .n_parts = q->n_parts, .n_ranks = 3, .part = part, .old = q->old};
     if (q->net_start != NULL && q->net_weight != NULL) {
         int64_t cut;
         const plb_hypergraph_t hg = {.n_vertices = q->n_vertices,
@@ -142,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int32_t *part = plb_calloc((size_t)q->n_vertices, sizeof *part);
     plb_mem_fail_at(fail_at);
     int ret = plb_partition_run(&plb_builtin, q, part, &err);
-    PLB_THEN(plb_partition_improve(q, cycles, NULL, NULL, part, &err));
+    PLB_THEN(plb_partition_improve(q, cycles, part, &err));
     PLB_THEN(plb_partition_keep_shares(q, part, &err));
     plb_mem_fail_at(-1);
     MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||

@@ -18,9 +18,9 @@ static int scan_all(file_t *self, const char *text, size_t size, plb_err_t *err)
     const char *cut = memchr(text, '\0', size);
     const size_t first = cut == NULL ? size : (size_t)(cut - text);
     PLB_PASS(plb_vt_scan(&self->scan[self->n++], text, first, "first", err));
-    return cut == NULL ? PLB_OK
-                       : plb_vt_scan(&self->scan[self->n++], cut + 1, size - first - 1, "second",
-                                     err);
+    return cut == NULL
+               ? PLB_OK
+               : plb_vt_scan(&self->scan[self->n++], cut + 1, size - first - 1, "second", err);
 }
 
 /* Write the files with all tasks that may migrate on the last rank. */

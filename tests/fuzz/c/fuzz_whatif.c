@@ -131,7 +131,7 @@ static int simulate(const asked_t *a, int64_t piece, plb_process_times_t *out, p
     }
     for (int n = 0; ret == PLB_OK; n++) {
         MUST(n <= MOST_RANKS * (MOST_OPS + 2));
-        ret = plb_whatif_run(sim, &missing, NULL, NULL, err);
+        ret = plb_whatif_run(sim, &missing, err);
         if (ret != PLB_OK || missing < 0) {
             break;
         }

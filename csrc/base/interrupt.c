@@ -1,0 +1,38 @@
+#include "base/interrupt.h"
+
+#include "base/clock.h"
+
+enum {
+    STEPS = 1 << 15,   /* between two readings of the clock: less than 1 ms, mostly */
+    LOOK_NS = 5000000, /* between two looks, which may have to wait for the interpreter */
+};
+
+static _Thread_local plb_interrupt_t interrupt;
+
+plb_interrupt_t plb_interrupt_set(plb_interrupt_t now)
+{
+    const plb_interrupt_t before = interrupt;
+    interrupt = now;
+    return before;
+}
+
+static int look(plb_interrupt_t *self)
+{
+    const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL);
+    self->left = STEPS;
+    if (now - self->since >= LOOK_NS) {
+        self->since = now;
+        self->code = self->look(self->arg);
+    }
+    return self->code;
+}
+
+int plb_interrupted(int64_t steps)
+{
+    plb_interrupt_t *self = &interrupt;
+    if (self->look == NULL || self->code != PLB_OK) {
+        return self->code;
+    }
+    self->left -= steps;
+    return self->left > 0 ? PLB_OK : look(self);
+}
