@@ -121,7 +121,8 @@ static void put_steps(FILE *f, const plb_lib_advisor_t *self, const double *load
     fputs("],\n", f);
 }
 
-static void put_receipt(FILE *f, const plb_decider_t *d, const plb_receipt_t *r)
+static void put_receipt(FILE *f, const plb_settings_t *s, const plb_decider_t *d,
+                        const plb_receipt_t *r)
 {
     static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
     fprintf(f, "{\"kind\": \"%s\", \"strategy\": %d, \"moved\": %s", kinds[r->kind],
@@ -138,7 +139,8 @@ static void put_receipt(FILE *f, const plb_decider_t *d, const plb_receipt_t *r)
     fputs(", \"speed\": ", f);
     put_numbers(f, r->speed, r->speed == NULL ? 0 : d->opt.n_ranks);
     fputs(", \"why\": ", f);
-    put_text(f, r->why);
+    const bool by_environment = s->strategy_by_environment && r->strategy >= 0 && *r->why == '\0';
+    put_text(f, by_environment ? "the environment says so (PYLB_STRATEGY)" : r->why);
     fputs(", \"reason\": ", f);
     put_text(f, plb_reason_words(r->verdict.reason));
     fputs(", \"figures\": {", f);
@@ -169,7 +171,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("\"receipts\": [", f);
     for (int64_t i = 0; i < d->n_receipts; i++) {
         fputs(i > 0 ? ",\n" : "\n", f);
-        put_receipt(f, d, &d->receipts[i]);
+        put_receipt(f, &self->settings, d, &d->receipts[i]);
     }
     fputs("]}\n", f);
 }

@@ -223,6 +223,8 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
     }
     ENVIRONMENT(X)
 #undef X
+    value = getenv("PYLB_STRATEGY");
+    self->strategy_by_environment = value != NULL && *value != '\0';
     return PLB_OK;
 }
 

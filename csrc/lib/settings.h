@@ -21,7 +21,8 @@ typedef struct plb_settings {
     int64_t every;                            /* 0: the trigger says when */
     int64_t lag, seed, steps;                 /* steps below 0: not known */
     bool off;                                 /* measure only */
-    int give_up, unlike;                      /* -1: not said */
+    bool strategy_by_environment;
+    int give_up, unlike; /* -1: not said */
     plb_measured_t clock;
     char *record;         /* owned path, or NULL */
     char **word, **value; /* [n] owned: parameters, in their order */

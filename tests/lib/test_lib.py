@@ -224,9 +224,11 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     path = tmp_path / "env.json"
     env = {**os.environ, "PYLB_TRIGGER": "menon", "PYLB_STRATEGY": "GreedyLB"}
     env["PYLB_RECORD"] = str(path)
-    run([*mpiexec, "-n", "2", str(mpi_program("drift")), "20", "0", "cells"], env=env)
+    run([*mpiexec, "-n", "2", str(mpi_program("drift")), "60", "0", "cells"], env=env)
     record = json.loads(path.read_text())
     assert (record["trigger"], record["strategy"]) == ("menon", "GreedyLB")
+    said = pylb.RunRecord.read(path).history.balancings[0].explain()
+    assert "the environment says so (PYLB_STRATEGY)" in said
 
 
 # ---- what Python makes of it ---------------------------------------------------------------
