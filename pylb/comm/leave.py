@@ -159,4 +159,5 @@ def _abort(text: str) -> None:
 
     rank = MPI.COMM_WORLD.rank
     print(f"pylb: rank {rank}: {text}; aborting all ranks", file=sys.stderr, flush=True)
+    time.sleep(0.2)  # MPICH's mpiexec drops what it has not passed on by then
     MPI.COMM_WORLD.Abort(1)

@@ -1,15 +1,13 @@
 """Codes that own their data: examples in Python, C and Fortran, and the page that shows them."""
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import own_loops
 import pytest
+from compiled import flags, installed, needs, needs_fortran, run
 from launch import launch
 
 import pylb
@@ -19,25 +17,6 @@ EXAMPLES = ROOT / "examples"
 WARNINGS = ["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LAMMPS = Path("/usr/lib/python3/dist-packages/lammps")  # Debian's python3-lammps
 pytestmark = pytest.mark.slow
-
-
-def run(words, **environment):
-    """What a command printed; it must succeed."""
-    done = subprocess.run(
-        [*map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
-def needs(*programs):
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
 
 
 def table(text):
@@ -94,17 +73,8 @@ def test_lammps(mpiexec, case, ranks):
 @pytest.fixture(scope="module")
 def prefix(mpiexec, tmp_path_factory):
     """The library, installed into an empty folder."""
-    needs("make", "mpicc", "pkg-config")
-    folder = tmp_path_factory.mktemp("prefix")
-    make = ["make", "-s", "-C", ROOT / "csrc" / "lib", "-j2", f"OUT={folder / 'objects'}"]
-    run([*make, "install", f"PREFIX={folder / 'prefix'}"])
-    return folder / "prefix"
-
-
-def flags(prefix, package):
-    path = str(prefix / "lib" / "pkgconfig")
-    words = run(["pkg-config", "--cflags", "--libs", package], PKG_CONFIG_PATH=path).split()
-    return [*words, f"-Wl,-rpath,{prefix / 'lib'}"]
+    needs("mpicc")
+    return installed(tmp_path_factory.mktemp("prefix"))
 
 
 def build_c(prefix, name, folder, standard="c11"):
@@ -119,13 +89,10 @@ def build_c(prefix, name, folder, standard="c11"):
 
 
 def build_fortran(prefix, name, folder):
-    needs("gfortran", "mpifort")
+    needs_fortran()
     warnings = ["-O1", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     source = EXAMPLES / "fortran" / f"{name}.f90"
     linked = flags(prefix, "pylb_fortran")
-    done = run(["mpifort", "--version"])
-    if "GNU Fortran" not in done:
-        pytest.skip("mpifort is not gfortran's")
     run(["mpifort", *warnings, source, *linked, "-o", folder / name])
     return folder / name
 

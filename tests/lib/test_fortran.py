@@ -1,16 +1,15 @@
 """The Fortran module: every call and its errors, on several ranks."""
 
 import pytest
-from test_lib import HERE, flags, needs, prefix, run  # noqa: F401 the last but one is a fixture
+from compiled import flags, needs_fortran, run
+from test_lib import HERE, prefix  # noqa: F401 a fixture
 
 CHECKS = ["-g", "-O1", "-fcheck=all", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror"]
 
 
 @pytest.fixture(scope="module")
 def program(prefix, tmp_path_factory):  # noqa: F811
-    needs("gfortran", "mpifort")
-    if "GNU Fortran" not in run(["mpifort", "--version"]):
-        pytest.skip("mpifort is not gfortran's")
+    needs_fortran()
     made = tmp_path_factory.mktemp("fortran") / "use"
     linked = flags(prefix, "pylb_fortran")
     run(["mpifort", *CHECKS, str(HERE / "use.f90"), *linked, "-o", str(made)])

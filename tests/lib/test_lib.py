@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compiled import flags, installed, needs, run
 
 import pylb
 from pylb.cli.main import main
@@ -17,28 +18,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 pytestmark = pytest.mark.slow
-
-
-def run(words, timeout=300, **kwargs):
-    """What a command printed; it must succeed."""
-    kwargs.setdefault("env", {**os.environ})  # without what MPI has put there, if it began here
-    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
-    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
-def needs(*programs):
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
-
-
-def installed(folder, **variables):
-    needs("make", "cc")
-    words = [f"{name}={value}" for name, value in variables.items()]
-    make = ["make", "-s", "-C", str(ROOT / "csrc" / "lib"), "-j2", f"OUT={folder / 'objects'}"]
-    run([*make, "install", f"PREFIX={folder / 'prefix'}", *words])
-    return folder / "prefix"
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +31,6 @@ def sanitized(tmp_path_factory):
     """The same, built with the sanitizers and without MPI."""
     flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
     return installed(tmp_path_factory.mktemp("asan"), CFLAGS=flags, MPICC="")
-
-
-def flags(prefix, package):
-    needs("pkg-config")
-    env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
-    words = run(["pkg-config", "--cflags", "--libs", package], env=env).split()
-    return [*words, f"-Wl,-rpath,{prefix / 'lib'}"]
 
 
 @pytest.fixture(scope="module")

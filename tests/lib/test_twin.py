@@ -5,8 +5,9 @@ from itertools import product
 
 import pytest
 from advisor_drift import drift
+from compiled import run
 from launch import HERE
-from test_lib import mpi_program, prefix, run  # noqa: F401 two of them are fixtures
+from test_lib import mpi_program, prefix  # noqa: F401 fixtures
 
 import pylb
 

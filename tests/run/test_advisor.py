@@ -143,6 +143,11 @@ def test_one_rank_is_never_advised():
     ],
 )
 def test_when_and_where(ranks, given):
+    if given.get("strategy") in ("rcb", "graph") and not pylb.partition.libraries.available(
+        "Zoltan"
+    ):
+        pytest.skip("needs Zoltan")
+
     def program(comm):
         lb, cells = pylb.Advisor(comm, **given), Cells(comm)
         for step in lb.iterate(60):

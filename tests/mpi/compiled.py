@@ -1,0 +1,48 @@
+"""Build the C library and programs against it, and run them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(words, timeout=400, **kwargs):
+    """What a command printed; it must succeed."""
+    words = [*map(str, words)]
+    kwargs.setdefault("env", {**os.environ})  # without what MPI has put there, if it began here
+    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
+    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def needs(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}")
+
+
+def needs_fortran():
+    """An mpifort with gfortran, of the MPI whose mpicc builds the library."""
+    needs("gfortran", "mpifort", "mpicc")
+    both = [Path(shutil.which(name)).parent for name in ("mpifort", "mpicc")]
+    if both[0] != both[1] or "GNU Fortran" not in run(["mpifort", "--version"]):
+        pytest.skip("mpifort is not gfortran's, or of another MPI than mpicc")
+
+
+def installed(folder, **variables):
+    needs("make", "cc")
+    words = [f"{name}={value}" for name, value in variables.items()]
+    make = ["make", "-s", "-C", str(ROOT / "csrc" / "lib"), "-j2", f"OUT={folder / 'objects'}"]
+    run([*make, "install", f"PREFIX={folder / 'prefix'}", *words])
+    return folder / "prefix"
+
+
+def flags(prefix, package):
+    needs("pkg-config")
+    env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    words = run(["pkg-config", "--cflags", "--libs", package], env=env).split()
+    return [*words, f"-Wl,-rpath,{prefix / 'lib'}"]
