@@ -1,5 +1,7 @@
 """pylb record: real programs under the recorder, whole and broken; the monitor."""
 
+import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -390,12 +392,13 @@ def test_commands_that_are_none():
 
 
 def send(monitor, *parts):
-    host, port, _ = monitor.address.split(":")
+    host, port = monitor.address.split(":")
     with socket.create_connection((host, int(port))) as sock:
         for part in parts:
             sock.sendall(part)
-    for _ in range(20):
-        monitor.serve(0.01)
+    monitor.serve(5.0)
+    while monitor.connected:
+        monitor.serve(5.0)
 
 
 def frame(kind, body, first=0):
@@ -404,7 +407,7 @@ def frame(kind, body, first=0):
 
 def test_the_monitor_takes_nothing_from_strangers():
     monitor = RecordMonitor()
-    token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
+    token = monitor.token.encode() + b"\n"
     send(monitor, b"GET / HTTP/1.1\r\n\r\n" * 10)
     send(monitor, b"x" * 32 + b"\n" + frame("H", b"{}"))
     send(monitor, token, frame("O", b"\0" * 48))
@@ -417,9 +420,94 @@ def test_the_monitor_takes_nothing_from_strangers():
     monitor.close()
 
 
+HELLO = {
+    **{"rank": 0, "size": 2, "host": "far", "now": 1, "cores": 2, "core": 0},
+    **{"delays": True, "library": "Open MPI", "yield": "1"},
+}
+WORLD = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
+
+
+def say(**changed):
+    return frame("H", json.dumps({**HELLO, **changed}).encode())
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *([frame(kind, b"abc")] for kind in "OCPLNEHZ"),
+        [HEAD.pack(2**31, 0, 0)],
+        [frame("L", b"[" * 100_000)],
+        [frame("L", b'{"what": "x", "times": "y"}')],
+        [frame("L", b'{"what": "x", "times": %d}' % 10**30)],
+        [frame("N", b'{"overhead": NaN, "alpha": 1, "beta": 1}')],
+        [frame("N", b'{"overhead": 1e400, "alpha": 1, "beta": 1}')],
+        [frame("E", b"{}")],
+        [frame("C", np.array([0, 0, -1], np.int64).tobytes())],
+        [frame("C", np.array([0, 0, 2**60], np.int64).tobytes())],
+        [frame("C", WORLD[:-4] + b"\xff\xff\xff\x7f")],
+        [frame("C", WORLD), frame("O", bytes(48), first=-1)],
+        [frame("C", WORLD), frame("O", bytes(48), first=2**62)],
+        [frame("O", bytes(48))],
+    ],
+)
+def test_one_bad_connection_ends_alone(parts):
+    """It has the token, and says what no recorder says; another rank goes on."""
+    with contextlib.closing(RecordMonitor()) as monitor:
+        token = monitor.token.encode() + b"\n"
+        send(monitor, token, say(), *parts)
+        assert monitor.connected == 0
+        send(monitor, token, say(rank=1), frame("C", WORLD), frame("O", bytes(96)))
+        run = monitor.recording(["prog"])
+    assert [len(ops) for ops in run.ops] == [0, 2]
+    assert "was not from the recorder" in "\n".join(run.warnings)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *({"size": size} for size in (10**9, 0, -1, 2.0, True, None)),
+        *({"rank": rank} for rank in (2, -1, "0", [])),
+        {"host": 1},
+        {"now": 10**30},
+    ],
+)
+def test_a_world_that_cannot_be_is_refused(first):
+    with contextlib.closing(RecordMonitor()) as monitor:
+        send(monitor, monitor.token.encode() + b"\n", say(**first))
+        assert (monitor.connected, monitor.size) == (0, 0)
+        assert monitor.recording(["prog"]).n_ranks == 0
+
+
+def test_ranks_that_never_come_are_counted():
+    with contextlib.closing(RecordMonitor()) as monitor:
+        send(monitor, monitor.token.encode() + b"\n", say(size=10**5))
+        said = monitor.recording(["prog"]).warnings
+    assert "99989 other ranks were not recorded" in said
+    assert len(said) < 20
+
+
+@needs_recorder
+def test_the_token_is_in_no_command_line(build, mpiexec, monkeypatch):
+    serve, tokens, lines = RecordMonitor.serve, [], []
+
+    def served(monitor, seconds):
+        serve(monitor, seconds)
+        if monitor.ranks and not tokens:
+            tokens.append(monitor.token.encode())
+            for folder in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    lines.append((folder / "cmdline").read_bytes())
+
+    monkeypatch.setattr(RecordMonitor, "serve", served)
+    code, run = record([*mpiexec, "-n", "2", build("stencil"), "20", "1e5"])
+    assert (code, run.n_ranks, len(tokens)) == (0, 2, 1)
+    assert any(b"PYLB_RECORDER=127.0.0.1:" in line for line in lines)
+    assert not any(tokens[0] in line for line in lines)
+
+
 def test_lost_operations_and_clocks_that_differ_are_named():
     monitor = RecordMonitor()
-    token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
+    token = monitor.token.encode() + b"\n"
     now = int(1e9 * time.monotonic())
     hello = (
         b'{"rank": 0, "size": 2, "host": "far", "now": %d, "cores": 2, "core": 0, '

@@ -81,22 +81,22 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port:token. */
+/* PYLB_RECORDER is address:port.  It stands in command lines, which every user can read; the token
+ * does not. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;
     char text[128] = "";
-    const char *where = getenv("PYLB_RECORDER");
-    if (where == NULL) {
+    const char *where = getenv("PYLB_RECORDER"), *token = getenv("OMPI_PYLB_TOKEN");
+    if (where == NULL || token == NULL) {
         return false;
     }
     snprintf(text, sizeof text, "%s", where);
     char *port = strchr(text, ':');
-    char *token = port ? strchr(port + 1, ':') : NULL;
-    if (token == NULL) {
+    if (port == NULL) {
         return false;
     }
-    *port++ = *token++ = '\0';
+    *port++ = '\0';
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
     const int yes = 1, large = 1 << 22;
     connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

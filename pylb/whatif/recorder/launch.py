@@ -18,6 +18,7 @@ from pylb.comm.mpiexec import insert_before_programs, is_mpiexec
 from pylb.errors import DomainError
 from pylb.whatif.recorder.monitor import RecordMonitor
 from pylb.whatif.recorder.online import Online
+from pylb.whatif.recorder.protocol import TOKEN
 from pylb.whatif.recorder.recording import Recording
 
 TURNS = Path(__file__).with_name("turns.py")
@@ -149,7 +150,8 @@ def record(
     try:
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None
-        with _interruptible(), subprocess.Popen(words, env=dict(os.environ)) as child:
+        env = {**os.environ, TOKEN: monitor.token}
+        with _interruptible(), subprocess.Popen(words, env=env) as child:
             try:
                 monitor.serve_until(lambda: child.poll() is not None, between=between)
             except KeyboardInterrupt:  # keep what was recorded; the command has got the signal too

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import selectors
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,17 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb.console import clip
+from pylb.whatif.recorder import protocol
 from pylb.whatif.recorder.layout import OP, OpKind
+from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.whatif.recorder.recording import Recording
 
-HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
-COMM = struct.Struct("=qqq")  # number, name, size
-LIMIT = 1 << 26  # bytes of a frame
 DRIFT = 1e-4  # seconds: larger differences between two clocks are reported
-
-
-class ProtocolError(Exception):
-    """A connection does not follow the protocol of the recorder."""
+SHOWN = 10  # of the ranks that were not recorded, and of strange connections
 
 
 @dataclass(eq=False)
@@ -75,15 +70,16 @@ class RecordMonitor:
     Attributes
     ----------
     address : str
-        ``host:port:token``, for the recorder.
+        ``host:port``, for the recorder.
+    token : str
+        What a connection has to begin with.  It is a secret: other users see command lines.
     ranks : dict of int to RankLog
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._listener = socket.create_server((host, 0))
-        self._token = secrets.token_hex(16)
-        port = self._listener.getsockname()[1]
-        self.address = f"{host}:{port}:{self._token}"
+        self.token = secrets.token_hex(16)
+        self.address = f"{host}:{self._listener.getsockname()[1]}"
         self._selector = selectors.DefaultSelector()
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -133,7 +129,12 @@ class RecordMonitor:
                     return
 
     def _accept(self) -> None:
-        sock, _ = self._listener.accept()
+        try:
+            sock, _ = self._listener.accept()
+        except OSError as error:  # it has gone again, or there are no descriptors
+            self._note(f"a connection to the monitor was not accepted: {error}")
+            time.sleep(0.01)
+            return
         sock.setblocking(False)
         self._selector.register(sock, selectors.EVENT_READ, Connection(sock))
         self._open += 1
@@ -148,8 +149,9 @@ class RecordMonitor:
         one.buffer += data
         try:
             self._frames(one)
-        except (ProtocolError, ValueError, KeyError, IndexError, TypeError) as error:
-            self.strange.append(f"a connection to the monitor was not from the recorder: {error}")
+        except Exception as error:  # whatever has come: this connection ends, and no other
+            why = clip(str(error) or type(error).__name__)
+            self._note(f"a connection to the monitor was not from the recorder: {why}")
             data = b""
         if not data:
             self._selector.unregister(one.sock)
@@ -163,13 +165,15 @@ class RecordMonitor:
                 if len(one.buffer) > 100:
                     raise ProtocolError("no token")
                 return
-            if not secrets.compare_digest(line, self._token.encode()):
+            if not secrets.compare_digest(line, self.token.encode()):
                 raise ProtocolError("a wrong token")
             one.known, one.buffer = True, bytearray(rest)
         while len(one.buffer) >= HEAD.size:
             kind, length, first = HEAD.unpack_from(one.buffer)
             if length > LIMIT:
                 raise ProtocolError(f"a frame of {length} bytes")
+            if kind > 127:
+                raise ProtocolError(f"a frame of the kind {kind}")
             if len(one.buffer) < HEAD.size + length:
                 return
             body = bytes(one.buffer[HEAD.size : HEAD.size + length])
@@ -178,7 +182,7 @@ class RecordMonitor:
 
     def _frame(self, one: Connection, kind: str, first: int, body: bytes) -> None:
         if kind == "H":
-            self._hello(one, json.loads(body))
+            self._hello(one, protocol.hello(body))
         elif one.second:
             return
         elif one.rank is None:
@@ -190,18 +194,27 @@ class RecordMonitor:
         elif kind == "P":
             self._procedure(one.rank, body)
         elif kind == "L":
-            said = json.loads(body)
-            self.lacks[said["what"]] = self.lacks.get(said["what"], 0) + said["times"]
+            self._lack(**protocol.said(body, protocol.LACK))
         elif kind == "N":
-            one.rank.costs = json.loads(body)
+            one.rank.costs = protocol.said(body, protocol.COSTS)
         elif kind == "E":
-            one.rank.end = json.loads(body)
+            one.rank.end = protocol.said(body, protocol.END)
             one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
+        else:
+            raise ProtocolError(f"a frame of the kind {kind!r}")
+
+    def _note(self, text: str) -> None:
+        if len(self.strange) < SHOWN:
+            self.strange.append(text)
+
+    def _lack(self, what: str, times: int) -> None:
+        if len(self.lacks) < MOST_NAMES:
+            self.lacks[what] = self.lacks.get(what, 0) + times
 
     def _hello(self, one: Connection, hello: dict[str, Any]) -> None:
-        if hello["rank"] in self.ranks:
+        if hello["rank"] in self.ranks or self.size not in (0, hello["size"]):
             one.second = True
-            self.strange.append(
+            self._note(
                 "the command ran more than one MPI program: the first one is recorded, not the "
                 "others"
             )
@@ -211,28 +224,31 @@ class RecordMonitor:
 
     def _operations(self, rank: RankLog, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
-        ops["comm"] = np.array(rank.numbers, np.int32)[ops["comm"]]
+        ops["comm"] = protocol.renumbered(ops["comm"], rank.numbers, "communicator")
         marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
-            ops["tag"][marks] = np.array(rank.procedures, np.int32)[ops["tag"][marks]]
+            mine = ops["tag"][marks]
+            ops["tag"][marks] = protocol.renumbered(mine, rank.procedures, "procedure")
+        if not rank.n_ops + rank.lost <= first < 2**62:
+            raise ProtocolError(f"operation {first} after {rank.n_ops + rank.lost}")
         rank.lost += first - rank.n_ops - rank.lost
         rank.add(ops)
 
     def _procedure(self, rank: RankLog, body: bytes) -> None:
         number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
-        if number != len(rank.procedures):
+        if number != len(rank.procedures) or number >= MOST_NAMES:
             raise ProtocolError(f"procedure {number} after {len(rank.procedures)}")
         if name not in self.procedures:
             self.procedures.append(name)
         rank.procedures.append(self.procedures.index(name))
 
     def _communicator(self, rank: RankLog, body: bytes) -> None:
-        number, name, size = COMM.unpack_from(body)
+        number, name, members = protocol.communicator(body, rank.hello["size"])
         if number != len(rank.numbers):
             raise ProtocolError(f"communicator {number} after {len(rank.numbers)}")
         if name not in self._comms:
             self._comms[name] = len(self.members)
-            self.members.append(np.frombuffer(body, np.int32, size, COMM.size).copy())
+            self.members.append(members)
         rank.numbers.append(self._comms[name])
 
     # --- what has come --------------------------------------------------------------------------
@@ -318,11 +334,12 @@ class RecordMonitor:
         out = list(dict.fromkeys(self.strange))
         if not self.ranks:
             out.append("no rank called MPI_Init with the recorder loaded")
-        for number, rank in enumerate(known):
-            if rank is None:
-                out.append(f"rank {number} was not recorded")
-            else:
-                out += [f"rank {number}: {text}" for text in self._doubts(rank)]
+        absent = [number for number, rank in enumerate(known) if rank is None]
+        out += [f"rank {number} was not recorded" for number in absent[:SHOWN]]
+        if len(absent) > SHOWN:
+            out.append(f"{len(absent) - SHOWN} other ranks were not recorded")
+        for number, rank in sorted(self.ranks.items()):
+            out += [f"rank {number}: {text}" for text in self._doubts(rank)]
         out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
         return out
 

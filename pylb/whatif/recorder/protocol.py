@@ -1,0 +1,92 @@
+"""What the recorder sends: frames of csrc/whatif/recorder/monitor.h, and what they may say."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
+COMM = struct.Struct("=qqq")  # number, name, size
+LIMIT = 1 << 26  # bytes of a frame
+MOST_RANKS = 1 << 20
+MOST_NAMES = 1 << 16  # procedures, and kinds of calls that are not simulated
+
+TOKEN = "OMPI_PYLB_TOKEN"
+"""The variable with the token: Open MPI hands what begins with OMPI_ to the ranks on all machines,
+other launchers hand over all variables."""
+
+HELLO = {
+    **dict.fromkeys(("rank", "size", "now", "cores", "core"), int),
+    **dict.fromkeys(("host", "library", "yield"), str),
+    "delays": bool,
+}
+END = {
+    **dict.fromkeys(("ops", "ns", "start", "now", "beyond", "foreign"), int),
+    "finalized": bool,
+    "asked": dict.fromkeys(("wall", "square", "naps", "napped"), float),
+}
+COSTS = dict.fromkeys(("overhead", "alpha", "beta"), float)
+LACK = {"what": str, "times": int}
+
+
+class ProtocolError(Exception):
+    """A connection does not follow the protocol of the recorder."""
+
+
+def said(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a frame of JSON: an object with these fields, of these types."""
+    found = json.loads(body)
+    _check(found, fields)
+    return dict(found)
+
+
+def _check(found: Any, fields: Mapping[str, Any]) -> None:
+    if not isinstance(found, dict):
+        raise ProtocolError("a frame that is no object")
+    for name, kind in fields.items():
+        value: Any = found.get(name)
+        if isinstance(kind, dict):
+            _check(value if name in found else dict.fromkeys(kind, 0), kind)
+        elif kind is float and type(value) in (int, float):
+            found[name] = value = float(value)
+            if not math.isfinite(value):
+                raise ProtocolError(f"{name} is {value}")
+        elif type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
+            raise ProtocolError(f"{name} is no {kind.__name__}")
+
+
+def hello(body: bytes) -> dict[str, Any]:
+    """Read the first frame of a rank."""
+    found = said(body, HELLO)
+    if not 1 <= found["size"] <= MOST_RANKS:
+        raise ProtocolError(f"a world of {found['size']} ranks")
+    if not 0 <= found["rank"] < found["size"]:
+        raise ProtocolError(f"rank {found['rank']} of {found['size']}")
+    return found
+
+
+def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]]:
+    """Read number, name and members of a communicator."""
+    if len(body) < COMM.size:
+        raise ProtocolError(f"a communicator of {len(body)} bytes")
+    number, name, size = COMM.unpack_from(body)
+    if size < 0 or len(body) != COMM.size + 4 * size:
+        raise ProtocolError(f"a communicator of {size} ranks in {len(body)} bytes")
+    members = np.frombuffer(body, np.int32, size, COMM.size).copy()
+    if size and not 0 <= members.min() <= members.max() < n_ranks:
+        raise ProtocolError("a communicator with a member that is no rank")
+    return number, name, members
+
+
+def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
+    """Replace a rank's own numbers by the monitor's."""
+    if values.size and not 0 <= values.min() <= values.max() < len(numbers):
+        raise ProtocolError(f"an operation with an unknown {what}")
+    out: NDArray[np.int32] = np.array(numbers, np.int32)[values]
+    return out
