@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/cpu.h"
 #include "base/csr.h"
 #include "base/err.h"

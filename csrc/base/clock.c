@@ -1,6 +1,40 @@
 #include "base/clock.h"
 
+#include <string.h>
+
 _Thread_local plb_clock_frame_t plb_clock_frame;
+
+static const struct {
+    const char *name;
+    plb_clock_t clock;
+} clocks[] = {
+    {"auto", PLB_CLOCK_AUTO},
+    {"wall", PLB_CLOCK_WALL},
+    {"cpu", PLB_CLOCK_CPU},
+    {"none", PLB_CLOCK_NONE},
+};
+
+enum { N_CLOCKS = sizeof clocks / sizeof *clocks };
+
+bool plb_clock_named(const char *name, plb_clock_t *out)
+{
+    for (int i = 0; i < N_CLOCKS; i++) {
+        if (strcmp(clocks[i].name, name) == 0) {
+            *out = clocks[i].clock;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *plb_clock_name(plb_clock_t clock)
+{
+    int i = 0;
+    while (clocks[i].clock != clock) {
+        i++;
+    }
+    return clocks[i].name;
+}
 
 static int64_t source_ns(const plb_clock_frame_t *f)
 {

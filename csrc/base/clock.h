@@ -1,5 +1,4 @@
-/* The two clocks that measure an object's load, and the own time of a thread that is a virtual
- * rank.
+/* The clocks that measure an object's load, and the own time of a thread that is a virtual rank.
  *
  * Own time passes only inside a frame (plb_clock_enter): at the rank's speed, and by what the
  * program declares.
@@ -11,10 +10,13 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/run_delay.h"
+
 typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time: what other ranks wait for */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* in a frame: time passes only when it is declared */
+    PLB_CLOCK_AUTO = -2,                     /* elapsed time without waits for a core */
 } plb_clock_t;
 
 typedef struct plb_clock_frame {
@@ -26,11 +28,18 @@ typedef struct plb_clock_frame {
     int64_t declared;   /* sum over all frames of this thread */
 } plb_clock_frame_t;
 
+/** The clock named "auto", "wall", "cpu" or "none"; false: no such one. */
+bool plb_clock_named(const char *name, plb_clock_t *out);
+const char *plb_clock_name(plb_clock_t clock);
+
 extern _Thread_local plb_clock_frame_t plb_clock_frame;
 
 static inline int64_t plb_clock_real_ns(plb_clock_t clock)
 {
     struct timespec t;
+    if (clock == PLB_CLOCK_AUTO) {
+        return plb_undelayed_ns();
+    }
     clock_gettime((clockid_t)clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }

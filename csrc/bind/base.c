@@ -51,12 +51,33 @@ PLB_PY_FN0(clock,
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL));
 }
 
-PLB_PY_FN0(cpu_clock,
-           "cpu_clock()\n--\n\n"
-           "Return the processor seconds of this thread, or the time of the virtual rank that\n"
-           "it runs.")
+int plb_py_clock(const char *name, plb_clock_t *out)
 {
-    return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_CPU));
+    if (plb_clock_named(name, out)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "clock is '%.100s': expected auto, wall, cpu or none", name);
+    return -1;
+}
+
+PLB_PY_FN1(load_clock,
+           "load_clock(name, /)\n--\n\n"
+           "Return the seconds of the clock \"auto\" (without the time that this thread waited\n"
+           "for a core), \"wall\" or \"cpu\", or the time of the virtual rank that it runs.")
+{
+    const char *name = PyUnicode_AsUTF8(arg);
+    plb_clock_t clock;
+    return name == NULL || plb_py_clock(name, &clock) != 0
+               ? NULL
+               : PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock));
+}
+
+PLB_PY_FN0(run_delay,
+           "run_delay()\n--\n\n"
+           "Return the seconds that this thread has waited for a core so far; 0 if the\n"
+           "kernel does not count them, and on a virtual rank.")
+{
+    return PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns());
 }
 
 PLB_PY_FN(clock_enter,
@@ -66,13 +87,12 @@ PLB_PY_FN(clock_enter,
 {
     const char *source;
     double seconds, pace;
-    if (plb_py_parse(c, "source:s seconds:d pace:d", &source, &seconds, &pace) != 0) {
+    plb_clock_t clock;
+    if (plb_py_parse(c, "source:s seconds:d pace:d", &source, &seconds, &pace) != 0 ||
+        plb_py_clock(source, &clock) != 0) {
         return NULL;
     }
-    plb_clock_enter(*source == 'w'   ? PLB_CLOCK_WALL
-                    : *source == 'c' ? PLB_CLOCK_CPU
-                                     : PLB_CLOCK_NONE,
-                    llround(1e9 * seconds), pace);
+    plb_clock_enter(clock, llround(1e9 * seconds), pace);
     Py_RETURN_NONE;
 }
 
@@ -109,12 +129,53 @@ PLB_PY_FN(last_words,
     Py_RETURN_NONE;
 }
 
+PLB_PY_FN0(cores, "cores()\n--\n\n"
+                  "Return what this process knows of its cores, as bytes for crowd().")
+{
+    plb_cores_t here;
+    plb_cores_here(&here);
+    return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
+}
+
+PLB_PY_FN(crowd,
+          "crowd(all, rank, /)\n--\n\n"
+          "Return (n_ranks, n_cores, words, capped) of the cores() of all ranks, one after\n"
+          "the other: the ranks that share cores most, and whether a quota holds for this\n"
+          "rank alone.")
+{
+    PyObject *all;
+    int32_t rank;
+    plb_crowd_t crowd;
+    if (plb_py_parse(c, "all:O rank:i", &all, &rank) != 0) {
+        return NULL;
+    }
+    const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
+    const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
+    if (rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0) {
+        return PyErr_Format(PyExc_ValueError, "all: expected the cores() of each rank");
+    }
+    const plb_cores_t *cores = (const plb_cores_t *)PyBytes_AS_STRING(all);
+    if (plb_py_check(c, plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err)) != 0) {
+        return NULL;
+    }
+    return Py_BuildValue("idsN", crowd.n_ranks, crowd.n_cores, crowd.words,
+                         PyBool_FromLong(plb_cores_capped(cores, (int32_t)p, rank)));
+}
+
 static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, last_words),    PLB_PY_ENTRY(fn, simd),
-    PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
-    PLB_PY_ENTRY(fn, clock),         PLB_PY_ENTRY(fn, cpu_clock),
-    PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
-    PLB_PY_ENTRY(fn, clock_declare), {0},
+    PLB_PY_ENTRY(fn, last_words),
+    PLB_PY_ENTRY(fn, simd),
+    PLB_PY_ENTRY(fn, all_finite),
+    PLB_PY_ENTRY(fn, exact_sum),
+    PLB_PY_ENTRY(fn, clock),
+    PLB_PY_ENTRY(fn, load_clock),
+    PLB_PY_ENTRY(fn, run_delay),
+    PLB_PY_ENTRY(fn, cores),
+    PLB_PY_ENTRY(fn, crowd),
+    PLB_PY_ENTRY(fn, clock_enter),
+    PLB_PY_ENTRY(fn, clock_leave),
+    PLB_PY_ENTRY(fn, clock_declare),
+    {0},
 };
 
 static int constants(PyObject *module)

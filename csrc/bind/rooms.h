@@ -27,6 +27,9 @@ PyObject *plb_py_stats(const plb_stats_t *record);
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
+/** The clock of that name; 0, or -1 with an exception. */
+int plb_py_clock(const char *name, plb_clock_t *out);
+
 /** Name of capsules that hold a plb_reduction_t. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 

@@ -107,10 +107,10 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
     PyObject *items, *seconds;
     const char *clock;
     if (plb_py_parse(c, "items:T seconds:O clock:s", &items, &seconds, &clock) != 0 ||
+        plb_py_clock(clock, &self->clock) != 0 ||
         plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyTuple_GET_SIZE(items)) == NULL) {
         return -1;
     }
-    self->clock = strcmp(clock, "cpu") == 0 ? PLB_CLOCK_CPU : PLB_CLOCK_WALL;
     self->items = Py_NewRef(items);
     self->seconds = (PyArrayObject *)Py_NewRef(seconds);
     return 0;
@@ -167,7 +167,7 @@ static PyMethodDef recorder_methods[] = {{0}};
 PLB_PY_TYPE(recorder, "pylb._core.Recorder",
             "Recorder(items, seconds, clock, /)\n--\n\n"
             "Iterating gives the items (a tuple) in order and adds to seconds[i] the time that\n"
-            "the loop's body took with item i, by the clock \"wall\" or \"cpu\".",
+            "the loop's body took with item i, by a clock of load_clock().",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 

@@ -2,6 +2,7 @@
 #ifndef PLB_LIB_ADVISOR_H
 #define PLB_LIB_ADVISOR_H
 
+#include "base/cores.h"
 #include "comm/ranks.h"
 #include "decide/advisor.h"
 #include "decide/steps.h"
@@ -26,6 +27,8 @@ typedef struct plb_lib_advisor {
     bool begun, with_cells;
     bool over; /* there are no more steps */
     int64_t fingerprint;
+    plb_clock_t clock; /* of pylb_start and pylb_stop */
+    plb_crowd_t crowd;
     int64_t step;            /* number of the next one */
     int64_t n_observed;      /* records */
     const pylb_cells *cells; /* of the step that ends, during pylb_advise_cells; else NULL */
@@ -67,7 +70,7 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
 /** The program tells all seconds. */
 static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
 {
-    return self->settings.clock == PLB_TIMES_NONE;
+    return self->settings.clock == PLB_CLOCK_NONE;
 }
 
 /* Around a migration of the plan; arg: the advisor. */

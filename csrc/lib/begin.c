@@ -3,6 +3,7 @@
 
 #include "lib/advisor.h"
 #include "lib/candidates.h"
+#include "lib/sharing.h"
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
 {
@@ -49,7 +50,9 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
         return PLB_OK;
     }
     self->ready = true;
-    return plb_settings_environment(&self->settings, err);
+    PLB_PASS(plb_settings_environment(&self->settings, err));
+    self->clock = self->settings.clock;
+    return PLB_OK;
 }
 
 /* The first step.  The collective part comes in any case, so that no rank waits for another that
@@ -65,6 +68,11 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
         self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (with_cells ? 1 : 0);
     }
     const int lag = (int)self->settings.lag;
+    bool capped = false;
+    PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, err));
+    if (capped && self->clock == PLB_CLOCK_AUTO) {
+        self->clock = PLB_CLOCK_WALL;
+    }
     PLB_PASS(self->ranks->reserve(self->ranks, lag + 2, err));
     PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, lag, err));
     return ret;

@@ -130,8 +130,10 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *                  to rebalance, and `lag` is 0
  *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
  *                  default "0 0": only loads count
- *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop; "none": nothing is
- *                  measured (pylb_start and pylb_stop count 0), the program tells all seconds by
+ *      clock       of pylb_start and pylb_stop: "auto" (default), elapsed time without the time
+ *                  that the rank waited for a core because other processes had it (Linux);
+ *                  "wall", elapsed time; "cpu", processor time; "none": nothing is measured
+ *                  (pylb_start and pylb_stop count 0), the program tells all seconds by
  *                  pylb_work, the loads of cells and pylb_rebalanced
  *      seed        of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed

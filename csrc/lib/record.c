@@ -68,7 +68,6 @@ static void put_params(FILE *f, const char *word, const plb_param_t *params, int
 
 static void put_settings(FILE *f, const plb_lib_advisor_t *self)
 {
-    static const char *const clocks[] = {"wall", "cpu", "none"};
     const plb_settings_t *s = &self->settings;
     const plb_decider_t *d = &self->decider;
     const plb_strategy_t *strategy = &d->candidates[0].strategy;
@@ -94,7 +93,11 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
     fputs(",\n", f);
     put_params(f, "trigger_params", s->trigger->params, s->trigger->n_params, s->trigger_params);
     fprintf(f, "\"mode\": \"%s\",\n\"lag\": %lld,\n\"seed\": %lld,\n\"clock\": \"%s\",\n",
-            s->off ? "off" : "on", (long long)s->lag, (long long)s->seed, clocks[s->clock]);
+            s->off ? "off" : "on", (long long)s->lag, (long long)s->seed,
+            plb_clock_name(s->clock));
+    if (*self->crowd.words != '\0') {
+        fprintf(f, "\"cores\": \"%s\",\n", self->crowd.words);
+    }
     fprintf(f, "\"give_up\": %s,\n\"unlike\": %s,\n\"steps\": %lld,\n",
             plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
             (long long)s->steps);

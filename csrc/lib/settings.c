@@ -30,7 +30,7 @@ out:
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
-    *self = (plb_settings_t){.steps = -1, .give_up = -1, .unlike = -1};
+    *self = (plb_settings_t){.clock = PLB_CLOCK_AUTO, .steps = -1, .give_up = -1, .unlike = -1};
     return plb_registered_trigger("auto", &self->trigger, err);
 }
 
@@ -135,16 +135,12 @@ static int set_network(plb_settings_t *self, const char *word, const char *value
 
 static int set_clock(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
 {
-    static const char *const names[] = {"wall", "cpu", "none"};
     (void)word;
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, names[i]) == 0) {
-            self->clock = (plb_measured_t)i;
-            return PLB_OK;
-        }
-    }
-    return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "clock is \"%.100s\": expected \"wall\", \"cpu\" or \"none\"", value);
+    return plb_clock_named(value, &self->clock)
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE,
+                          "clock is \"%.100s\": expected \"auto\", \"wall\", \"cpu\" or \"none\"",
+                          value);
 }
 
 static int set_record(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
@@ -313,7 +309,7 @@ int64_t plb_settings_fingerprint(const plb_settings_t *self)
                             self->off,
                             self->give_up,
                             self->unlike,
-                            self->clock == PLB_TIMES_NONE,
+                            self->clock == PLB_CLOCK_NONE,
                             self->record != NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
         hash = add_number(hash, (double)rest[i]);

@@ -2,15 +2,10 @@
 #ifndef PLB_LIB_SETTINGS_H
 #define PLB_LIB_SETTINGS_H
 
+#include "base/clock.h"
 #include "decide/trigger.h"
 #include "model/cost.h"
 #include "place/strategy.h"
-
-typedef enum plb_measured {
-    PLB_TIMES_WALL,
-    PLB_TIMES_CPU,
-    PLB_TIMES_NONE, /* nothing is measured: the program tells all seconds */
-} plb_measured_t;
 
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
@@ -22,8 +17,8 @@ typedef struct plb_settings {
     int64_t lag, seed, steps;                 /* steps below 0: not known */
     bool off;                                 /* measure only */
     bool strategy_by_environment;
-    int give_up, unlike; /* -1: not said */
-    plb_measured_t clock;
+    int give_up, unlike;  /* -1: not said */
+    plb_clock_t clock;    /* none: nothing is measured, the program tells all seconds */
     char *record;         /* owned path, or NULL */
     char **word, **value; /* [n] owned: parameters, in their order */
     int n;

@@ -7,11 +7,7 @@
 /* Never 0. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
-    if (self->settings.clock == PLB_TIMES_NONE) {
-        return 1;
-    }
-    return plb_clock_real_ns(self->settings.clock == PLB_TIMES_CPU ? PLB_CLOCK_CPU
-                                                                   : PLB_CLOCK_WALL);
+    return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
 }
 
 int pylb_start(pylb_advisor *lb)

@@ -8,6 +8,7 @@ given other arguments or has raised an error, that step raises on all ranks and 
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
@@ -17,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import errors
+from pylb.comm.cores import Cores
 from pylb.comm.transport import Sends, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
+log = logging.getLogger("pylb")
 NOBODY = 2**63 - 1  # failed_rank if no rank has failed
 NO_LOADS = np.zeros(0)
 
@@ -172,6 +175,7 @@ class Agreement:
         self.running: OpenLoop | None = None
         self.held = False
         self._network: Network | None = None
+        self._cores: Cores | None = None
         self.plans = 0
 
     @property
@@ -183,6 +187,14 @@ class Agreement:
         """The cost of messages between the ranks, measured once.  Collective the first time."""
         self._network = self._network or self.transport.network()
         return self._network
+
+    def cores(self) -> Cores:
+        """Who shares the cores of the ranks; said once if some do.  Collective the first time."""
+        if self._cores is None:
+            self._cores = self.transport.cores()
+            if self._cores.words and self.transport.rank == 0:
+                log.warning("pylb: %s and wait for one another", self._cores.words)
+        return self._cores
 
     def step(
         self,

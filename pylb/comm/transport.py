@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.comm.cores import Cores
 from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64
 
@@ -102,6 +103,10 @@ class Transport(Protocol):
         """The cost of messages between the ranks, measured if needed.  Collective."""
         ...
 
+    def cores(self) -> Cores:
+        """Who shares the cores of the ranks.  Collective."""
+        ...
+
 
 class Remote(Transport, Protocol):
     """A transport with steps in two halves, so that a rank can wait for a limited time."""
@@ -143,3 +148,7 @@ class Serial:
     def network(self) -> Network:
         """Return a network without costs."""
         return Network(0.0, 0.0)
+
+    def cores(self) -> Cores:
+        """Return the cores of this process."""
+        return Cores.of([_core.cores()], 0)

@@ -6,8 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pylb import optional
+from pylb import _core, optional
 from pylb.comm.agreement import Agreement
+from pylb.comm.cores import Cores
 from pylb.comm.leave import Watched
 from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
@@ -85,6 +86,10 @@ class MPITransport:
     def network(self) -> Network:
         """Measure the cost of messages.  Collective."""
         return measure_network(self.comm)
+
+    def cores(self) -> Cores:
+        """Compare the cores of all ranks.  Collective."""
+        return Cores.of(self.allgather(_core.cores()), self.rank)
 
     def free(self) -> None:
         """Free the duplicates.  Collective."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import PLACES, Agreement, Step
+from pylb.comm.cores import Cores
 from pylb.comm.parcel import size_of
 from pylb.comm.transport import Sends
 from pylb.errors import StateError
@@ -74,6 +75,10 @@ class Virtual:
     def network(self) -> Network:
         """Return the cost of messages that the cluster was given."""
         return Network(*self.comm.network)
+
+    def cores(self) -> Cores:
+        """Return that each virtual rank has a core, which is how its clock works."""
+        return Cores()
 
     def reduction(self, depth: int, /) -> Any:
         """Raise StateError: virtual ranks switch only when one waits; a loop with a lag rarely

@@ -41,6 +41,10 @@ def read(path: str | os.PathLike[str]) -> RunData:
         return _run(name, json_of(name))
 
 
+def _cores(said: dict[str, Any]) -> dict[str, str]:
+    return {"cores": said["cores"]} if "cores" in said else {}
+
+
 def _run(name: str, said: dict[str, Any]) -> RunData:
     if said.get("format") != FORMAT:
         raise FormatError(f"{name}: JSON, but no run record of pylb's C library")
@@ -55,7 +59,7 @@ def _run(name: str, said: dict[str, Any]) -> RunData:
     return RunData(
         n_ranks=p,
         stretches=[_stretch(load)] if len(load) else [],
-        parameters={word: said[word] for word in SETTINGS},
+        parameters={word: said[word] for word in SETTINGS} | _cores(said),
         history=History(_receipt(row, said) for row in said["receipts"]),
         loops=[Loop(0, len(load))],
         path=name,

@@ -64,8 +64,8 @@ class Advisor:
     lag : int
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
-    clock : {"wall", "cpu"}
-        The clock of `timed`.  "cpu" leaves out the time of other processes.
+    clock : {"auto", "wall", "cpu"}
+        The clock of `timed`, as that of `Balancer`.
     seed : int
         For strategies that draw random numbers.
     give_up : bool, optional
@@ -130,7 +130,7 @@ class Advisor:
         trigger: TriggerLike = None,
         mode: str = "on",
         lag: int = 0,
-        clock: str = "wall",
+        clock: str = "auto",
         seed: int = 0,
         give_up: bool | None = None,
         unlike: bool | None = None,

@@ -97,6 +97,7 @@ class AdvisorLoop:
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert mine is not None
+        self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
         state.decider.core.abandon()  # what an error has left unanswered in the loop before
         self._accept(mine, cut=False)

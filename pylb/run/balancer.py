@@ -66,8 +66,10 @@ class Balancer(ProgramObjects):
         0: at the end of each pass all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D passes ago; the program does its own
         communication; 2 to 8 are sensible.  inf: no limit; only for `begin` and `at_sync`.
-    clock : {"wall", "cpu"}
-        The clock that times objects.  "cpu" leaves out the time of other processes.
+    clock : {"auto", "wall", "cpu"}
+        The clock that times objects.  "auto": elapsed time, without the time that the rank waited
+        for a core because other processes had it (on Linux; elsewhere like "wall").  "wall":
+        elapsed time.  "cpu": processor time, also without sleep, input and output.
     load : callable, optional
         ``load(key, block)``: the load of an object in the pass, in any unit, instead of its time.
     seed : int
@@ -127,7 +129,7 @@ class Balancer(ProgramObjects):
         trigger: TriggerLike = None,
         mode: str = "on",
         lag: float = 0,
-        clock: str = "wall",
+        clock: str = "auto",
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
         give_up: bool | None = None,

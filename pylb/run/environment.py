@@ -12,7 +12,7 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.partition.libraries import METHODS
 from pylb.place.registry import find
 
-MODES, CLOCKS = ("on", "shadow", "off"), ("wall", "cpu")
+MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu")
 
 
 def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:

@@ -73,8 +73,12 @@ class IterationLoop:
             n_changed=len(objects.changes),
             messages=len(objects.mailbox.outbox),
         )
+        clock = state.clock()
         if stats.n_changed:
             state.learn()
+        if clock != objects.store.clock:
+            objects.store.clock = clock
+            objects.store.arrange()
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         self._mode.start(n)

@@ -20,6 +20,7 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.objects import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
+from pylb.run.strain import Strain
 
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space for more
@@ -240,7 +241,8 @@ def _begun(records: Records, where: Any) -> Any:
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    return Writer(where, n_ranks, records.parameters, n_objects)
+    parameters = {**records.parameters, **records.strain.figures()}
+    return Writer(where, n_ranks, parameters, n_objects)
 
 
 def _append(
@@ -271,6 +273,7 @@ class Records:
         Writer of a file that is extended during the run.
     seconds : float
         Time in the loops, on this rank.
+    strain : Strain
     """
 
     def __init__(self, agreement: Agreement, objects: Recorded, options: Options) -> None:
@@ -283,6 +286,7 @@ class Records:
         in_memory = isinstance(options.record, bool)
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0
+        self.strain = Strain()
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property

@@ -143,6 +143,12 @@ class Report:
     migrations, bytes : int
     history : History
         A receipt for each decision.
+    waited : float
+        Seconds that this rank waited for a core because other processes had it.
+    stolen : float
+        Fraction of the time of this rank's cores that other virtual machines had.
+    cores : str
+        The ranks that share cores, in words; empty: each has its own.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
     """
@@ -161,6 +167,9 @@ class Report:
     migrations: int
     bytes: int
     history: History
+    waited: float = 0.0
+    stolen: float = 0.0
+    cores: str = ""
     would_save: float = math.nan
 
     def reductions(self, other: Report) -> Reductions:
@@ -179,6 +188,7 @@ class Report:
         would = "would be " if not math.isnan(self.would_save) else ""
         rows: list[list[Any]] = [
             ["ranks", self.n_ranks, ""],
+            *([["cores", self.cores, ""]] if self.cores else []),
             ["objects", self.n_objects, ""],
             ["strategy", self.strategy, ""],
             ["trigger", self.trigger, ""],
@@ -188,6 +198,8 @@ class Report:
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
             ["mean wait for the most loaded rank", self.idle_mean, "s"],
             ["... of the least loaded rank", self.idle_max, "s"],
+            ["wait of this rank for a core", self.waited, "s"],
+            *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
             [f"{would}LB steps", len(self.history.balancings), ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],

@@ -171,6 +171,7 @@ class RowPartition:
         known = () if models is None or error else (models.start, models.rows, models.speed)
         self._calls = 0
         self._step(words, b"".join(a.tobytes() for a in known), error=error)
+        self._clock = self._agreement.cores().clock("auto")
         self.n, self.model, self.tol = operator.index(n), model, tol
         self.models = models if models is not None else SpeedModels([((), ())] * self.size)
         self._set(
@@ -251,10 +252,10 @@ class RowPartition:
         """
         if self._timing:
             raise StateError("timed() inside of timed()")
-        self._timing, start = True, _core.clock()
+        self._timing, start = True, _core.load_clock(self._clock)
         try:
             yield
-            self._seconds += _core.clock() - start
+            self._seconds += _core.load_clock(self._clock) - start
             self._blocks += 1
         finally:
             self._timing = False

@@ -29,6 +29,11 @@ class RunState:
         """Number of iterations so far."""
         return self.records.done
 
+    def clock(self) -> str:
+        """The clock of loads, once it is known who shares the cores.  Collective the first time."""
+        self.records.strain.begin(self.agreement)
+        return self.records.strain.cores.clock(self.options.clock)
+
     def learn(self) -> None:
         """Tell all ranks which objects were added and removed.  Collective."""
         for history in self.records.keepers:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pylb import _core
 from pylb.errors import StateError
 
@@ -13,24 +11,27 @@ class Block:
 
     Attributes
     ----------
+    clock : str
+        That of `_core.load_clock`.
     seconds : float
         Since the last `take`.
     used : bool
         Whether there was one since then.
     """
 
-    def __init__(self, watch: Stopwatch, name: str, clock: Any) -> None:
-        self._watch, self._name, self._clock = watch, name, clock
+    def __init__(self, watch: Stopwatch, name: str, clock: str) -> None:
+        self._watch, self._name, self.clock = watch, name, clock
         self.seconds, self.used = 0.0, False
         self._began = 0.0
 
     def __enter__(self) -> None:
         self._watch.check_closed(f"{self._name}()")
         self._watch.open = self._name
-        self._began = self._clock()
+        self._began = _core.load_clock(self.clock)
 
     def __exit__(self, *error: object) -> None:
-        self.add(max(self._clock() - self._began, 0.0))  # the clock may have been set back
+        now = _core.load_clock(self.clock)
+        self.add(max(now - self._began, 0.0))  # the clock may have been set back
         self._watch.open = ""
 
     def add(self, seconds: float) -> None:
@@ -57,8 +58,8 @@ class Stopwatch:
 
     def __init__(self, clock: str) -> None:
         self.open = ""
-        self.work = Block(self, "timed", _core.clock if clock == "wall" else _core.cpu_clock)
-        self.move = Block(self, "rebalancing", _core.clock)
+        self.work = Block(self, "timed", clock)
+        self.move = Block(self, "rebalancing", "wall")
         self._resumed = _core.clock()
 
     def check_closed(self, what: str) -> None:

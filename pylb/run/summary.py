@@ -62,6 +62,7 @@ def report_on(
         migrations=sum(r.migrations for r in done),
         bytes=sum(r.bytes for r in done),
         history=history,
+        **state.records.strain.figures(),
         would_save=would_save,
     )
     if path is None:

@@ -152,7 +152,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "pylb")  # parameters that are shown
+SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters that are shown
 
 
 # ---- a record of pylb's own -----------------------------------------------------------------

@@ -1,5 +1,6 @@
 /* Room base: sort, heap, compressed rows, random numbers, memory. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -236,6 +237,49 @@ static void failed_allocations_are_errors_without_leaks(void **state)
     }
 }
 
+static void crowded_cores_are_found_and_a_quota_of_one_rank(void **state)
+{
+    (void)state;
+    plb_cores_t c[4] = {{.host = 2, .mask = {3}},
+                        {.host = 1, .mask = {1}, .group = 9, .quota = 0.5},
+                        {.host = 2, .mask = {1}},
+                        {.host = 2, .mask = {2}}};
+    plb_crowd_t crowd;
+    assert_int_equal(plb_cores_crowd(c, 4, &crowd, &err), PLB_OK);
+    assert_string_equal(crowd.words, "3 ranks share 2 cores");
+    assert_true(plb_cores_capped(c, 4, 1));
+    assert_false(plb_cores_capped(c, 4, 0));
+    assert_int_equal(plb_cores_crowd(c, 2, &crowd, &err), PLB_OK);
+    assert_string_equal(crowd.words, "");
+    plb_mem_fail_at(0);
+    assert_int_equal(plb_cores_crowd(c, 4, &crowd, &err), PLB_ERR_NOMEM);
+    plb_mem_fail_at(-1);
+    plb_cores_here(&c[0]);
+    assert_true(c[0].host != 0);
+}
+
+static void *read_clock(void *arg)
+{
+    *(int64_t *)arg = plb_clock_ns(PLB_CLOCK_AUTO);
+    return NULL;
+}
+
+/* Each thread has a meter of its own, which ends with it. */
+static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
+{
+    (void)state;
+    int64_t last = 0, of_thread = 0;
+    for (int i = 0; i < 100000; i++) {
+        const int64_t now = plb_clock_ns(PLB_CLOCK_AUTO);
+        assert_true(now >= last && now <= plb_clock_ns(PLB_CLOCK_WALL));
+        last = now;
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, read_clock, &of_thread), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(of_thread > 0 && plb_run_delay_ns() >= 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +291,8 @@ int main(void)
         cmocka_unit_test(csr_names_an_end_out_of_range),
         cmocka_unit_test(rng_repeats_and_keeps_its_range),
         cmocka_unit_test(memory_refuses_overflow_and_on_demand),
+        cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
+        cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -27,10 +27,10 @@ def told_clock():
     def spend(seconds):
         now[0] += seconds
 
-    def clock():
+    def clock(name="wall"):
         return now[0]
 
-    with mock.patch.object(_core, "clock", clock):
+    with mock.patch.multiple(_core, clock=clock, load_clock=clock):
         yield spend
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pylb
 
+# Said where tests run; what shares the cores there is no part of what they ask.
+SHARED_CORES = re.compile(r"^pylb: .*\bcores\b.*\n", re.MULTILINE)
 HERE = Path(__file__).parent
 PYLB = Path(pylb.__file__).resolve().parents[1]  # the same pylb for the ranks
 
@@ -28,7 +31,7 @@ def launch(mpiexec, ranks, *words, **environment):
             out, said = process.communicate(timeout=400)
         finally:
             process.kill()
-    return process.returncode, out, said
+    return process.returncode, out, SHARED_CORES.sub("", said)
 
 
 def printed(mpiexec, ranks, *words):

@@ -1,0 +1,222 @@
+#include "base/cores.h"
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+enum { WORDS = PLB_CORES_MOST / 64, PATH = 4352 };
+
+/* ---- of this process ------------------------------------------------------------------------ */
+
+/* The first line of a file. */
+static bool read_line(const char *path, char *line, int size)
+{
+    FILE *f = fopen(path, "re");
+    const bool found = f != NULL && fgets(line, size, f) != NULL;
+    if (f != NULL) {
+        fclose(f);
+    }
+    return found;
+}
+
+/* Containers of one kernel share its cores, whatever their names are. */
+static uint64_t host_here(void)
+{
+    char name[256] = "";
+    if (!read_line("/proc/sys/kernel/random/boot_id", name, sizeof name)) {
+        gethostname(name, sizeof name - 1);
+    }
+    uint64_t hash = 1;
+    for (const char *c = name; *c != '\0'; c++) {
+        hash = plb_mix64(hash ^ (unsigned char)*c);
+    }
+    return hash;
+}
+
+/* The cores that the group of this folder may use; 0: no quota.  Control groups of both versions.
+ */
+static double quota_of(const char *folder)
+{
+    char path[PATH + 32], line[64];
+    double quota = 0.0, period = 0.0;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (read_line(path, line, sizeof line)) {
+        return sscanf(line, "%lf %lf", &quota, &period) == 2 ? quota / period : 0.0;
+    }
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    quota = read_line(path, line, sizeof line) ? atof(line) : 0.0;
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    period = read_line(path, line, sizeof line) ? atof(line) : 0.0;
+    return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
+}
+
+/* Look at a group and those that it is part of.  A group that cannot be seen from a container is
+ * passed over. */
+static void find_quota(const char *root, const char *group, plb_cores_t *out)
+{
+    char folder[PATH];
+    struct stat info;
+    int n = snprintf(folder, sizeof folder, "%s%s", root, group);
+    const int shortest = (int)strlen(root);
+    while (n < PATH) {
+        const double quota = quota_of(folder);
+        if (quota > 0.0 && (out->group == 0 || quota < out->quota) && stat(folder, &info) == 0) {
+            out->quota = quota;
+            out->group = (uint64_t)info.st_ino;
+        }
+        if (n <= shortest) {
+            return;
+        }
+        while (n > shortest && folder[n - 1] != '/') {
+            n--;
+        }
+        folder[n > shortest ? --n : n] = '\0';
+    }
+}
+
+/* Lines of /proc/self/cgroup: number:controllers:path; version 2 names no controllers. */
+static void quota_here(plb_cores_t *out)
+{
+    char line[4096], root[64];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (path == NULL) {
+            continue;
+        }
+        *path++ = '\0';
+        names++;
+        if (*names == '\0') {
+            find_quota("/sys/fs/cgroup", path, out);
+        } else if (strcmp(names, "cpu") == 0 || strncmp(names, "cpu,", 4) == 0) {
+            snprintf(root, sizeof root, "/sys/fs/cgroup/%.40s", names);
+            find_quota(root, path, out);
+        }
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+}
+
+void plb_cores_here(plb_cores_t *out)
+{
+    *out = (plb_cores_t){.host = host_here()};
+    if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
+        memset(out->mask, 0, sizeof out->mask); /* not known */
+    }
+    quota_here(out);
+}
+
+/* ---- of all ranks --------------------------------------------------------------------------- */
+
+static int32_t n_cores(const uint64_t *mask)
+{
+    int32_t n = 0;
+    for (int i = 0; i < WORDS; i++) {
+        n += __builtin_popcountll(mask[i]);
+    }
+    return n;
+}
+
+static bool is_capped(const plb_cores_t *c)
+{
+    return c->group != 0 && c->quota < n_cores(c->mask);
+}
+
+static bool same_group(const plb_cores_t *a, const plb_cores_t *b)
+{
+    return a->host == b->host && a->group == b->group;
+}
+
+bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank)
+{
+    int32_t n = 0;
+    for (int32_t r = 0; r < p; r++) {
+        n += same_group(&all[r], &all[rank]);
+    }
+    return is_capped(&all[rank]) && n == 1;
+}
+
+static int by_mask(const void *a, const void *b)
+{
+    return memcmp(a, b, offsetof(plb_cores_t, group));
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const plb_cores_t *x = a, *y = b;
+    const int host = (x->host > y->host) - (x->host < y->host);
+    return host != 0 ? host : (x->group > y->group) - (x->group < y->group);
+}
+
+static bool same_host(const plb_cores_t *a, const plb_cores_t *b)
+{
+    return a->host == b->host;
+}
+
+static bool same_mask(const plb_cores_t *a, const plb_cores_t *b)
+{
+    return by_mask(a, b) == 0;
+}
+
+/* The cores of c[n] together; 0: not known. */
+static double cores_of_masks(const plb_cores_t *c, int32_t n)
+{
+    uint64_t every[WORDS] = {0};
+    for (int32_t i = 0; i < n; i++) {
+        for (int w = 0; w < WORDS; w++) {
+            every[w] |= c[i].mask[w];
+        }
+    }
+    return n_cores(every);
+}
+
+static double cores_of_quota(const plb_cores_t *c, int32_t n)
+{
+    return n > 1 && is_capped(c) ? c->quota : 0.0;
+}
+
+/* Look at each run of ranks that are alike. */
+static void look(const plb_cores_t *c, int32_t p,
+                 bool (*alike)(const plb_cores_t *, const plb_cores_t *),
+                 double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
+{
+    for (int32_t i = 0, end; i < p; i = end) {
+        for (end = i + 1; end < p && alike(&c[i], &c[end]);) {
+            end++;
+        }
+        const double n = cores(c + i, end - i);
+        if (n > 0.0 && (out->n_ranks == 0 || (end - i) * out->n_cores > out->n_ranks * n)) {
+            *out = (plb_crowd_t){end - i, n, ""};
+        }
+    }
+}
+
+int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_cores_t *c = NULL;
+    PLB_NEW(c, p);
+    *out = (plb_crowd_t){0, 0.0, ""};
+    memcpy(c, all, (size_t)p * sizeof *c);
+    qsort(c, (size_t)p, sizeof *c, by_mask); /* the host comes first */
+    look(c, p, same_host, cores_of_masks, out);
+    look(c, p, same_mask, cores_of_masks, out);
+    qsort(c, (size_t)p, sizeof *c, by_group);
+    look(c, p, same_group, cores_of_quota, out);
+    if (out->n_ranks > out->n_cores) {
+        snprintf(out->words, sizeof out->words, "%d ranks share %g %s", out->n_ranks, out->n_cores,
+                 out->n_cores == 1.0 ? "core" : "cores");
+    }
+out:
+    plb_free(c);
+    return ret;
+}

@@ -1,0 +1,108 @@
+#include "base/run_delay.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct meter {
+    bool open;
+    int fd;          /* schedstat of this thread; -1: there is none */
+    int64_t read_at; /* the monotonic clock when `delay` was read */
+    int64_t delay;
+    int64_t last; /* what plb_undelayed_ns last returned */
+} meter_t;
+
+static _Thread_local meter_t meter;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void close_meter(void *arg)
+{
+    meter_t *self = arg;
+    if (self->open && self->fd >= 0) {
+        close(self->fd);
+    }
+    *self = (meter_t){0};
+}
+
+/* The file that a child inherits is that of its parent's thread. */
+static void after_fork(void)
+{
+    close_meter(&meter);
+}
+
+static void set_up(void)
+{
+    pthread_key_create(&key, close_meter);
+    pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* If the library is unloaded before its threads end. */
+__attribute__((destructor)) static void tear_down(void)
+{
+    pthread_once(&once, set_up);
+    pthread_key_delete(key);
+}
+
+static void open_meter(meter_t *self)
+{
+    pthread_once(&once, set_up);
+    pthread_setspecific(key, self);
+    self->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    self->open = true;
+}
+
+static int64_t read_meter(meter_t *self)
+{
+    char text[80]; /* three numbers: time on a core, run delay, turns */
+    if (!self->open) {
+        open_meter(self);
+    }
+    const ssize_t n = self->fd < 0 ? 0 : pread(self->fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    const char *second = strchr(text, ' ');
+    return second != NULL ? strtoll(second, NULL, 10) : 0;
+}
+
+int64_t plb_run_delay_ns(void)
+{
+    return read_meter(&meter);
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Read the meter and the clock, once more if the thread had to wait in between. */
+static int64_t read_both(meter_t *self, int64_t now)
+{
+    for (int i = 0; i < 3; i++) {
+        const int64_t before = now;
+        self->delay = read_meter(self);
+        now = monotonic_ns();
+        if (now - before < PLB_RUN_DELAY_GRAIN_NS / 2) {
+            break;
+        }
+    }
+    self->read_at = now;
+    return now;
+}
+
+int64_t plb_undelayed_ns(void)
+{
+    meter_t *self = &meter;
+    int64_t now = monotonic_ns();
+    if (now - self->read_at >= PLB_RUN_DELAY_GRAIN_NS) {
+        now = read_both(self, now);
+    }
+    const int64_t t = now - self->delay;
+    self->last = t > self->last ? t : self->last;
+    return self->last;
+}

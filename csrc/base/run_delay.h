@@ -1,0 +1,23 @@
+/* How long the kernel let this thread wait for a core, and a clock that stands still meanwhile.
+ *
+ * Linux counts this run delay for each thread (the second number in schedstat, proc(5)).  Sleep
+ * and input or output are not in it: while a thread waits for these, it wants no core.
+ *
+ * To read it takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS, which costs
+ * 0.3 % of the time at most.  A longer wait is then always noticed at the end of the object that
+ * it delayed; a shorter one may be taken off the objects after it, and no wait is lost.
+ */
+#ifndef PLB_BASE_RUN_DELAY_H
+#define PLB_BASE_RUN_DELAY_H
+
+#include <stdint.h>
+
+enum { PLB_RUN_DELAY_GRAIN_NS = 300000 };
+
+/** The run delay of this thread so far, in nanoseconds; 0 if the kernel does not count it. */
+int64_t plb_run_delay_ns(void);
+
+/** The monotonic clock without the run delay of this thread; never decreases. */
+int64_t plb_undelayed_ns(void);
+
+#endif

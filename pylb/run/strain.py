@@ -1,0 +1,58 @@
+"""What a rank loses to others that use its cores: other ranks, other programs, other machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylb import _core
+from pylb.comm.agreement import Agreement
+from pylb.comm.cores import Cores
+
+
+def _processor_ticks() -> tuple[int, int]:
+    """Ticks that a hypervisor has given to other virtual machines, and all ticks (proc(5))."""
+    try:
+        with open("/proc/stat") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
+
+
+class Strain:
+    """The waits of this rank for a core since the first loop began; none on a virtual rank.
+
+    Attributes
+    ----------
+    cores : Cores
+        Who shares the cores, once `begin` was called.
+    """
+
+    def __init__(self) -> None:
+        self.cores = Cores()
+        self._delay, self._ticks = 0.0, (0, 0)
+
+    def begin(self, agreement: Agreement) -> None:
+        """Learn who shares the cores.  Collective the first time."""
+        if not self.cores.n_ranks:
+            self.cores = agreement.cores()
+            if self.cores.n_ranks:
+                self._delay, self._ticks = _core.run_delay(), _processor_ticks()
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this rank waited for a core because other processes had it."""
+        return max(_core.run_delay() - self._delay, 0.0) if self.cores.n_ranks else 0.0
+
+    @property
+    def stolen(self) -> float:
+        """Fraction of the time of this host's cores that other virtual machines had."""
+        if not self.cores.n_ranks:
+            return 0.0
+        stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
+        return stolen / every if every > 0 else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """For reports and records: only what there is."""
+        out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
+        return {name: value for name, value in out.items() if value}

@@ -1,0 +1,28 @@
+"""Ranks that may use one core only: rank 0 prints what the log, the report and the record say."""
+
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from mpi4py import MPI
+
+import pylb
+
+os.sched_setaffinity(0, {MPI.COMM_WORLD.bcast(min(os.sched_getaffinity(0)))})
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+for _ in range(2):  # said once
+    lb = pylb.Balancer(MPI.COMM_WORLD, mode="off")
+    lb.add(lb.rank, None)
+    for _ in lb.iterate(2):
+        for _ in lb.local():
+            sum(range(1000))
+path = MPI.COMM_WORLD.bcast(tempfile.mkdtemp()) + "/run.h5"
+report = lb.report()
+lb.save(path)
+if lb.rank == 0:
+    print(report.cores)
+    print(pylb.RunRecord.read(path).parameters["cores"])
+    Path(path).unlink()
+    Path(path).parent.rmdir()

@@ -1,0 +1,187 @@
+"""The clocks of loads: what counts while other processes use the core, and who shares it."""
+
+import math
+import os
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb import _core
+from pylb.comm.cores import Cores
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
+from launch import launch
+
+MPI = Path(__file__).parents[1] / "mpi"
+LINUX = Path("/proc/thread-self/schedstat").exists()
+needs_run_delay = pytest.mark.skipif(not LINUX, reason="this kernel does not count run delays")
+
+
+def compute(seconds):
+    """So much processor time, also if other programs use the core."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def timed(clock):
+    """Seconds of 40 bodies that compute for 1 ms, and of a sleep of 20 ms."""
+    seconds = np.zeros(41)
+    for i in _core.Recorder(tuple(range(41)), seconds, clock):
+        time.sleep(0.02) if i == 40 else compute(1e-3)
+    return seconds[:40], seconds[40]
+
+
+@pytest.fixture
+def one_core_for_two():
+    """This thread has one core, and a program that never waits wants the same one."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        time.sleep(0.1)  # it has started
+        yield
+    finally:
+        hog.kill()
+        hog.wait()
+        os.sched_setaffinity(0, before)
+
+
+def test_the_cpu_clock_does_not_see_sleep():
+    worked, slept = timed("cpu")
+    assert worked.min() >= 1e-3
+    assert slept < 0.01
+
+
+@needs_run_delay
+def test_waits_for_a_core_are_no_load(one_core_for_two):
+    wall, auto = timed("wall")[0], timed("auto")[0]
+    assert wall.sum() > 1.3 * 0.040  # the other program has half of the core
+    assert auto.min() >= 0.5e-3  # the wait is taken off the object that waited
+    assert 0.039 <= auto.sum() < 1.2 * 0.040
+    assert timed("auto")[1] >= 0.02  # sleep is load
+
+
+@needs_run_delay
+def test_the_clock_never_steps_back(one_core_for_two):
+    times, end = [], time.monotonic() + 0.1
+    while time.monotonic() < end:
+        times.append(_core.load_clock("auto"))
+    assert np.all(np.diff(times) >= 0)
+    assert times[-1] - times[0] < 0.09
+
+
+@needs_run_delay
+def test_a_child_process_counts_its_own_waits():
+    program = (
+        "import os, sys, time\n"
+        "from pylb import _core\n"
+        "_core.load_clock('auto')\n"
+        "if os.fork() == 0:\n"
+        "    first = _core.run_delay()\n"
+        "    told = open('/proc/thread-self/schedstat').read().split()\n"
+        "    os._exit(0 if first <= 1e-9 * int(told[1]) else 1)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_clocks_are_checked():
+    with pytest.raises(ValueError, match="clock is 'sun': expected auto, wall, cpu or none"):
+        _core.Recorder((), np.zeros(0), "sun")
+    with pytest.raises(ValueError, match="clock is 'sun'"):
+        _core.load_clock("sun")
+
+
+# ---- who shares cores ---------------------------------------------------------------------------
+
+
+def known(host, mask, group=0, quota=0.0):
+    """A `plb_cores_t`."""
+    words = [mask >> (64 * i) & (2**64 - 1) for i in range(16)]
+    return struct.pack("=18Qd", host, *words, group, quota)
+
+
+def crowd(*ranks, of=0):
+    return Cores.of([known(*rank) for rank in ranks], of)
+
+
+def test_ranks_that_share_cores_are_named():
+    assert crowd((1, 0b11), (1, 0b11)).words == ""
+    assert crowd((1, 0b11), (1, 0b11), (1, 0b11)).words == "3 ranks share 2 cores"
+    assert crowd((1, 0b11), (2, 0b11), (1, 0b11)).words == ""  # two hosts
+    assert crowd((1, 1), (1, 1), (1, 2**1000)).words == "2 ranks share 1 core"
+    assert crowd((1, 0xFF, 7, 1.5), (1, 0xFF, 7, 1.5)).words == "2 ranks share 1.5 cores"
+    assert crowd((1, 0), (1, 0)).words == ""  # not known
+
+
+def test_a_quota_of_one_rank_is_a_slow_processor():
+    ranks = (1, 0b11, 5, 0.5), (1, 0b11, 6, 0.5), (1, 0b11, 6, 0.5), (1, 0b11)
+    capped = [crowd(*ranks, of=rank).capped for rank in range(4)]
+    assert capped == [True, False, False, False]
+    assert crowd((1, 0b11, 5, 2.0)).capped is False  # never stops it
+    assert [Cores(capped=c).clock("auto") for c in (True, False)] == ["wall", "auto"]
+    assert Cores(capped=True).clock("cpu") == "cpu"
+
+
+def fewest_cores(ranks):
+    """Ranks and cores of the set with the fewest cores per rank, by trying all."""
+    sets = []
+    for key in (lambda r: r[0], lambda r: r[:2]):
+        for k in {key(r) for r in ranks}:
+            mine = [r for r in ranks if key(r) == k]
+            sets.append((len(mine), np.bitwise_or.reduce([r[1] for r in mine]).bit_count()))
+    for k in {(r[0], r[2]) for r in ranks if r[2]}:
+        mine = [r for r in ranks if (r[0], r[2]) == k]
+        if len(mine) > 1:
+            sets.append((len(mine), 1.5))
+    return max(n / cores for n, cores in sets)
+
+
+RANK = st.tuples(st.integers(1, 3), st.integers(1, 15)).map(
+    lambda r: (*r, r[0], 1.5) if r[1] == 15 else (*r, 0, 0.0)
+)
+
+
+@given(st.lists(RANK, min_size=1, max_size=12))
+def test_the_most_crowded_ranks_are_found(ranks):
+    found = crowd(*ranks)
+    assert math.isclose(found.n_ranks / found.n_cores, fewest_cores(ranks))
+    assert bool(found.words) == (fewest_cores(ranks) > 1)
+
+
+def test_the_cores_of_this_process():
+    found = Cores.of([_core.cores()] * 3, 0)
+    assert found.n_ranks == 3
+    assert 0 < found.n_cores <= len(os.sched_getaffinity(0))
+    for wrong in (b"", _core.cores()[1:]):
+        with pytest.raises(ValueError, match="all: expected the cores"):
+            _core.crowd(wrong, 0)
+
+
+def test_shared_cores_are_said_once_and_recorded(mpiexec):
+    code, out, said = launch(mpiexec, 2, MPI / "shared_cores.py")
+    assert code == 0, said
+    assert out.count("2 ranks share 1 core") == 3, out
+
+
+def test_virtual_ranks_have_a_core_each():
+    def main(comm):
+        lb = pylb.Balancer(comm)
+        lb.add(comm.rank, None)
+        for _ in lb.iterate(3):
+            for _ in lb.local():
+                comm.elapse(1.0)
+        return lb.report()
+
+    report = pylb.VirtualCluster(4, clock="none").run(main)[0]
+    assert (report.cores, report.waited, report.stolen) == ("", 0.0, 0.0)
+    assert report.iteration_seconds == 3.0
