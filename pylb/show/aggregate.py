@@ -48,12 +48,27 @@ def quantized(cells: F64, top: float) -> Any:
     return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
 
 
-def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]:
+def last(values: F64, width: int) -> F64:
+    """The last of each `width` neighbours."""
+    n = len(values)
+    return np.asarray(values[np.minimum(np.arange(width - 1, n + width - 1, width), n - 1)])
+
+
+def picture(
+    times: F64,
+    elapsed: F64,
+    rows: int,
+    columns: int,
+    *,
+    saved: F64,
+    recorded: F64 | None = None,
+) -> dict[str, Any]:
     """Loads of the ranks over the iterations, (m, p) seconds, in at most `rows` x `columns` cells.
 
     ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
     ranks and ``iteration_step`` iterations each; their colours end at ``brightest`` seconds.
-    Maximum, mean and elapsed time are lines.
+    Maximum, mean, elapsed time, the seconds `saved` so far, and the maximum of the `recorded` run
+    are lines.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)
@@ -68,10 +83,12 @@ def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]
         "columns": cells.shape[1],
         "top": top,
         "brightest": brightest(cells),
-        "cells": np.ascontiguousarray(quantized(cells, top)),
+        "cells": np.ascontiguousarray(quantized(cells, top)).tobytes(),
         "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
         "mean": digits(mean(times.mean(axis=1), width)),
         "elapsed": digits(largest(elapsed[None], 1, width)[0]),
+        "saved": digits(last(saved, width)),
+        "recorded": None if recorded is None else digits(largest(recorded[None], 1, width)[0]),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
-from pylb.replay.replayed import Replay
+from pylb.replay.replayed import Replay, replay
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
+from pylb.show.objects import Objects
 
 
 class Migrations(NamedTuple):
@@ -59,6 +60,9 @@ class Course:
     facts: dict[str, Any] = field(default_factory=dict)  # other facts, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
+    recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
+    objects: Objects | None = None
+    coords: Mapping[int, Any] | None = None  # of the objects, by key
 
     @property
     def n_iterations(self) -> int:
@@ -94,12 +98,33 @@ class Course:
                 out[max(r.iteration, 0)] += r.cost
         return out
 
+    @property
+    def saved(self) -> F64:
+        """Seconds that LB steps have saved up to the end of each iteration, less their cost."""
+        return saved(self.balancings, self.n_iterations)
+
+
+def saved(balancings: Iterable[Receipt], m: int) -> F64:
+    """Seconds that LB steps have saved up to the end of each of `m` iterations, less their cost.
+
+    The gain of an LB step is divided equally among the iterations in which it was saved.
+    """
+    out = np.zeros(m)
+    for r in balancings:
+        first = min(max(r.iteration + 1, 0), m)
+        out[max(first - 1, 0)] -= r.cost
+        rest = min(first + r.iterations, m) - first
+        if rest > 0 and r.gain == r.gain:
+            out[first : first + rest] += r.gain / rest
+    return np.cumsum(out)
+
 
 def of(
     run: Any,
     *,
     title: str | None = None,
     names: Mapping[int, str] | None = None,
+    coords: Mapping[int, Any] | None = None,
     stem: str | None = None,
 ) -> Course:
     """The course of a run; arguments as of `pylb.report`.
@@ -137,7 +162,7 @@ def of(
         )
     if out.n_iterations == 0:
         raise DomainError(f"{out.title}: no complete iteration in it")
-    return out
+    return out if coords is None else replace(out, coords=coords)
 
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
@@ -196,6 +221,7 @@ def of_stretches(
         facts=_facts_of(parameters),
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
+        objects=Objects.of_stretches(stretches, n_ranks),
     )
 
 
@@ -280,7 +306,14 @@ def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
         heaviest=_heaviest(keys, t.task_load, ones, run.rank, names),
         strategy=run.strategy,
+        recorded=None if run.strategy == "none" else as_recorded(run).metrics["max"],
+        objects=Objects.of_replay(run),
     )
+
+
+def as_recorded(run: Replay) -> Replay:
+    """The replay of the recorded placement, with the same network."""
+    return replay(run.trace, "none", alpha=run.network.alpha, beta=run.network.beta)
 
 
 def moves_after(run: Replay, iteration: int) -> Migrations | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pylb import optional
@@ -14,7 +15,13 @@ from pylb.show import course
 from pylb.show.settings import ExplorerSettings
 
 
-def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
+def explore(
+    run: Any,
+    *,
+    stem: str | None = None,
+    coords: Mapping[int, Any] | None = None,
+    **settings: Any,
+) -> Any:
     """Explore a recorded run in a notebook: scrub through it, and replay it under other choices.
 
     Sliders and lists change the strategy, the trigger, the number of ranks, the network, the cost
@@ -26,6 +33,9 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     run : Trace, RunRecord, Replay or path
     stem : str, optional
         Which run of a folder.
+    coords : mapping from int to 1 ... 3 floats, optional
+        Coordinates of the objects by key, for the view of the objects.  Default: objects that
+        communicate are drawn close to each other.
     **settings
         Initial settings: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
         per message and per byte), `cost` (seconds of an LB step; default: the mean of the run's
@@ -65,4 +75,4 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
         raise DomainError("run has no phases: expected one or more")
     if isinstance(run, RunRecord) and (done := run.history.balancings):
         settings.setdefault("cost", sum(r.cost for r in done) / len(done))
-    return Explorer(trace, ExplorerSettings.of(settings))
+    return Explorer(trace, ExplorerSettings.of(settings), coords)

@@ -21,8 +21,10 @@ from pylb.console import clip, script_json, seconds, size
 from pylb.decide.receipts import Receipt
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Migrations
+from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
+SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
 MOST_RECEIPTS = 250
 MOST_FLOWS = 40  # pairs of ranks of one LB step
@@ -59,14 +61,19 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 
 def html(course: Course) -> str:
     """The page as text, all ASCII."""
+    return framed(script_json(data(course)), "page.js")
+
+
+def framed(run: str, *scripts: str, also: str = "") -> str:
+    """A page with the JSON `run` and these scripts, which is allowed `also` this."""
     style = static("style.css")
-    script = f'"use strict";\n{static("draw.js", "view.js", "report.js")}'
+    script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
         version=__version__,
-        policy=POLICY.format(_hash(script), _hash(style)),
+        policy=POLICY.format(_hash(script), _hash(style)) + also,
         style=style,
         script=script,
-        data=script_json(data(course)),
+        data=run,
     )
 
 
@@ -85,8 +92,6 @@ def _hash(text: str) -> str:
 
 def data(course: Course) -> dict[str, Any]:
     """All data of the page."""
-    picture = loads(course)
-    picture["cells"] = base64.b64encode(picture["cells"].tobytes()).decode()
     shown = _chosen(course)
     step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
@@ -94,19 +99,44 @@ def data(course: Course) -> dict[str, Any]:
         "title": clip(course.title),
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
-        "picture": picture,
+        "picture": coded(loads(course)),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
         "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
         "regions": [r._asdict() for r in efficiency.regions(course)[:MOST_REGIONS]],
         "regions_in_all": max(len(course.balanced_after) + 1, 1),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
+        "objects": objects(course),
+    }
+
+
+def objects(course: Course) -> dict[str, Any] | None:
+    """The objects in some iterations, above all before and after LB steps; bytes in base64."""
+    if course.objects is None:
+        return None
+    picture = ObjectPicture(course.objects, course.coords)
+    most = sorted(course.moves, key=lambda m: -int(m.objects.sum()))
+    frames = picture.frames([m.iteration for m in most])
+    return coded({**picture.base(), "frames": [coded(frame) for frame in frames]})
+
+
+def coded(values: dict[str, Any]) -> dict[str, Any]:
+    """The same with bytes in base64, for JSON."""
+    return {
+        k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in values.items()
     }
 
 
 def loads(course: Course) -> dict[str, Any]:
     """The loads of the ranks over the iterations, no finer than a screen, and the LB steps."""
-    picture = aggregate.picture(course.times, course.elapsed, MOST_ROWS, MOST_COLUMNS)
+    picture = aggregate.picture(
+        course.times,
+        course.elapsed,
+        MOST_ROWS,
+        MOST_COLUMNS,
+        saved=course.saved,
+        recorded=course.recorded,
+    )
     width = picture["iteration_step"]  # of LB steps at the same pixel, one is enough
     picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
     return picture

@@ -21,6 +21,7 @@ def report(
     *,
     title: str | None = None,
     names: Mapping[int, str] | None = None,
+    coords: Mapping[int, Any] | None = None,
     stem: str | None = None,
 ) -> Path:
     """Write a file that shows a recorded run; for a running program see `Balancer.report`.
@@ -35,6 +36,9 @@ def report(
         Default: the file's name, or the kind of run.
     names : mapping from int to str, optional
         Names of objects by key.  Any text is safe: it is shown as text.
+    coords : mapping from int to 1 ... 3 floats, optional
+        Coordinates of the objects by key, at which the page draws them.  Default: objects that
+        communicate are drawn close to each other.
     stem : str, optional
         Which run of a folder.
 
@@ -56,7 +60,7 @@ def report(
     out = Path(path)
     if out.suffix not in SUFFIXES:
         raise DomainError(f"path is {str(out)!r}: expected a suffix of {', '.join(SUFFIXES)}")
-    shown = course.of(run, title=title, names=names, stem=stem)
+    shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
     if out.suffix == ".html":
         return page.write(shown, out)
     files.write_text(out, json_text(efficiency.talp(shown), indent=2) + "\n")

@@ -163,10 +163,17 @@ def _first_tasks(trace: Trace) -> I64:
 # ---- what a browser is told -----------------------------------------------------------------
 
 
-def picture(run: Replay) -> dict[str, Any]:
-    """Loads and LB steps of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
-    out = aggregate.picture(run.rank_times, run.metrics["max"], MOST_ROWS, MOST_COLUMNS)
-    return {**out, "cells": out["cells"].tobytes(), "balanced": run.balanced_after}
+def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
+    """Loads and LB steps of a replay, no finer than a screen, and the maxima as recorded."""
+    out = aggregate.picture(
+        run.rank_times,
+        run.metrics["max"],
+        MOST_ROWS,
+        MOST_COLUMNS,
+        saved=course.saved(run.balancings, len(run.rank_times)),
+        recorded=recorded.metrics["max"],
+    )
+    return {**out, "balanced": run.balanced_after}
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +22,7 @@ from pylb.place.registry import strategies
 from pylb.replay.replayed import Replay
 from pylb.replay.trace import Trace
 from pylb.show import aggregate, page, settings
+from pylb.show.objects import ObjectPicture, Objects
 from pylb.show.settings import ExplorerSettings
 
 GONE = (
@@ -39,14 +41,16 @@ class Explorer(anywidget.AnyWidget):
         The run with the chosen settings, and with the recorded placement under the same settings.
     """
 
-    _esm = page.static("draw.js", "view.js", "explorer.js")
+    _esm = page.static(*page.SHARED, "explorer.js")
     _css = page.static("style.css")
 
     choices = traitlets.Dict().tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, trace: Trace, begin: ExplorerSettings) -> None:
+    def __init__(
+        self, trace: Trace, begin: ExplorerSettings, coords: Mapping[int, Any] | None = None
+    ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
         self._on_ranks = (trace.n_ranks, self.trace)  # the last request
@@ -56,8 +60,10 @@ class Explorer(anywidget.AnyWidget):
                 "strategies": ["auto", "unbalanced", *sorted(strategies())],
                 "triggers": sorted(triggers().keys() - {"periodic"}),
                 "n_ranks": trace.n_ranks,
+                "edges": len(trace.edge_src) > 0,
             }
         )
+        self._coords = coords
         self.ask(begin)
         self.on_msg(self._heard)
 
@@ -74,7 +80,7 @@ class Explorer(anywidget.AnyWidget):
             waiting = other.submit(self._as_recorded, asked)
             run = self._replayed(asked)
             recorded = waiting.result()
-        picture = settings.picture(run)
+        picture = settings.picture(run, recorded)
         self.replay = run
         with self.hold_sync():
             self.settings = dataclasses.asdict(asked)
@@ -113,10 +119,23 @@ class Explorer(anywidget.AnyWidget):
             elif kind == "receipt":
                 told = settings.told(self.replay, int(message["index"]))
                 self.send({"kind": "receipt", "told": plain(told)})
+            elif kind == "objects":
+                self.send({"kind": "objects", **self._objects(message)})
             elif kind == "replay":
                 self.ask(ExplorerSettings.of(message["settings"]), int(message["number"]))
         except (PylbError, KeyError, TypeError, ValueError) as why:
             self.send({"kind": "error", "said": str(why)})
+
+    def _objects(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The objects in an iteration and in the next one; on request what they have in common."""
+        found = ObjectPicture(Objects.of_replay(self.replay), self._coords)
+        i = min(max(int(message["iteration"]), 0), len(self.replay.rank_times) - 1)
+        follows = i + 1 < len(self.replay.rank_times)
+        return {
+            "base": page.coded(found.base()) if message.get("base") else None,
+            "frame": page.coded(found.frame(i)),
+            "next": page.coded(found.frame(i + 1)) if follows else None,
+        }
 
     def __repr__(self) -> str:
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
@@ -142,7 +161,8 @@ def _still(run: Replay) -> str:
     data = run.rank_times.T
     cells = aggregate.largest(data, *map(aggregate.step, data.shape, (96, 360)))
     file = io.BytesIO()
-    imsave(file, cells, vmin=0.0, cmap="cividis", origin="lower", format="png")
+    top = aggregate.brightest(cells)
+    imsave(file, cells, vmin=0.0, vmax=top or 1.0, cmap="cividis", origin="lower", format="png")
     code = base64.b64encode(file.getvalue()).decode()
     style = "width:360px;height:72px;image-rendering:pixelated"
     return f'<img alt="loads of the ranks" src="data:image/png;base64,{code}" style="{style}">'

@@ -476,7 +476,7 @@ def test_settings_that_are_none_are_errors(trace, given):
 
 def test_the_picture_of_a_replay(trace):
     run = trace.replay("GreedyLB", every=5)
-    p = settings.picture(run)
+    p = settings.picture(run, trace.replay("none"))
     cells = np.frombuffer(p["cells"], "<u2").reshape(p["rows"], p["columns"]) * p["top"] / 65535
     np.testing.assert_allclose(cells, run.rank_times.T, atol=p["top"] / 65535)
     listed = settings.decisions(run)

@@ -7,14 +7,15 @@ const PATIENCE = 3000; // milliseconds without an answer until the reader is tol
 const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],
   ["50 \u00b5s, 100 MB/s", 5e-5, 1e-8], ["1 ms, 10 MB/s", 1e-3, 1e-7]];
 const EVERY = "every ...";
+const BASELINES = ["none", "unbalanced"]; // strategies without decisions
 const COST = { low: -6, high: 2, step: 0.25 }; // powers of ten of seconds; lowest: as measured
 
 function figuresSaid(f) {
-  const moved = f.migrations ? `, ${short(f.migrations)} migrations` : "";
+  const moved = f.migrations ? `, ${count(f.migrations, "migration")}` : "";
   const size = f.bytes ? ` (${bytes(f.bytes)})` : "";
   return `${seconds(f.time)} in all, ${short(f.speedup)} times as fast as recorded `
     + `(${seconds(f.recorded)}); rebalancing ${seconds(f.balancing)}, mean max/mean `
-    + `${short(f.max_over_mean)}, ${short(f.balancings)} LB steps${moved}${size}.`;
+    + `${short(f.max_over_mean)}, ${count(f.balancings, "LB step")}${moved}${size}.`;
 }
 
 function option(value, text) { return element("option", { value }, text ?? value); }
@@ -64,18 +65,22 @@ function controlsOf(choices, settings, changed) {
   const read = () => {
     const network = NETWORKS.find((n) => n[0] === c.network.value), power = Number(c.cost.value);
     const byEvery = c.trigger.value === EVERY, n = Number(c.ranks.value);
-    c.everyLabel.hidden = !byEvery;
+    const idle = BASELINES.includes(c.strategy.value), speed = Number(c.speed.value);
+    for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && byEvery], [c.cost, !idle],
+      [c.rank, speed !== 1], [c.network, choices.edges]]) {
+      box.disabled = !matters; // and greyed out: it changes nothing
+      box.closest("label").classList.toggle("idle", !matters);
+    }
     return { strategy: c.strategy.value, trigger: byEvery ? "" : c.trigger.value,
       every: Math.max(1, Math.round(Number(c.every.value)) || 1),
       n_ranks: n === choices.n_ranks ? 0 : n, alpha: network[1], beta: network[2],
       cost: power <= COST.low ? null : 10 ** power,
       rank: Math.min(Math.max(Math.round(Number(c.rank.value)) || 0, 0), n - 1),
-      speed: Number(c.speed.value) };
+      speed };
   };
-  c.everyLabel = element("label", {}, "iterations", c.every);
   const row = element("div", { class: "controls" },
     element("label", {}, "Strategy", c.strategy), element("label", {}, "Trigger", c.trigger),
-    c.everyLabel, element("label", {}, "Network", c.network),
+    element("label", {}, "iterations", c.every), element("label", {}, "Network", c.network),
     element("label", {}, "Cost", c.cost, c.cost.out),
     element("label", {}, "Ranks", c.ranks, c.ranks.out),
     element("label", {}, "Rank", c.rank), element("label", {}, "speed", c.speed, c.speed.out));
@@ -86,6 +91,7 @@ function controlsOf(choices, settings, changed) {
 function render({ model, el }) {
   const status = element("p", { class: "status", ...LIVE });
   let waiting = null, again = false, asked = 0;
+  let wanted = null, asking = false; // the iteration whose objects are asked for next
 
   const bad = (text) => {
     status.textContent = text;
@@ -93,6 +99,7 @@ function render({ model, el }) {
   };
   const silent = () => {
     waiting = null;
+    asking = false;
     bad("No answer from a kernel (it is gone, or busy): this is the last picture.");
   };
   const heard = () => { clearTimeout(waiting); waiting = null; status.classList.remove("bad"); };
@@ -107,14 +114,23 @@ function render({ model, el }) {
     asked += 1;
     tell({ kind: "replay", number: asked, settings: controls.read() });
   };
+  const askObjects = () => {
+    asking = wanted !== null;
+    if (asking) tell({ kind: "objects", iteration: wanted, base: !view.objects.base });
+    wanted = null;
+  };
   const controls = controlsOf(model.get("choices"), model.get("settings"), ask);
   const view = new RunView({ "aria-label": "Iteration" }, "Choose a decision to read its receipt.",
-    (i) => tell({ kind: "receipt", index: i }));
+    (i) => tell({ kind: "receipt", index: i }), (i) => {
+      wanted = i;
+      if (!asking) askObjects();
+    });
 
   const showAnswer = () => {
     const answer = model.get("answer");
     if (!answer || !answer.picture) return;
-    const { cells } = answer.picture;
+    const { cells, n_ranks: ranks } = answer.picture;
+    if (view.picture && view.picture.n_ranks !== ranks) view.objects.base = null;
     view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
       answer.decisions);
     drawFlows(view.flows, [], String);
@@ -129,14 +145,22 @@ function render({ model, el }) {
   const onMessage = (message) => {
     heard();
     if (message.kind === "receipt") view.tell(message.told);
-    if (message.kind === "error") bad(message.said);
+    if (message.kind === "objects") {
+      if (message.base) view.objects.start(message.base);
+      view.objects.show(frameOf(message.frame), message.next && frameOf(message.next));
+      askObjects();
+    }
+    if (message.kind === "error") {
+      asking = false;
+      bad(message.said);
+    }
     if (again) ask();
   };
 
   el.replaceChildren(element("div", { class: "pylb", role: "group",
     "aria-label": "Explorer of a recorded run" },
   controls.row, status, view.controls(), view.readout, view.host,
-  element("h2", {}, "Decisions"), view.list, view.receipt, view.side));
+  element("h2", {}, "Decisions"), view.list, view.receipt, view.side, view.objects.element));
   showAnswer();
   model.on("change:answer", onAnswer);
   model.on("msg:custom", onMessage);

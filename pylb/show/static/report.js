@@ -1,4 +1,4 @@
-// The report: reads the run from the page and shows it.
+// The report: shows a run, and what is new of it if it goes on.
 
 function factsOf(run) {
   return element("dl", { class: "facts" }, ...run.facts.map(([name, value]) =>
@@ -42,45 +42,76 @@ function flowsOfAll(groups) {
   return out.sort((a, b) => b[2] - a[2]).slice(0, 120);
 }
 
-function report(host, run) {
-  document.title = `pylb: ${run.title}`;
-  const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
-  const picture = decoded(run.picture, bytes);
-  const all = element("button", { type: "button" }, "All iterations");
-  const view = new RunView({ id: "iteration" },
-    "Choose a decision to read why it was taken, what it cost and what it saved.", (i) => {
-      view.flowsHead.textContent = `Migrations after iteration ${run.decisions[i].iteration}`;
-      view.tell(run.decisions[i]);
+class Report {
+  constructor(host) {
+    this.host = host;
+    this.facts = element("div");
+    this.tables = element("div");
+    this.printed = element("ol", { class: "printed" });
+    this.all = element("button", { type: "button" }, "All iterations");
+    this.view = new RunView({ id: "iteration" },
+      "Choose a decision to read why it was taken, what it cost and what it saved.", (i) => {
+        const chosen = this.run.decisions[i];
+        this.view.flowsHead.textContent = `Migrations after iteration ${chosen.iteration}`;
+        this.view.tell(chosen);
+      }, (i) => this.showObjects(i));
+    this.all.addEventListener("click", () => {
+      this.view.drawn.choose(null);
+      this.view.drawn.all();
+      this.view.mark(-1);
+      this.everything();
     });
-  const everything = () => {
-    const { step } = run.groups;
-    const name = (i) => (step > 1
-      ? `${i * step}-${Math.min((i + 1) * step, picture.n_ranks) - 1}` : `rank ${i}`);
-    view.flowsHead.textContent = "Migrations, all";
-    drawFlows(view.flows, flowsOfAll(run.groups), name);
-  };
-
-  host.replaceChildren(
-    element("h1", {}, run.title), factsOf(run),
-    element("h2", {}, "Loads of the ranks"), view.controls(all), view.readout, view.host,
-    element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
-      + "to an iteration."),
-    element("h2", {}, "Decisions"), view.list, view.receipt,
-    element("ol", { class: "printed" }, ...run.decisions.map((d) => element("li", {}, d.said))),
-    view.side, ...efficienciesOf(run), ...heaviestOf(run),
-    element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
-  view.show(picture, run.decisions);
-  if (run.decisions_in_all > run.decisions.length) {
-    view.list.append(element("p", { class: "soft" }, `The ${run.decisions.length} of `
-      + `${run.decisions_in_all} decisions that cost or saved most.`));
+    this.title = element("h1");
+    const { view } = this;
+    host.replaceChildren(
+      this.title, this.facts,
+      element("h2", {}, "Loads of the ranks"), view.controls(this.all), view.readout, view.host,
+      element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
+        + "to an iteration."),
+      element("h2", {}, "Decisions"), view.list, view.receipt, this.printed, view.side,
+      view.objects.element, this.tables);
   }
-  all.addEventListener("click", () => {
-    view.drawn.choose(null);
-    view.drawn.all();
-    view.mark(-1);
-    everything();
-  });
-  everything();
-}
 
-report(document.getElementById("report"), JSON.parse(document.getElementById("run").textContent));
+  show(run) {
+    this.run = run;
+    document.title = `pylb: ${run.title}`;
+    this.title.textContent = run.title;
+    this.facts.replaceChildren(factsOf(run));
+    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.said)));
+    this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
+      element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
+    this.view.objects.element.hidden = !run.objects;
+    this.frames = null;
+    const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
+    this.view.show(decoded(run.picture, bytes), run.decisions);
+    if (run.decisions_in_all > run.decisions.length) {
+      this.view.list.append(element("p", { class: "soft" }, `The ${run.decisions.length} of `
+        + `${run.decisions_in_all} decisions that cost or saved most.`));
+    }
+    this.everything();
+  }
+
+  // All migrations of the run.
+  everything() {
+    const { step } = this.run.groups, p = this.run.picture.n_ranks;
+    const name = (i) => (step > 1
+      ? `${i * step}-${Math.min((i + 1) * step, p) - 1}` : `rank ${i}`);
+    this.view.flowsHead.textContent = "Migrations, all";
+    drawFlows(this.view.flows, flowsOfAll(this.run.groups), name);
+  }
+
+  // The objects in the last stored iteration up to this one.
+  showObjects(iteration) {
+    const { objects } = this.run;
+    if (!objects) return;
+    if (!this.frames) {
+      this.frames = objects.frames.map(frameOf);
+      this.view.objects.start(objects);
+    }
+    let k = 0;
+    while (k + 1 < this.frames.length && this.frames[k + 1].iteration <= iteration) k += 1;
+    const next = this.frames[k + 1];
+    const follows = next && next.iteration === this.frames[k].iteration + 1;
+    this.view.objects.show(this.frames[k], follows ? next : null);
+  }
+}

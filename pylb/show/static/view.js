@@ -1,5 +1,6 @@
-// What the report and the explorer share: a slider through the iterations, the picture of the run,
-// the decisions with their receipts, the ranks in an iteration, the migrations.
+// What the report, the explorer and the live page share: a slider through the iterations, the
+// picture of the run, the decisions with their receipts, the ranks in an iteration, the migrations,
+// the objects.
 
 const LIVE = { role: "status", "aria-live": "polite" };
 
@@ -13,8 +14,8 @@ function decoded(picture, bytes) {
 
 class RunView {
   // slider: more attributes of it; invitation: what the receipt says at first; chosen: called with
-  // the number of a decision.
-  constructor(slider, invitation, chosen) {
+  // the number of a decision; wanted: called with an iteration whose objects are to be shown.
+  constructor(slider, invitation, chosen, wanted) {
     this.invitation = invitation;
     this.chosen = chosen;
     this.slider = element("input", { type: "range", min: 0, value: 0, ...slider });
@@ -30,6 +31,7 @@ class RunView {
     this.side = element("div", { class: "side" },
       element("section", {}, element("h2", {}, "Ranks in the iteration"), this.bars),
       element("section", {}, this.flowsHead, this.flows));
+    this.objects = new ObjectView(wanted);
     this.drawn = new RunPicture(this.host, { go: (i) => this.go(i), point: (at) => {
       if (at && this.picture) this.readout.textContent = pointed(this.picture, at);
     } });
@@ -47,6 +49,7 @@ class RunView {
   say(text) { this.receipt.replaceChildren(element("p", {}, text)); }
 
   show(picture, decisions) {
+    const last = this.picture && Number(this.slider.value) >= this.picture.n_iterations - 1;
     this.picture = picture;
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
@@ -56,7 +59,8 @@ class RunView {
       this.chosen(i);
     });
     this.say(decisions.length ? this.invitation : "No decision was taken.");
-    this.go(Math.min(Number(this.slider.value), picture.n_iterations - 1));
+    const end = picture.n_iterations - 1;
+    this.go(last ? end : Math.min(Number(this.slider.value), end)); // the last one stays the last
   }
 
   go(i) {
@@ -66,6 +70,7 @@ class RunView {
     this.slider.setAttribute("aria-valuetext", `iteration ${i}`);
     this.drawn.scrub(i);
     drawBars(this.bars, this.picture, i);
+    this.objects.go(i);
     this.readout.textContent = said(this.picture, i);
   }
 

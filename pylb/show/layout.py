@@ -1,0 +1,118 @@
+"""Positions of objects in a plane: their coordinates, or a layout of their communication graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I64
+
+COARSE = 600  # objects of the coarsest graph
+PIVOTS = 24
+SMOOTHINGS = 12
+ROUNDS = 2000  # upper limit of the distances that are computed, in edges
+ISOMETRIC = np.array([[0.87, -0.87, 0.0], [0.5, 0.5, 1.0]]).T
+
+
+def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
+    """Positions (n, 2) from 1 to 3 coordinates of each key; three are seen from above a corner.
+
+    Raises
+    ------
+    DomainError
+        A key is missing, or its coordinates are not 1 ... 3 finite numbers, as many for all.
+    """
+    missing = [k for k in key.tolist() if k not in given]
+    if missing:
+        raise DomainError(f"coords has no object {missing[0]}: expected coordinates of each object")
+    try:
+        out = np.array([given[k] for k in key.tolist()], np.float64).reshape(len(key), -1)
+    except (TypeError, ValueError) as why:
+        raise DomainError(f"coords: expected 1 ... 3 numbers for each object; {why}") from None
+    if not (1 <= out.shape[1] <= 3 and np.isfinite(out).all()):
+        raise DomainError(f"coords has shape {out.shape}: expected ({len(key)}, 1 ... 3), finite")
+    if out.shape[1] == 3:
+        return np.asarray(out @ ISOMETRIC)
+    return np.pad(out, [(0, 0), (0, 2 - out.shape[1])])
+
+
+class Graph(NamedTuple):
+    """Neighbours of each object: those of i are ``to[start[i]:start[i + 1]]``, i itself first."""
+
+    start: I64
+    to: I64
+
+    @classmethod
+    def of(cls, n: int, src: Any, dst: Any) -> Graph:
+        """The graph of these edges, in both directions and without repetitions."""
+        own = np.arange(n, dtype=np.int64)
+        pairs = np.unique(
+            np.concatenate([own * (n + 1), src * np.int64(n) + dst, dst * np.int64(n) + src])
+        )
+        row, to = np.divmod(pairs, n)
+        return cls(np.searchsorted(row, own), to)
+
+    def least(self, values: Any) -> Any:
+        """The least value among each object and its neighbours, along the first axis."""
+        return np.minimum.reduceat(values[self.to], self.start, axis=0)
+
+    def means(self, values: F64) -> F64:
+        """The mean of each object and its neighbours, along the first axis."""
+        degree = np.diff([*self.start, len(self.to)])
+        return np.asarray(np.add.reduceat(values[self.to], self.start, axis=0) / degree[:, None])
+
+
+def of_graph(n: int, src: Any, dst: Any) -> F64:
+    """Positions (n, 2), such that objects that communicate are close to each other.
+
+    Pivot MDS (Brandes and Pich 2007) of a coarsened graph, smoothed on each finer one.
+    """
+    random = np.random.default_rng(0)
+    return _placed(Graph.of(n, np.asarray(src), np.asarray(dst)), random)
+
+
+def _placed(graph: Graph, random: Any) -> F64:
+    n = len(graph.start)
+    if n > COARSE:
+        part, parts = _merged(graph, random)
+        if parts < 0.9 * n:
+            row = np.repeat(np.arange(n), np.diff([*graph.start, len(graph.to)]))
+            coarse = _placed(Graph.of(parts, part[row], part[graph.to]), random)
+            out = coarse[part]
+            for _ in range(SMOOTHINGS):
+                out = graph.means(out)
+            return out
+    return _pivot_mds(graph, random)
+
+
+def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
+    """Join each object to its neighbour of least random number, on and on; parts, their number."""
+    number = random.permutation(len(graph.start))
+    object_of = np.argsort(number)
+    part = object_of[graph.least(number)]
+    while (part[part] != part).any():
+        part = part[part]
+    names, out = np.unique(part, return_inverse=True)
+    return out, len(names)
+
+
+def _pivot_mds(graph: Graph, random: Any) -> F64:
+    n = len(graph.start)
+    pivots = random.permutation(n)[:PIVOTS]
+    far = np.full((n, len(pivots)), np.inf)
+    far[pivots, np.arange(len(pivots))] = 0.0
+    for _ in range(ROUNDS):
+        nearer = np.minimum(graph.least(far) + 1.0, far)
+        if np.array_equal(nearer, far):
+            break
+        far = nearer
+    reached = np.isfinite(far)
+    far = np.where(reached, far, 1.5 * far.max(where=reached, initial=1.0))
+    square = far**2
+    centred = square.mean(axis=0) + square.mean(axis=1, keepdims=True) - square - square.mean()
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    plane = vectors[:, :-3:-1]
+    return np.asarray(centred @ np.pad(plane, [(0, 0), (0, 2 - plane.shape[1])]))

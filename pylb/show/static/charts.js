@@ -1,0 +1,113 @@
+// Lines over the iterations: each chart has a height, a title with the names of its lines, and draws
+// itself on the axis of the picture that it belongs to.
+
+// Where a value of `low` ... `high` is, in a box.
+const scaleOf = (box, low, high) => (v) =>
+  box.top + box.height * (1 - Math.min(Math.max((v - low) / (high - low || 1), 0), 1));
+
+function grid(axis, box, y, low, high, said) {
+  return ticks(low, high, 4).flatMap((value) => [
+    line(axis.left, y(value), axis.left + axis.width, y(value), GRID),
+    text(axis.left - 6, y(value) + 4, said(value), "end")]);
+}
+
+// A path through values of the columns that are seen.
+function through(axis, y, values) {
+  let { seen } = axis;
+  if (seen.length === 1) seen = axis.range.map((end) => [seen[0][0], end]); // a line, no point
+  return seen.map(([c, at], i) => `${i ? "L" : "M"}${axis.x(at).toFixed(1)},`
+    + y(values[c]).toFixed(1)).join("");
+}
+
+const stroke = (d, colour, more = {}) =>
+  svg("path", { d, fill: "none", stroke: colour, "stroke-width": 1.6, ...more });
+
+// Names of lines: [name, colour, dash], or [name] for an LB step.
+function namesOf(axis, y, names) {
+  const out = [];
+  let x = axis.narrow ? 0 : axis.left;
+  for (const [name, colour, dash] of names) {
+    if (colour) out.push(line(x, y - 4, x + 18, y - 4, colour,
+      { "stroke-width": 2, "stroke-dasharray": dash }));
+    else out.push(triangle(x + 9, y, 5, 9));
+    out.push(text(x + 22, y, name));
+    x += 36 + 6.3 * name.length;
+  }
+  return out;
+}
+
+// Seconds of the slowest rank and of the mean, and as recorded.
+const secondsChart = {
+  height: 140,
+  draw(axis, box, p, chosen) {
+    const highs = [p.max, p.elapsed, ...(p.recorded ? [p.recorded] : [])];
+    const high = Math.max(...highs.map((v) => Math.max(...axis.seen.map(([c]) => v[c]))), 0);
+    const y = scaleOf(box, 0, high * 1.05 || 1), max = through(axis, y, p.max);
+    const back = axis.seen.slice().reverse().map(([c, at]) => `L${axis.x(at).toFixed(1)},`
+      + y(p.mean[c]).toFixed(1)).join("");
+    const out = [...grid(axis, box, y, 0, high * 1.05 || 1, seconds), axis.clipped(box,
+      svg("path", { d: `${max}${back}Z`, fill: ORANGE, opacity: 0.22 }),
+      p.recorded ? stroke(through(axis, y, p.recorded), INK,
+        { "stroke-width": 1.1, "stroke-dasharray": "1 3" }) : "",
+      stroke(through(axis, y, p.elapsed), GREY, { "stroke-width": 1, "stroke-dasharray": "2 2" }),
+      stroke(max, VERMILLION),
+      stroke(through(axis, y, p.mean), BLUE, { "stroke-dasharray": "6 3" }),
+      ...fitted(axis, y, p, chosen))];
+    const names = [["slowest rank", VERMILLION], ["mean", BLUE, "6 3"]];
+    if (p.recorded) names.push(["as recorded", INK, "1 3"]);
+    else names.push(["whole iteration", GREY, "2 2"]);
+    if (p.balanced.length) names.push(["LB step"]);
+    return [...out, ...namesOf(axis, box.top - 8, names)];
+  },
+};
+
+// The lines that the trigger had fitted when it took the chosen decision.
+function fitted(axis, y, p, d) {
+  const f = d && d.fit;
+  if (!f || f.max_slope === null || f.max_offset === null) return [];
+  const before = p.balanced.filter((i) => i < d.iteration);
+  const last = before.length ? before[before.length - 1] : -1;
+  const fit = (slope, offset, colour) => line(axis.x(last + 1.5), y(offset + slope),
+    axis.x(d.iteration + 0.5), y(offset + slope * (d.iteration - last)), colour,
+    { "stroke-width": 3, opacity: 0.55 });
+  return [fit(f.max_slope, f.max_offset, VERMILLION), fit(f.mean_slope, f.mean_offset, BLUE)];
+}
+
+// max/mean, with what each receipt says of it: estimated before, placed, measured since.
+const ratioChart = {
+  height: 90,
+  draw(axis, box, p, chosen, decisions) {
+    const ratio = p.max.map((max, c) => (p.mean[c] > 0 ? max / p.mean[c] : 1));
+    const [a, b] = axis.range;
+    const done = decisions.filter((d) => d.choice === "balance" && d.iteration + 1 >= a
+      && d.iteration < b);
+    const values = [...axis.seen.map(([c]) => ratio[c]),
+      ...done.flatMap((d) => [d.before, d.predicted]).filter((v) => v !== null)];
+    const high = Math.max(...values, 1.05);
+    const y = scaleOf(box, 1, high);
+    const marks = done.flatMap((d) => {
+      const x = axis.x(d.iteration + 1);
+      if (d.before === null || d.predicted === null) return [];
+      return [line(x, y(d.before), x, y(d.predicted), BLUE, { "stroke-width": 1.2 }),
+        line(x - 4, y(d.predicted), x + 4, y(d.predicted), BLUE, { "stroke-width": 2.5 })];
+    });
+    return [...grid(axis, box, y, 1, high, short),
+      axis.clipped(box, stroke(through(axis, y, ratio), VERMILLION), ...marks),
+      ...namesOf(axis, box.top - 8, [["max/mean", VERMILLION],
+        ["estimated before and after an LB step", BLUE]])];
+  },
+};
+
+// What LB steps have saved so far.
+const savedChart = {
+  height: 70,
+  draw(axis, box, p) {
+    const values = axis.seen.map(([c]) => p.saved[c]);
+    const low = Math.min(...values, 0), high = Math.max(...values, 0);
+    const top = high > low ? high : 1, y = scaleOf(box, low, top);
+    return [...grid(axis, box, y, low, top, seconds),
+      line(axis.left, y(0), axis.left + axis.width, y(0), GREY),
+      axis.clipped(box, stroke(through(axis, y, p.saved), BLUE)),
+      ...namesOf(axis, box.top - 8, [["saved so far by LB steps, less their cost", BLUE]])];
+  },
+};

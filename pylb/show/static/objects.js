@@ -1,0 +1,346 @@
+// The objects of a run at their places, coloured by load or by rank, with arrows for migrations.
+//
+// A canvas: 100,000 objects are drawn pixel by pixel in a few milliseconds.
+
+// Colours of ranks: those of Okabe and Ito, then the same lighter and darker.
+const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
+  [213, 94, 0], [160, 150, 40], [120, 120, 120]];
+const MOST_ARROWS = 24, MARGIN = 14, PANEL = 340;
+
+function rankColour(rank) {
+  const shade = [1, 0.7, 1.3][Math.floor(rank / RANKS.length) % 3];
+  return RANKS[rank % RANKS.length].map((c) => Math.min(255, Math.round(c * shade)));
+}
+
+const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
+const FRAME = packed([128, 128, 128]); // seen on a light and on a dark ground
+
+// Bytes of a message: base64 of numbers, little endian.
+function numbers(code, Kind) {
+  const bytes = Uint8Array.from(atob(code), (c) => c.charCodeAt(0));
+  if (Kind === Uint8Array) return bytes;
+  const view = new DataView(bytes.buffer), size = Kind.BYTES_PER_ELEMENT;
+  const out = new Kind(bytes.length / size);
+  for (let i = 0; i < out.length; i += 1) {
+    out[i] = size === 2 ? view.getUint16(2 * i, true) : view.getUint32(4 * i, true);
+  }
+  return out;
+}
+
+// The objects in one iteration: rank + 1 of each (0: it is not there), and its load.
+function frameOf(sent) {
+  return { iteration: sent.iteration, rank: numbers(sent.rank, Uint32Array),
+    load: numbers(sent.load, Uint8Array) };
+}
+
+// Places (0 ... 1 in both directions) of each object.
+const LAYOUTS = {
+  // As given: coordinates, or a layout of the communication graph.
+  place(base) { return base.place; },
+
+  // Ranks as boxes, with their objects in rows.
+  ranks(base, frame) {
+    const p = base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
+    const held = new Uint32Array(p + 1), out = new Float32Array(2 * base.n);
+    frame.rank.forEach((r) => { if (r) held[r - 1] += 1; });
+    const side = Math.ceil(Math.sqrt(held.reduce((a, b) => Math.max(a, b), 1)));
+    const used = new Uint32Array(p);
+    frame.rank.forEach((r, i) => {
+      if (!r) return;
+      const k = used[r - 1], box = r - 1;
+      used[box] += 1;
+      out[2 * i] = ((box % across) + 0.1 + (0.8 * ((k % side) + 0.5)) / side) / across;
+      out[2 * i + 1] = (Math.floor(box / across) + 0.18
+        + (0.76 * (Math.floor(k / side) + 0.5)) / side) / high;
+    });
+    return out;
+  },
+};
+
+class ObjectView {
+  // wanted(iteration): called when the view needs the objects of an iteration; `show` answers it.
+  constructor(wanted) {
+    this.wanted = wanted;
+    this.base = null;
+    this.frame = null;
+    this.next = null;
+    this.canvas = element("canvas", { role: "img", class: "objects" });
+    this.said = element("p", { class: "soft" });
+    this.pointed = element("p", { class: "pointed", "aria-live": "off" });
+    this.legend = element("p", { class: "legend soft" });
+    const select = (label, options) => {
+      const box = element("select", {}, ...options.map(([v, name]) =>
+        element("option", { value: v }, name)));
+      box.addEventListener("change", () => this.draw());
+      return [box, element("label", {}, label, box)];
+    };
+    const [layout, layoutLabel] = select("Objects", [["place", "at their places"],
+      ["ranks", "in the boxes of their ranks"]]);
+    const [colour, colourLabel] = select("coloured by", [["load", "load"], ["rank", "rank"]]);
+    const [side, sideLabel] = select("", [["before", "before the LB step"],
+      ["after", "after the LB step"]]);
+    side.setAttribute("aria-label", "Before or after the LB step");
+    Object.assign(this, { layout, colour, side, sideLabel });
+    this.body = element("div", { class: "held" },
+      element("div", { class: "controls" }, layoutLabel, colourLabel, sideLabel),
+      this.said, this.canvas, this.legend, this.pointed);
+    this.element = element("details", { class: "objectview" },
+      element("summary", {}, "Objects: where they are, and where they move"), this.body);
+    this.element.addEventListener("toggle", () => this.ask());
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => { this.pointed.textContent = ""; });
+    new ResizeObserver(() => this.draw()).observe(this.body);
+    const again = () => this.draw();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+    new MutationObserver(again).observe(document.body, { attributes: true });
+  }
+
+  go(iteration) {
+    this.iteration = iteration;
+    this.ask();
+  }
+
+  ask() {
+    if (this.element.open && this.iteration !== undefined) this.wanted(this.iteration);
+  }
+
+  // What does not depend on the iteration.
+  start(sent) {
+    const whole = numbers(sent.place, Uint16Array), place = new Float32Array(whole.length);
+    let high = 0;
+    for (let i = 1; i < whole.length; i += 2) high = Math.max(high, whole[i]);
+    whole.forEach((v, i) => { place[i] = (i % 2 ? high - v : v) / 65535; }); // y upwards
+    const lengths = sent.edges.map(([i, j]) => Math.hypot(place[2 * i] - place[2 * j],
+      place[2 * i + 1] - place[2 * j + 1])).sort((a, b) => a - b);
+    const apart = lengths.length ? Math.max(lengths[lengths.length >> 1], 0.004) : 1;
+    this.base = { ...sent, place, flat: high / 65535, apart };
+    this.layout.disabled = !place.length;
+    if (!place.length) this.layout.value = "ranks";
+  }
+
+  show(frame, next) {
+    this.frame = frame;
+    this.next = next && next.rank.length === frame.rank.length ? next : null;
+    this.moves = this.movesOf();
+    const moved = this.moves.reduce((sum, m) => sum + m.n, 0);
+    this.side.disabled = !moved;
+    this.sideLabel.classList.toggle("idle", !moved);
+    if (!moved) this.side.value = "before";
+    const every = this.base.step > 1 ? ` (one of each ${this.base.step})` : "";
+    const seen = frame.rank.reduce((n, r) => n + (r ? 1 : 0), 0);
+    this.text = `${count(seen, "object")}${every} on ${count(this.base.n_ranks, "rank")} in `
+      + `iteration ${frame.iteration}; ${moved ? `${short(moved)} move after it` : "none moves after it"}.`;
+    this.canvas.setAttribute("aria-label", this.text);
+    this.draw();
+  }
+
+  // Migrations from the shown iteration to the next one, by pair of ranks.
+  movesOf() {
+    const out = new Map(), { rank } = this.frame;
+    if (!this.next) return [];
+    this.next.rank.forEach((to, i) => {
+      if (!to || !rank[i] || to === rank[i]) return;
+      const key = rank[i] * 1048577 + to;
+      const found = out.get(key) || { from: rank[i], to, n: 0, objects: [] };
+      found.n += 1;
+      found.objects.push(i);
+      out.set(key, found);
+    });
+    return [...out.values()].sort((a, b) => b.n - a.n);
+  }
+
+  draw() {
+    if (!this.frame || !this.element.open || this.body.clientWidth < 50) return;
+    const shown = this.side.value === "after" && this.next ? this.next : this.frame;
+    const where = LAYOUTS[this.layout.value](this.base, shown);
+    const byPlace = this.layout.value === "place";
+    this.explain(byPlace);
+    const width = this.body.clientWidth;
+    const inner = width - 2 * MARGIN;
+    const height = byPlace ? Math.min(Math.max(inner * this.base.flat, 24), PANEL) : PANEL;
+    const pen = sized(this.canvas, { width, height: height + 2 * MARGIN });
+    const ratio = this.canvas.width / width;
+    const scale = byPlace ? Math.min(inner, this.base.flat > 0 ? height / this.base.flat : inner) : 0;
+    const [sx, sy] = byPlace ? [scale, scale] : [inner, height];
+    const left = byPlace ? (width - scale) / 2 : MARGIN;
+    this.spots = { x: (i) => left + sx * where[2 * i], y: (i) => MARGIN + sy * where[2 * i + 1],
+      size: this.sizeOf(byPlace, sx, sy), shown };
+    const style = getComputedStyle(this.canvas);
+    pen.scale(ratio, ratio);
+    if (byPlace) this.drawEdges(pen, style.color);
+    else this.drawBoxes(pen, style.color, width, height);
+    this.legend.replaceChildren(...this.colours());
+    pen.drawImage(this.pixels(ratio), 0, 0, width, height + 2 * MARGIN);
+    if (shown === this.frame) this.drawArrows(pen, style.color, style.backgroundColor);
+  }
+
+  explain(byPlace) {
+    const how = byPlace && this.base.how === "communication graph"
+      ? " Objects that communicate are close to each other." : "";
+    const arrows = this.moves.length > MOST_ARROWS
+      ? ` Arrows: the ${MOST_ARROWS} pairs of ranks with most migrations.` : "";
+    this.said.textContent = this.text + how + arrows;
+  }
+
+  // The side of an object's square, in pixels.
+  sizeOf(byPlace, sx, sy) {
+    const { n, n_ranks: p } = this.base;
+    if (byPlace) {
+      const area = sx * Math.max(sx * this.base.flat, 6);
+      return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * this.base.apart);
+    }
+    const across = Math.ceil(Math.sqrt(2 * p)), held = new Uint32Array(p + 1);
+    this.frame.rank.forEach((r) => { if (r) held[r - 1] += 1; });
+    const side = Math.ceil(Math.sqrt(held.reduce((a, b) => Math.max(a, b), 1)));
+    return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
+  }
+
+  // What the colours mean.
+  colours() {
+    const swatch = (colour) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" },
+      svg("rect", { width: 12, height: 12, fill: rgb(colour), stroke: GREY }));
+    if (this.colour.value === "load") {
+      const bar = Array.from({ length: 24 }, (_, i) => svg("rect", { x: 5 * i, width: 5.5, height: 12,
+        fill: rgb(cividis(i / 23)) }));
+      return ["0 s", svg("svg", { width: 120, height: 12, "aria-hidden": "true" }, ...bar),
+        `${seconds(this.base.top)} or more`];
+    }
+    const named = Math.min(this.base.n_ranks, 3 * RANKS.length);
+    const more = named < this.base.n_ranks ? ["... and so on, again"] : [];
+    return [...Array.from({ length: named }, (_, r) =>
+      element("span", {}, swatch(rankColour(r)), ` ${r}`)), ...more];
+  }
+
+  pixels(ratio) {
+    const { x, y, size, shown } = this.spots, { width, height } = this.canvas;
+    const image = new ImageData(width, height), out = new Uint32Array(image.data.buffer);
+    const byLoad = this.colour.value === "load", known = palette(256), colours = new Map();
+    const side = Math.max(1, Math.round(size * ratio)), half = size / 2;
+    for (let i = 0; i < shown.rank.length; i += 1) {
+      const r = shown.rank[i];
+      if (!r) continue;
+      if (!byLoad && !colours.has(r)) colours.set(r, packed(rankColour(r - 1)));
+      const root = shown.load[i] / 255;
+      const colour = byLoad ? known[Math.round(255 * root * root)] : colours.get(r);
+      const a = Math.round((x(i) - half) * ratio), b = Math.round((y(i) - half) * ratio);
+      const fill = (v, from, to, c) =>
+        out.fill(c, v * width + Math.max(from, 0), v * width + Math.min(to, width));
+      for (let v = Math.max(b, 0); v < Math.min(b + side, height); v += 1) {
+        const edge = side > 5 && (v === b || v === b + side - 1);
+        fill(v, a, a + side, side > 5 ? FRAME : colour);
+        if (side > 5 && !edge) fill(v, a + 1, a + side - 1, colour);
+      }
+    }
+    const canvas = document.createElement("canvas");
+    canvas.width = width;
+    canvas.height = height;
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  drawEdges(pen, colour) {
+    const { x, y } = this.spots;
+    pen.strokeStyle = colour;
+    pen.globalAlpha = 0.35;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (const [i, j] of this.base.edges) {
+      pen.moveTo(x(i), y(i));
+      pen.lineTo(x(j), y(j));
+    }
+    pen.stroke();
+    pen.globalAlpha = 1;
+  }
+
+  drawBoxes(pen, colour, width, height) {
+    const p = this.base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
+    const w = (width - 2 * MARGIN) / across, h = height / high;
+    pen.strokeStyle = colour;
+    pen.fillStyle = colour;
+    pen.font = "11px system-ui, sans-serif";
+    pen.globalAlpha = 0.6;
+    pen.lineWidth = 1;
+    for (let r = 0; r < p; r += 1) {
+      const x = MARGIN + (r % across) * w, y = MARGIN + Math.floor(r / across) * h;
+      pen.strokeRect(x + 0.04 * w, y + 0.04 * h, 0.92 * w, 0.92 * h);
+      if (w >= 40 && h >= 60) pen.fillText(`rank ${r}`, x + 0.04 * w + 4, y + 0.04 * h + 12);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  // An arrow for each pair of ranks: from the object that moves to the closest one of its new rank.
+  drawArrows(pen, ink, ground) {
+    const shown = this.moves.slice(0, MOST_ARROWS);
+    if (!shown.length) return;
+    const most = shown[0].n;
+    for (const m of shown) {
+      const there = [];
+      this.frame.rank.forEach((r, i) => { if (r === m.to) there.push(i); });
+      if (!there.length) continue;
+      const [from, to] = this.closest(some(m.objects, 30), some(there, 300));
+      const wide = 1 + (2.5 * m.n) / most;
+      for (const [colour, width] of [[ground, wide + 2.5], [ink, wide]]) {
+        arrow(pen, from, to, colour, width);
+      }
+    }
+  }
+
+  // The two closest points of two groups of objects.
+  closest(one, other) {
+    const { x, y } = this.spots;
+    let best = null, near = Infinity;
+    for (const i of one) {
+      for (const j of other) {
+        const d = (x(i) - x(j)) ** 2 + (y(i) - y(j)) ** 2;
+        if (d < near) [best, near] = [[[x(i), y(i)], [x(j), y(j)]], d];
+      }
+    }
+    return best;
+  }
+
+  point(event) {
+    if (!this.spots) return;
+    const { x, y, size, shown } = this.spots, box = this.canvas.getBoundingClientRect();
+    const [a, b] = [event.clientX - box.left, event.clientY - box.top];
+    let best = -1, near = Math.max(size, 8) ** 2;
+    for (let i = 0; i < shown.rank.length; i += 1) {
+      if (!shown.rank[i]) continue;
+      const d = (x(i) - a) ** 2 + (y(i) - b) ** 2;
+      if (d < near) [best, near] = [i, d];
+    }
+    this.pointed.textContent = best < 0 ? "" : this.told(best);
+  }
+
+  told(i) {
+    const { keys, step, top } = this.base, root = this.spots.shown.load[i] / 255;
+    const to = this.next && this.next.rank[i];
+    const moves = to && to !== this.frame.rank[i] ? `, moves to rank ${to - 1}` : "";
+    const load = root >= 1 ? `${seconds(top)} or more` : `about ${seconds(top * root * root)}`;
+    return `Object ${keys ? keys[i] : i * step}: ${load} on rank ${this.frame.rank[i] - 1}${moves}.`;
+  }
+}
+
+// At most `n` of these objects, evenly.
+function some(objects, n) {
+  const step = Math.ceil(objects.length / n);
+  return objects.filter((_, i) => i % step === 0);
+}
+
+function arrow(pen, [x0, y0], [x1, y1], colour, width) {
+  const far = Math.hypot(x1 - x0, y1 - y0);
+  if (far < 4) return;
+  const [ux, uy] = [(x1 - x0) / far, (y1 - y0) / far], bend = Math.min(0.15 * far, 30);
+  const [mx, my] = [(x0 + x1) / 2 - uy * bend, (y0 + y1) / 2 + ux * bend];
+  pen.strokeStyle = colour;
+  pen.lineWidth = width;
+  pen.lineCap = "round";
+  pen.beginPath();
+  pen.moveTo(x0, y0);
+  pen.quadraticCurveTo(mx, my, x1, y1);
+  const [dx, dy] = [x1 - mx, y1 - my], end = Math.hypot(dx, dy), head = 7;
+  const [vx, vy] = [(dx / end) * head, (dy / end) * head];
+  pen.moveTo(x1 - vx - vy * 0.6, y1 - vy + vx * 0.6);
+  pen.lineTo(x1, y1);
+  pen.lineTo(x1 - vx + vy * 0.6, y1 - vy - vx * 0.6);
+  pen.stroke();
+}

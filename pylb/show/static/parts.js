@@ -1,0 +1,152 @@
+// What stands beside the picture of a run: ranks in one iteration, migrations, decisions.
+
+// ---- one iteration --------------------------------------------------------------------------
+
+const ALARM = 1.1; // times the mean: from here on a rank is shown as slow
+
+// Loads of the ranks in one iteration, as bars, or one point for each group of them.
+function drawBars(host, picture, iteration) {
+  const c = Math.floor(iteration / picture.iteration_step), n = picture.rows;
+  const width = Math.max(host.clientWidth, 260), height = 170, left = 58, below = 26, top = 8;
+  const inner = width - left - 10;
+  const high = Math.max(picture.brightest, picture.max[c]) * 1.05 || 1; // a spike has its own scale
+  const y = (v) => top + (height - top - below) * (1 - Math.min(v / high, 1));
+  const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
+    "aria-label": said(picture, iteration) });
+  for (const value of ticks(0, high, 4)) {
+    out.append(line(left, y(value), left + inner, y(value), GRID),
+      text(left - 6, y(value) + 4, seconds(value), "end"));
+  }
+  const step = inner / n, mean = picture.mean[c];
+  for (let r = 0; r < n; r += 1) {
+    const v = cellAt(picture, r, c);
+    out.append(svg("rect", { x: left + r * step, y: y(v), width: Math.max(step - (step > 4 ? 1 : 0),
+      0.5), height: Math.max(y(0) - y(v), 0), fill: v > ALARM * mean ? VERMILLION : BLUE }));
+  }
+  out.append(line(left, y(mean), left + inner, y(mean), INK, { "stroke-dasharray": "5 3" }));
+  for (const rank of ticks(0, Math.max(picture.n_ranks - 1, 1), 8, true)) {
+    if (rank > picture.n_ranks - 1) continue;
+    const x = left + (rank / picture.rank_step + 0.5) * step;
+    out.append(text(x, height - 10, short(rank), "middle"));
+  }
+  host.replaceChildren(out, element("p", { class: "soft" },
+    "Dashed: the mean. Orange-red: more than 10 % above it."));
+}
+
+// First and last of the neighbours that a cell stands for.
+function span(cell, step, n) {
+  return [cell * step, Math.min((cell + 1) * step, n) - 1];
+}
+
+// What an iteration was like, in a sentence.
+function said(picture, iteration) {
+  const c = Math.floor(iteration / picture.iteration_step), mean = picture.mean[c];
+  let slowest = 0;
+  for (let r = 1; r < picture.rows; r += 1) {
+    if (cellAt(picture, r, c) > cellAt(picture, slowest, c)) slowest = r;
+  }
+  const [i, j] = span(c, picture.iteration_step, picture.n_iterations);
+  const [r, s] = span(slowest, picture.rank_step, picture.n_ranks);
+  const when = j > i ? `Iterations ${i} to ${j}` : `Iteration ${i}`;
+  const who = s > r ? `one of ranks ${r} to ${s}` : `rank ${r}`;
+  const ratio = mean > 0 ? `, ${short(picture.max[c] / mean)} times the mean` : "";
+  return `${when}: ${who} is the slowest with ${seconds(picture.max[c])}${ratio}.`;
+}
+
+// What stands under the pointer.
+function pointed(picture, at) {
+  const c = Math.floor(at.iteration / picture.iteration_step);
+  if (at.rank === null) return said(picture, at.iteration);
+  const row = Math.floor(at.rank / picture.rank_step), value = cellAt(picture, row, c);
+  const mean = picture.mean[c];
+  const [first, last] = span(row, picture.rank_step, picture.n_ranks);
+  const who = last > first ? `Slowest of ranks ${first} to ${last}` : `Rank ${first}`;
+  const ratio = mean > 0 ? `, ${short(value / mean)} times the mean` : "";
+  return `${who} in iteration ${at.iteration}: ${seconds(value)}${ratio}.`;
+}
+
+// ---- migrations -----------------------------------------------------------------------------
+
+// (from, to, objects, bytes) as bands from the ranks on the left to those on the right.
+function drawFlows(host, flows, name) {
+  if (!flows.length) {
+    host.replaceChildren(element("p", { class: "soft" }, "No object moved between ranks."));
+    return;
+  }
+  const width = Math.max(host.clientWidth, 260), total = flows.reduce((s, f) => s + f[2], 0);
+  const sides = [0, 1].map((side) => [...new Set(flows.map((f) => f[side]))]
+    .sort((a, b) => a - b));
+  const longest = Math.max(sides[0].length, sides[1].length);
+  const gap = longest > 20 ? 2 : 6, height = Math.min(Math.max(140, 22 * longest), 420);
+  const left = 62, right = width - 62;
+  const out = svg("svg", { viewBox: `0 0 ${width} ${height + 22}`, height: height + 22,
+    role: "img", "aria-label": `Migrations between ranks, ${count(total, "object")}` });
+  const places = sides.map((ranks, side) => {
+    const room = height - gap * (ranks.length - 1), out2 = new Map();
+    let y = 18;
+    for (const rank of ranks) {
+      const n = flows.filter((f) => f[side] === rank).reduce((s, f) => s + f[2], 0);
+      const h = (room * n) / total;
+      out2.set(rank, { y, h, used: 0, n });
+      y += h + gap;
+    }
+    return out2;
+  });
+  out.append(text(left, 10, "from", "end", { class: "title" }),
+    text(right, 10, "to", null, { class: "title" }));
+  for (const [source, target, n, size] of flows) {
+    const a = places[0].get(source), b = places[1].get(target), middle = (left + right) / 2;
+    const ya = a.y + a.used + (a.h * n) / a.n / 2, yb = b.y + b.used + (b.h * n) / b.n / 2;
+    a.used += (a.h * n) / a.n;
+    b.used += (b.h * n) / b.n;
+    out.append(svg("path", { d: `M${left},${ya}C${middle},${ya} ${middle},${yb} ${right},${yb}`,
+      fill: "none", stroke: BLUE, opacity: 0.4,
+      "stroke-width": Math.max(1, (a.h * n) / a.n) },
+    svg("title", {}, `${name(source)} to ${name(target)}: ${count(n, "object")}`
+      + (size ? `, ${bytes(size)}` : ""))));
+  }
+  for (const [side, x, anchor] of [[0, left, "end"], [1, right, "start"]]) {
+    for (const [rank, place] of places[side]) {
+      out.append(svg("rect", { x: side ? x : x - 6, y: place.y, width: 6,
+        height: Math.max(place.h, 1), fill: side ? ORANGE : VERMILLION }));
+      if (place.h >= 9 || longest <= 12) {
+        out.append(text(side ? x + 10 : x - 10, place.y + place.h / 2 + 4, name(rank), anchor));
+      }
+    }
+  }
+  host.replaceChildren(out);
+}
+
+// ---- decisions ------------------------------------------------------------------------------
+
+const CHOICES = { balance: "balance", hold: "hold", off: "switched off" };
+
+// The list of decisions; choosing one calls `choose(index)`.
+function drawDecisions(host, decisions, choose) {
+  const names = ["after iteration", "decision", "strategy", "max/mean", "estimated", "placed",
+    "since", "moved", "cost", "saved"];
+  const cells = decisions.map((d) => [
+    element("button", { type: "button" }, short(d.iteration)),
+    CHOICES[d.choice] + (d.until > d.iteration ? `, last after ${d.until}` : "")
+      + (d.choice === "balance" && !d.moved ? " (not done)" : ""),
+    d.strategy, short(d.ratio), short(d.before), short(d.predicted), short(d.realised),
+    d.choice === "balance" ? `${short(d.migrations)}` : "",
+    d.choice === "balance" ? seconds(d.cost) : "", seconds(d.gain)]);
+  const used = names.map((_, i) => i < 3 || cells.some((row) => row[i] !== ""));
+  const rows = cells.map((row) => row.filter((_, i) => used[i]));
+  const out = table(names.filter((_, i) => used[i]), rows, 3);
+  out.setAttribute("class", "decisions");
+  const lines = [...out.querySelectorAll("tbody tr")];
+  const mark = (i) => lines.forEach((line, k) => line.setAttribute("aria-current", k === i));
+  lines.forEach((line, i) => {
+    line.querySelector("button").setAttribute("aria-label",
+      `Receipt of the decision after iteration ${decisions[i].iteration}`);
+    line.addEventListener("click", () => { mark(i); choose(i); });
+  });
+  const explained = element("p", { class: "soft" }, "max/mean: as measured in that iteration; "
+    + "estimated: of the loads that the strategy expected; placed: of the same on the new "
+    + "placement; since: as measured up to the next LB step.");
+  host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
+    : [element("p", { class: "soft" }, "No decision was taken.")]));
+  return mark;
+}
