@@ -5,7 +5,7 @@
 // Colours of ranks: those of Okabe and Ito, then the same lighter and darker.
 const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
   [213, 94, 0], [160, 150, 40], [120, 120, 120]];
-const MOST_ARROWS = 24, MARGIN = 14, PANEL = 340;
+const MOST_ARROWS = 24, MOST_ENDS = 30, MARGIN = 14, PANEL = 340;
 
 function rankColour(rank) {
   const shade = [1, 0.7, 1.3][Math.floor(rank / RANKS.length) % 3];
@@ -33,6 +33,28 @@ function frameOf(sent) {
     load: numbers(sent.load, Uint8Array) };
 }
 
+// How many different values there are among sorted ones, and [value, how often] of the most frequent.
+function frequent(sorted, n) {
+  const most = [];
+  let all = 0;
+  for (let i = 0, end = 0; i < sorted.length; i = end) {
+    while (end < sorted.length && sorted[end] === sorted[i]) end += 1;
+    all += 1;
+    if (most.length === n && end - i <= most[n - 1][1]) continue;
+    most.push([sorted[i], end - i]);
+    most.sort((a, b) => b[1] - a[1]);
+    most.length = Math.min(most.length, n);
+  }
+  return [all, most];
+}
+
+// How many objects the fullest rank has.
+function fullest(base, frame) {
+  const held = new Uint32Array(base.n_ranks + 1);
+  for (let i = 0; i < frame.rank.length; i += 1) held[frame.rank[i]] += 1;
+  return held.subarray(1).reduce((a, b) => Math.max(a, b), 1);
+}
+
 // Places (0 ... 1 in both directions) of each object.
 const LAYOUTS = {
   // As given: coordinates, or a layout of the communication graph.
@@ -41,10 +63,8 @@ const LAYOUTS = {
   // Ranks as boxes, with their objects in rows.
   ranks(base, frame) {
     const p = base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
-    const held = new Uint32Array(p + 1), out = new Float32Array(2 * base.n);
-    frame.rank.forEach((r) => { if (r) held[r - 1] += 1; });
-    const side = Math.ceil(Math.sqrt(held.reduce((a, b) => Math.max(a, b), 1)));
-    const used = new Uint32Array(p);
+    const side = Math.ceil(Math.sqrt(fullest(base, frame)));
+    const used = new Uint32Array(p), out = new Float32Array(2 * base.n);
     frame.rank.forEach((r, i) => {
       if (!r) return;
       const k = used[r - 1], box = r - 1;
@@ -122,34 +142,46 @@ class ObjectView {
     this.frame = frame;
     this.next = next && next.rank.length === frame.rank.length ? next : null;
     this.moves = this.movesOf();
-    const moved = this.moves.reduce((sum, m) => sum + m.n, 0);
+    const moved = this.moves.n;
     this.side.disabled = !moved;
     this.sideLabel.classList.toggle("idle", !moved);
     if (!moved) this.side.value = "before";
     const every = this.base.step > 1 ? ` (one of each ${this.base.step})` : "";
-    const seen = frame.rank.reduce((n, r) => n + (r ? 1 : 0), 0);
+    const seen = frame.rank.filter((r) => r).length;
     this.text = `${count(seen, "object")}${every} on ${count(this.base.n_ranks, "rank")} in `
       + `iteration ${frame.iteration}; ${moved ? `${short(moved)} move after it` : "none moves after it"}.`;
     this.canvas.setAttribute("aria-label", this.text);
     this.draw();
   }
 
-  // Migrations from the shown iteration to the next one, by pair of ranks.
+  // Migrations from the shown iteration to the next one: their number, and the pairs of ranks with
+  // most of them, each with a few of its objects.
   movesOf() {
-    const out = new Map(), { rank } = this.frame;
-    if (!this.next) return [];
-    this.next.rank.forEach((to, i) => {
-      if (!to || !rank[i] || to === rank[i]) return;
-      const key = rank[i] * 1048577 + to;
-      const found = out.get(key) || { from: rank[i], to, n: 0, objects: [] };
-      found.n += 1;
-      found.objects.push(i);
-      out.set(key, found);
-    });
-    return [...out.values()].sort((a, b) => b.n - a.n);
+    const { rank } = this.frame, to = this.next ? this.next.rank : rank;
+    const pair = (i) => rank[i] * 2097152 + to[i], moved = [], keys = new Float64Array(rank.length);
+    for (let i = 0; i < rank.length; i += 1) {
+      if (to[i] === rank[i] || !to[i] || !rank[i]) continue;
+      keys[moved.length] = pair(i);
+      moved.push(i);
+    }
+    const [all, most] = frequent(keys.subarray(0, moved.length).sort(), MOST_ARROWS);
+    const pairs = new Map(most.map(([key, n]) => [key, { n, to: key % 2097152, objects: [] }]));
+    const leaves = new Uint8Array(this.base.n_ranks + 1);
+    for (const [key] of most) leaves[Math.floor(key / 2097152)] = 1;
+    for (const i of moved) {
+      const found = leaves[rank[i]] && pairs.get(pair(i));
+      if (found && found.objects.length < MOST_ENDS) found.objects.push(i);
+    }
+    return { n: moved.length, all, pairs: [...pairs.values()] };
   }
 
+  // Draw before the screen is shown again, however often this is called until then.
   draw() {
+    if (this.due) return;
+    this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
+  }
+
+  drawNow() {
     if (!this.frame || !this.element.open || this.body.clientWidth < 50) return;
     const shown = this.side.value === "after" && this.next ? this.next : this.frame;
     const where = LAYOUTS[this.layout.value](this.base, shown);
@@ -177,7 +209,7 @@ class ObjectView {
   explain(byPlace) {
     const how = byPlace && this.base.how === "communication graph"
       ? " Objects that communicate are close to each other." : "";
-    const arrows = this.moves.length > MOST_ARROWS
+    const arrows = this.moves.all > MOST_ARROWS
       ? ` Arrows: the ${MOST_ARROWS} pairs of ranks with most migrations.` : "";
     this.said.textContent = this.text + how + arrows;
   }
@@ -189,9 +221,8 @@ class ObjectView {
       const area = sx * Math.max(sx * this.base.flat, 6);
       return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * this.base.apart);
     }
-    const across = Math.ceil(Math.sqrt(2 * p)), held = new Uint32Array(p + 1);
-    this.frame.rank.forEach((r) => { if (r) held[r - 1] += 1; });
-    const side = Math.ceil(Math.sqrt(held.reduce((a, b) => Math.max(a, b), 1)));
+    const across = Math.ceil(Math.sqrt(2 * p));
+    const side = Math.ceil(Math.sqrt(fullest(this.base, this.frame)));
     return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
   }
 
@@ -214,21 +245,21 @@ class ObjectView {
   pixels(ratio) {
     const { x, y, size, shown } = this.spots, { width, height } = this.canvas;
     const image = new ImageData(width, height), out = new Uint32Array(image.data.buffer);
-    const byLoad = this.colour.value === "load", known = palette(256), colours = new Map();
+    const byLoad = this.colour.value === "load", known = palette(256);
     const side = Math.max(1, Math.round(size * ratio)), half = size / 2;
+    const colours = Array.from({ length: 3 * RANKS.length }, (_, r) => packed(rankColour(r)));
     for (let i = 0; i < shown.rank.length; i += 1) {
       const r = shown.rank[i];
       if (!r) continue;
-      if (!byLoad && !colours.has(r)) colours.set(r, packed(rankColour(r - 1)));
       const root = shown.load[i] / 255;
-      const colour = byLoad ? known[Math.round(255 * root * root)] : colours.get(r);
+      const colour = byLoad ? known[Math.round(255 * root * root)] : colours[(r - 1) % colours.length];
       const a = Math.round((x(i) - half) * ratio), b = Math.round((y(i) - half) * ratio);
-      const fill = (v, from, to, c) =>
-        out.fill(c, v * width + Math.max(from, 0), v * width + Math.min(to, width));
       for (let v = Math.max(b, 0); v < Math.min(b + side, height); v += 1) {
-        const edge = side > 5 && (v === b || v === b + side - 1);
-        fill(v, a, a + side, side > 5 ? FRAME : colour);
-        if (side > 5 && !edge) fill(v, a + 1, a + side - 1, colour);
+        const edge = v === b || v === b + side - 1;
+        for (let u = Math.max(a, 0); u < Math.min(a + side, width); u += 1) {
+          const frame = side > 5 && (edge || u === a || u === a + side - 1);
+          out[v * width + u] = frame ? FRAME : colour;
+        }
       }
     }
     const canvas = document.createElement("canvas");
@@ -270,18 +301,18 @@ class ObjectView {
 
   // An arrow for each pair of ranks: from the object that moves to the closest one of its new rank.
   drawArrows(pen, ink, ground) {
-    const shown = this.moves.slice(0, MOST_ARROWS);
-    if (!shown.length) return;
-    const most = shown[0].n;
-    for (const m of shown) {
-      const there = [];
-      this.frame.rank.forEach((r, i) => { if (r === m.to) there.push(i); });
-      if (!there.length) continue;
-      const [from, to] = this.closest(some(m.objects, 30), some(there, 300));
-      const wide = 1 + (2.5 * m.n) / most;
-      for (const [colour, width] of [[ground, wide + 2.5], [ink, wide]]) {
-        arrow(pen, from, to, colour, width);
-      }
+    const { pairs } = this.moves, there = new Map(pairs.map((m) => [m.to, []]));
+    const { rank } = this.frame;
+    for (let i = 0; pairs.length && i < rank.length; i += 1) {
+      const found = there.get(rank[i]);
+      if (found && found.length < 10 * MOST_ENDS) found.push(i);
+    }
+    for (const m of pairs) {
+      const ends = this.closest(m.objects, there.get(m.to));
+      const wide = 1 + (2.5 * m.n) / pairs[0].n;
+      if (!ends) continue;
+      arrow(pen, ...ends, ground, wide + 2.5);
+      arrow(pen, ...ends, ink, wide);
     }
   }
 
@@ -318,12 +349,6 @@ class ObjectView {
     const load = root >= 1 ? `${seconds(top)} or more` : `about ${seconds(top * root * root)}`;
     return `Object ${keys ? keys[i] : i * step}: ${load} on rank ${this.frame.rank[i] - 1}${moves}.`;
   }
-}
-
-// At most `n` of these objects, evenly.
-function some(objects, n) {
-  const step = Math.ceil(objects.length / n);
-  return objects.filter((_, i) => i % step === 0);
 }
 
 function arrow(pen, [x0, y0], [x1, y1], colour, width) {
