@@ -13,11 +13,12 @@ from pylb import console, optional
 from pylb.cli import common
 from pylb.errors import DomainError, FormatError
 from pylb.replay.run_record import RunRecord
-from pylb.show import course, live
+from pylb.show import course, live, served
 
 HELP = "watch a run while its program writes it (Balancer(record='run.h5'))"
 EXAMPLES = """\
   pylb watch run.h5
+  pylb watch run.h5 --serve                  (a page for a browser on this host)
   pylb watch run.h5 --once                   (the present state, once)
   pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
 
@@ -38,6 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds between two checks of the file (default: 1)",
     )
     add("--once", action="store_true", help="show the present state, and end")
+    add(
+        "--serve",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="show the run in a browser on this host (default: any free port)",
+    )
     common.add_json(parser, "print JSON, one object per line")
 
 
@@ -45,8 +54,12 @@ def run(args: argparse.Namespace) -> int:
     """Show the run until Ctrl-C, or once."""
     if not 0.05 <= args.interval <= 3600:
         raise DomainError(f"interval is {args.interval}: expected seconds, 0.05 ... 3600")
+    if args.serve is not None and (args.once or args.json):
+        raise DomainError("--serve: expected without --once and --json")
     try:
-        if args.json:
+        if args.serve is not None:
+            _serve(args)
+        elif args.json:
             for now in _news(args):
                 print(console.json_text(common.answer(args, _named(now))), flush=True)
         elif args.once or not sys.stdout.isatty():
@@ -92,6 +105,13 @@ def _named(now: dict[str, Any]) -> dict[str, Any]:
 def _print(now: dict[str, Any]) -> None:
     console.show(live.COLUMNS, live.rows(now), title=live.head(now))
     print(f"{live.foot(now)}\n", flush=True)
+
+
+def _serve(args: argparse.Namespace) -> None:
+    share = served.SHARE[served.step_back()]
+    with served.Server(args.run, args.serve, args.interval, share) as server:
+        print(f"{args.run}: {server.address}", flush=True)
+        server.serve_forever()
 
 
 def _live(args: argparse.Namespace) -> None:

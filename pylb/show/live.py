@@ -96,9 +96,9 @@ def head(now: dict[str, Any]) -> str:
     return (
         f"{count(now['iterations'], 'iteration')} of {count(now['objects'], 'object')} on "
         f"{count(now['ranks'], 'rank')} in "
-        f"{seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
+        f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
         f"{count(now['balancings'], 'LB step')} "
-        f"({seconds(now['balancing_seconds'])}{saved})"
+        f"(cost {seconds(now['balancing_seconds'])}{saved})"
     )
 
 

@@ -4,6 +4,7 @@ With PYLB_SCREENSHOTS=folder the pictures of the documentation are written there
 """
 
 import base64
+import dataclasses
 import json
 import os
 import re
@@ -11,14 +12,18 @@ import secrets
 import shutil
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pylb
-from pylb.show import course, page
+from pylb.io import h5
+from pylb.show import course, page, served
 from pylb.show.settings import ExplorerSettings
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -58,6 +63,20 @@ def keep(tab, name, **options):
     path = Path(folder, f"{name}.png")
     tab.screenshot(path=path, **options)
     Image.open(path).convert("RGB").save(path, optimize=True)
+
+
+GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 25, 29)"}
+GROUND = "getComputedStyle(document.querySelector('.pylb, main')).backgroundColor"
+
+
+def check_access(tab, *schemes, part=None):
+    """In these schemes axe-core finds nothing: contrast, labels, roles, keyboard."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for scheme in schemes:
+        tab.emulate_media(color_scheme=scheme)
+        assert tab.evaluate(GROUND) == GROUNDS[scheme]
+        found = axe.run(tab, part, {"resultTypes": ["violations"]}).response["violations"]
+        assert [(v["id"], [n["html"] for n in v["nodes"][:3]]) for v in found] == []
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +145,94 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     tab.get_by_label("relative to the mean").check()
     assert "time of the rank / mean" in tab.locator(".picture svg").text_content()
     assert tab.said == []
+
+
+def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_path):
+    coords = {k: (k % 16, k // 16) for k in range(128)}
+    opened(tab, run, tmp_path / "run.html", coords=coords)
+    best = max(run.history.balancings, key=lambda r: r.migrations)
+    i = list(run.history).index(best)
+    tab.locator(".objectview summary").click()
+    tab.locator(".decisions button").nth(i).click()
+    said = tab.locator(".held p").first
+    expected = f"128 objects on 8 ranks in iteration {best.iteration}; {best.migrations} move"
+    assert said.inner_text().startswith(expected)
+    tab.locator("canvas.objects").scroll_into_view_if_needed()
+    box = tab.locator("canvas.objects").bounding_box()
+    scale = min(box["width"] - 28, 340 / (7 / 15))
+
+    def point(key):
+        x, y = (key % 16) / 15 * scale, (7 - key // 16) / 15 * scale
+        at = box["x"] + (box["width"] - scale) / 2 + x, box["y"] + 14 + y
+        tab.mouse.move(*at)
+        pointed = tab.locator(".pointed").inner_text()
+        return pointed, tab.evaluate(COLOUR, [at[0] - box["x"] - 4, at[1] - box["y"] - 4])
+
+    old, new = run.at(best.iteration), run.at(best.iteration + 1)
+    moved = {int(k): int(r) for k, r in zip(new.key, new.rank, strict=True)}
+    tab.get_by_label("Before or after").select_option("after")  # without arrows
+    for key in (0, 17, 127):
+        text, _ = point(key)
+        rank = int(old.rank[list(old.key).index(key)])
+        there = f", moves to rank {moved[key]}" if moved[key] != rank else ""
+        assert re.fullmatch(rf"Object {key}: about [\d.]+ .?s on rank {rank}{there}\.", text)
+    load = old.load[best.iteration - old.first]
+    heavy, light = (point(int(old.key[at(load)]))[1] for at in (np.argmax, np.argmin))
+    assert heavy[0] > light[0] + 60  # from blue to yellow
+    tab.get_by_label("coloured by").select_option("rank")
+    tab.wait_for_function("document.querySelectorAll('.legend span').length === 8")
+    tab.locator(".held select").first.select_option("ranks")
+    check_access(tab, "light", part=".objectview")
+    assert [text for text in tab.said if "getImageData" not in text] == []  # of COLOUR
+
+
+COLOUR = """async ([x, y]) => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const canvas = document.querySelector("canvas.objects");
+  const ratio = canvas.width / canvas.clientWidth;
+  return [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data];
+}"""
+
+
+@pytest.fixture
+def live(run, tmp_path):
+    """A page of a run of which only some iterations are written yet."""
+    h5.write(pylb.RunRecord.of(run.trace[:40]), tmp_path / "live.h5")
+    with served.Server(tmp_path / "live.h5", interval=0.1, share=1.0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_page_follows_a_run_that_goes_on(tab, live, run, tmp_path):
+    tab.goto(live.address)
+    tab.get_by_text("40 iterations of 128 objects on 8 ranks").wait_for()
+    tab.locator("#iteration").focus()
+    tab.keyboard.press("End")
+    h5.write(run, tmp_path / "live.h5")
+    tab.get_by_text("120 iterations of 128 objects on 8 ranks").wait_for()
+    assert tab.locator("output").inner_text() == "119"  # the last one is followed
+    assert tab.evaluate("document.activeElement.id") == "iteration"
+    assert tab.locator(".decisions button").count() == len(run.history)
+    assert "saved so far" in tab.locator(".picture svg").text_content()
+    assert {url.rsplit("/", 1)[0] + "/" for url in tab.said} == {live.address}
+
+
+def test_the_page_of_a_run_is_for_this_host_and_who_knows_its_address(live):
+    def status(url, **headers):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    assert live.server_address[0] == "127.0.0.1"
+    assert [status(live.address), status(f"{live.address}run.json")] == [200, 200]
+    root = live.address.replace(live.token, "")
+    wrong = [root, f"{root}x", f"{live.address}../run.h5", f"{live.address}run.h5"]
+    assert [status(url) for url in wrong] == [404] * 4
+    assert status(live.address, Host="evil.example:80") == 404
 
 
 def test_the_report_prints_with_all_receipts(tab, run, tmp_path):
@@ -273,8 +380,34 @@ def test_a_screen_reader_is_told_everything(tab, explorer):
         assert tab.get_by_label(name).get_attribute("aria-valuetext") == value
     lively = [p for role, _, p in told if role == "status" and p.get("live") == "polite"]
     assert len(lively) == 3  # figures, what is pointed at, the receipt
+    check_access(tab, "dark", part=".pylb")
+    for light, scheme in (("true", "light"), ("false", "dark")):
+        tab.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", light)
+        assert tab.evaluate(GROUND) == GROUNDS[scheme]  # whatever the browser prefers
     heads = [name for role, name, _ in told if role == "columnheader"]
     assert heads[:2] == ["after iteration", "decision"]
+    assert tab.said == []
+
+
+def test_the_explorer_shows_objects_and_what_does_not_matter(tab, explorer):
+    tab.locator(".objectview summary").click()
+    said = tab.locator(".held p").first
+    tab.get_by_text("128 objects on 8 ranks in iteration 0; none moves after it").wait_for()
+    tab.locator(".decisions button").first.click()
+    r = explorer.replay.decisions[0]
+    tab.get_by_text(f"in iteration {r.iteration}; {r.migrations} move after it").wait_for()
+    assert "communicate" in said.inner_text()
+    assert "as recorded" in tab.locator(".picture svg").text_content()
+    off = "select:disabled, input:disabled"
+    names = f"(all) => [...document.querySelectorAll('{off}')].map((e) => e.ariaLabel)"
+    assert tab.evaluate(names) == ["Rank whose speed is changed"]
+    tab.get_by_label("Strategy").select_option("none")
+    tab.wait_for_selector(".pylb[data-number='1']")
+    assert tab.evaluate(names)[:3] == [
+        "Trigger",
+        "Iterations from one LB step to the next",
+        "Cost of an LB step",
+    ]
     assert tab.said == []
 
 
@@ -310,12 +443,14 @@ def test_the_keyboard_reaches_everything(tab, explorer):
 
 
 def test_a_screen_reader_reads_the_report(tab, run, tmp_path):
-    opened(tab, run, tmp_path / "run.html", title="A heated ring")
+    few = dataclasses.replace(course.of(run), title="A heated ring", history=run.history[:4])
+    opened(tab, few, tmp_path / "run.html")
     told = read_out(tab, "main")
     asked = ("slider", "checkbox", "button", "image", "region")
     assert all(name for role, name, _ in told if role in asked)
     assert ("heading", "A heated ring") in [t[:2] for t in told]
     assert any(p.get("live") == "polite" for role, _, p in told if role == "status")
+    check_access(tab, "light", "dark")
 
 
 # ---- the explorer in JupyterLab and Notebook 7 ----

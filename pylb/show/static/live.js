@@ -3,7 +3,7 @@
 const INTERVAL = 1000; // milliseconds from an answer to the next question
 
 function follow(host) {
-  const status = element("p", { class: "status", ...LIVE }, "Waiting for the run ...");
+  const status = element("p", { class: "status", "aria-live": "off" }, "Waiting for the run ...");
   const page = element("div");
   host.replaceChildren(status, page);
   let report = null, seen = "";
@@ -21,6 +21,7 @@ function follow(host) {
       if (run.said) status.textContent = run.said;
       if (run.seen !== seen && run.picture) {
         report = report || new Report(page);
+        report.view.goesOn = true;
         report.show(run);
       }
       seen = run.seen;

@@ -56,6 +56,7 @@ class Report {
         this.view.tell(chosen);
       }, (i) => this.showObjects(i));
     this.all.addEventListener("click", () => {
+      this.view.told = null;
       this.view.drawn.choose(null);
       this.view.drawn.all();
       this.view.mark(-1);
@@ -82,13 +83,13 @@ class Report {
       element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
     this.view.objects.element.hidden = !run.objects;
     this.frames = null;
+    this.everything();
     const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
     this.view.show(decoded(run.picture, bytes), run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
       this.view.list.append(element("p", { class: "soft" }, `The ${run.decisions.length} of `
         + `${run.decisions_in_all} decisions that cost or saved most.`));
     }
-    this.everything();
   }
 
   // All migrations of the run.

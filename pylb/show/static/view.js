@@ -50,6 +50,7 @@ class RunView {
 
   show(picture, decisions) {
     const last = this.picture && Number(this.slider.value) >= this.picture.n_iterations - 1;
+    const kept = this.kept();
     this.picture = picture;
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
@@ -61,6 +62,27 @@ class RunView {
     this.say(decisions.length ? this.invitation : "No decision was taken.");
     const end = picture.n_iterations - 1;
     this.go(last ? end : Math.min(Number(this.slider.value), end)); // the last one stays the last
+    this.restore(kept, decisions);
+  }
+
+  // What the reader has chosen in the list of decisions; a run that goes on keeps it.
+  kept() {
+    const scroll = this.list.querySelector(".scroll"), button = document.activeElement;
+    return { top: scroll ? scroll.scrollTop : 0, told: this.told,
+      focused: this.list.contains(button) ? button.getAttribute("aria-label") : null };
+  }
+
+  restore({ top, told, focused }, decisions) {
+    const scroll = this.list.querySelector(".scroll");
+    if (!scroll || !this.goesOn) return;
+    scroll.scrollTop = top;
+    const same = (button) => button.getAttribute("aria-label") === focused;
+    const button = [...this.list.querySelectorAll("button")].find(same);
+    if (focused && button) button.focus({ preventScroll: true });
+    const i = told ? decisions.findIndex((d) => d.iteration === told.iteration) : -1;
+    if (i < 0) return;
+    this.mark(i);
+    this.chosen(i);
   }
 
   go(i) {
@@ -76,6 +98,7 @@ class RunView {
 
   // A decision with its receipt, fitted lines and migrations.
   tell(decision) {
+    this.told = decision;
     this.say(decision.said);
     this.drawn.choose(decision);
     drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`);

@@ -1,0 +1,155 @@
+"""A page that shows a run while its program writes it: `pylb watch --serve`.
+
+A server for this host alone.  The address contains a secret, so that other users of the host cannot
+read the run.  The file is read only while a browser asks for it, and seldom if reading takes long.
+The server runs with the policy SCHED_IDLE where there is one: it takes free time of the cores, and
+next to nothing (its weight is 3, that of others 1024) from ranks that need them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import threading
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from pylb.console import json_text, script_json
+from pylb.errors import DomainError, FormatError
+from pylb.replay.run_record import RunRecord
+from pylb.show import course, live, page
+
+SHARE = {True: 0.05, False: 0.005}  # of a core, with the policy SCHED_IDLE and without it
+HOSTS = ("127.0.0.1", "localhost")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class RunFile:
+    """The state of the run in a file that grows, read again at most every `interval` seconds."""
+
+    def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
+        self._path, self._interval, self._share = Path(path), interval, share
+        self._lock = threading.Lock()
+        self._due = 0.0  # when the file may be read again
+        self._seen = ""
+        self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
+
+    def news(self, seen: str) -> dict[str, Any]:
+        """All that a page shows; if the page has `seen` it, only what it was."""
+        with self._lock:
+            if time.monotonic() >= self._due:
+                self._read()
+            now = self._now
+        return {k: now[k] for k in ("said", "seen")} if now["seen"] == seen else now
+
+    def _read(self) -> None:
+        begin = time.thread_time()
+        try:
+            stat = os.stat(self._path)
+            changed = f"{stat.st_mtime_ns}-{stat.st_size}"
+            if changed != self._seen:
+                self._now = {**_shown(self._path), "seen": changed}
+                self._seen = changed
+        except (FileNotFoundError, DomainError, FormatError):
+            pass  # it is being written, or has no complete iteration yet: the last state remains
+        used = time.thread_time() - begin
+        self._due = time.monotonic() + max(self._interval, used / self._share)
+
+
+def _shown(path: Path) -> dict[str, Any]:
+    run = dataclasses.replace(course.of(RunRecord.read(path), title=path.name), objects=None)
+    return {**page.data(run), "said": live.head(live.state(run))}
+
+
+def step_back() -> bool:
+    """Let this process run only when a core is free; False: this system has no such policy."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+class Server(ThreadingHTTPServer):
+    """A server of one run on this host.
+
+    Parameters
+    ----------
+    path : path
+        The file that the program writes.
+    port : int
+        0: any free one.
+    interval : float
+        Seconds between two readings of the file, at least.
+    share : float
+        Part of a core's time that the reading may take.
+
+    Raises
+    ------
+    DomainError
+        The port is not free.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = False
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        port: int = 0,
+        interval: float = 1.0,
+        share: float = SHARE[False],
+    ) -> None:
+        self.run = RunFile(path, interval, share)
+        self.token = secrets.token_urlsafe(16)
+        try:
+            super().__init__((HOSTS[0], port), _Answer)
+        except OSError as why:
+            raise DomainError(f"port is {port}: {why.strerror or why}") from None
+
+    @property
+    def address(self) -> str:
+        """The address of the page, with its secret."""
+        return f"http://{HOSTS[0]}:{self.server_port}/{self.token}/"
+
+    def page(self) -> str:
+        """The page; it asks for the run itself."""
+        return page.framed(script_json(None), "live.js", also="; connect-src 'self'")
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer with the page, or with the run."""
+        asked = urlsplit(self.path)
+        _, token, *name = asked.path.split("/")
+        host = self.headers.get("Host", "").rpartition(":")[0]
+        known = secrets.compare_digest(token.encode(), self.server.token.encode())
+        if not known or host not in HOSTS or name not in ([""], ["run.json"]):
+            self.send_error(HTTPStatus.NOT_FOUND)
+        elif name == [""]:
+            self._send("text/html; charset=ascii", self.server.page())
+        else:
+            seen = parse_qs(asked.query).get("seen", [""])[0]
+            self._send("application/json", json_text(self.server.run.news(seen)))
+
+    def _send(self, kind: str, text: str) -> None:
+        body = text.encode("ascii")
+        self.send_response(HTTPStatus.OK)
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": len(body)}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the standard error belongs to the user."""

@@ -1,0 +1,168 @@
+"""The objects of a run for a page, their places, what LB steps have saved, the page's server."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DomainError
+from pylb.show import aggregate, course, layout, objects, served
+
+
+@pytest.fixture(scope="module")
+def run():
+    trace = pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+    return trace.replay("GreedyLB", every=7, cost=1e-3)
+
+
+def decoded(frame):
+    rank = np.frombuffer(frame["rank"], "<u4").astype(int) - 1
+    return rank, np.frombuffer(frame["load"], np.uint8) / 255
+
+
+def test_frames_are_ranks_and_loads_of_the_objects(run):
+    shown = objects.ObjectPicture(objects.Objects.of_replay(run))
+    base, trace = shown.base(), run.trace
+    assert (base["n"], base["step"], base["keys"], base["how"]) == (
+        60,
+        1,
+        None,
+        "communication graph",
+    )
+    frames = shown.frames([])
+    assert [f["iteration"] for f in frames] == list(range(30))
+    for i, frame in enumerate(frames):
+        rank, root = decoded(frame)
+        tasks = slice(*trace.task_ptr[i : i + 2])
+        np.testing.assert_array_equal(rank[trace.task_entity[tasks]], run.rank[tasks])
+        loads = np.minimum(trace.task_load[tasks], base["top"])
+        np.testing.assert_allclose(
+            root[trace.task_entity[tasks]] ** 2 * base["top"], loads, atol=base["top"] / 200
+        )
+    moved = [
+        np.count_nonzero(decoded(a)[0] != decoded(b)[0]) for a, b in itertools.pairwise(frames)
+    ]
+    assert sum(moved) == run.migrations
+
+
+def test_a_record_has_the_frames_of_its_trace(tmp_path):
+    pytest.importorskip("h5py")
+    pylb.demo.run(4, 24, 20, save=tmp_path / "run.h5", every=5)
+    record = pylb.RunRecord.read(tmp_path / "run.h5")
+    kinds = [course.of(record).objects, objects.Objects.of_replay(record.trace.replay("none"))]
+    ours, its = (objects.ObjectPicture(kind).frames([]) for kind in kinds)
+    assert ours == its
+    assert kinds[0].edges(3)[0].tolist() == kinds[1].edges(3)[0].tolist()
+
+
+def test_of_too_many_frames_those_around_lb_steps_remain(run, monkeypatch):
+    monkeypatch.setattr(objects, "MOST_CELLS", 60 * 6)
+    shown = objects.ObjectPicture(objects.Objects.of_replay(run))
+    found = [f["iteration"] for f in shown.frames([13, 6])]
+    assert len(found) == 6
+    assert {6, 7, 13, 14} < set(found)
+    monkeypatch.setattr(objects, "MOST_OBJECTS", 20)
+    thinned = objects.ObjectPicture(objects.Objects.of_replay(run))
+    assert (thinned.base()["n"], thinned.base()["step"]) == (20, 3)
+    assert len(decoded(thinned.frame(0))[0]) == 20
+
+
+def test_coordinates_of_one_to_three_axes():
+    key = np.array([3, 5])
+    assert layout.of_coordinates({3: (1, 2), 5: [3, 4]}, key).tolist() == [[1, 2], [3, 4]]
+    assert layout.of_coordinates({3: 1.5, 5: 2}, key).tolist() == [[1.5, 0], [2, 0]]
+    above = layout.of_coordinates({3: (1, 1, 0), 5: (1, 1, 4)}, key)
+    assert above[0, 0] == above[1, 0] == 0
+    assert above[1, 1] > above[0, 1]
+    for bad, said in [
+        ({3: 1}, "no object 5"),
+        ({3: (1, 2), 5: (1,)}, "expected 1 ... 3 numbers"),
+        ({3: "x", 5: "y"}, "expected 1 ... 3 numbers"),
+        ({3: (1, np.nan), 5: (1, 2)}, "finite"),
+        ({3: (1, 2, 3, 4), 5: (1, 2, 3, 4)}, "1 ... 3"),
+    ]:
+        with pytest.raises(DomainError, match=said):
+            layout.of_coordinates(bad, key)
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+def test_objects_that_communicate_are_close(n):
+    i = np.arange(n)
+    place = layout.of_graph(n, i, (i + 1) % n)  # a ring
+    apart = np.linalg.norm(place - np.roll(place, -1, axis=0), axis=1)
+    whole = np.linalg.norm(place - place.mean(axis=0), axis=1)
+    assert apart.max() < 20 * whole.max() / n
+    assert whole.min() > 0.2 * whole.max()  # a ring has a hole
+    np.testing.assert_array_equal(place, layout.of_graph(n, (i + 1) % n, i))
+
+
+@given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29))))
+def test_any_graph_has_places(n, edges):
+    src, dst = np.array([(a % n, b % n) for a, b in edges], int).reshape(-1, 2).T
+    place = layout.of_graph(n, src, dst)
+    assert place.shape == (n, 2)
+    assert np.isfinite(place).all()
+
+
+def test_what_lb_steps_have_saved_adds_up(run):
+    saved = course.of(run).saved
+    assert saved[-1] == pytest.approx(sum(r.net for r in run.balancings if r.gain == r.gain))
+    first = run.balancings[0]
+    assert saved[first.iteration] == pytest.approx(-first.cost)
+    early = pylb.Receipt(-1, "balance", "", "", moved=True, cost=2.0, gain=6.0, iterations=3)
+    assert course.saved([early], 4).tolist() == [0.0, 2.0, 4.0, 4.0]
+
+
+def test_the_recorded_run_lies_below_the_replayed_one(run):
+    assert course.of(run).recorded.tolist() == run.trace.replay("none").metrics["max"].tolist()
+    assert course.of(run.trace).recorded is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "end"),
+    [
+        ([[1.0] * 99 + [50.0]], 1.25),
+        ([[1.0] * 9 + [50.0]], 50.0),
+        ([[1.0, 1.9]], 1.9),
+        ([[0.0] * 99 + [1.0]], 1.0),
+    ],
+)
+def test_colours_end_where_most_cells_are(cells, end):
+    assert aggregate.brightest(np.array(cells)) == end
+
+
+def test_the_last_of_neighbours():
+    assert aggregate.last(np.arange(7.0), 3).tolist() == [2.0, 5.0, 6.0]
+    assert aggregate.last(np.arange(6.0), 3).tolist() == [2.0, 5.0]
+
+
+def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
+    pytest.importorskip("h5py")
+    path = tmp_path / "run.h5"
+    file = served.RunFile(path, 0.0, 0.001)
+    assert file.news("") == {"said": "run.h5: nothing yet", "seen": ""}
+    pylb.demo.run(2, 8, 12, save=path, every=4)
+    now = file.news("")
+    deadline = time.monotonic() + 20
+    while "picture" not in now and time.monotonic() < deadline:
+        time.sleep(0.02)
+        now = file.news("")
+    assert now["said"].startswith("12 iterations of 8 objects on 2 ranks")
+    assert file.news(now["seen"]) == {"said": now["said"], "seen": now["seen"]}
+    path.unlink()
+    monkeypatch.setattr(served, "_shown", pytest.fail)  # not due, and then not readable
+    assert file.news("") is now
+    file._due = 0.0
+    assert file.news("") is now
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with (
+        served.Server(tmp_path / "x.h5") as server,
+        pytest.raises(DomainError, match=f"port is {server.server_port}: "),
+    ):
+        served.Server(tmp_path / "x.h5", server.server_port)
