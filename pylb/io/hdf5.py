@@ -203,6 +203,7 @@ class Input:
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes
+        self._wholes: dict[str, Any] = {}  # datasets; None: it can be read only in part
 
     def text(self, name: str) -> str:
         """A text attribute of the file; empty if there is none."""
@@ -235,6 +236,15 @@ class Input:
 
     def rows(self, name: str, first: int = 0, n: int | None = None) -> Any:
         """Read n rows of a dataset (default: all), or None if that fails."""
+        if name not in self._wholes:  # many small reads would take longer than one
+            self._wholes[name] = self._read(name, 0, None)
+        whole = self._wholes[name]
+        if whole is None:
+            return self._read(name, first, n)
+        n = len(whole) - first if n is None else n
+        return whole[first : first + n] if 0 <= first <= first + n <= len(whole) else None
+
+    def _read(self, name: str, first: int, n: int | None) -> Any:
         try:
             found = self._dataset(name)
             n = len(found) - first if n is None else n
