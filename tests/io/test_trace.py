@@ -502,7 +502,7 @@ def test_tasks_as_a_frame(data):
     for name in ("shared_id", "shared_bytes", "home_rank"):
         assert frame[name].tolist() == [t["user_defined"][name] for t in rows]
     assert np.shares_memory(frame["load"].to_numpy(), trace.task_load)
-    assert repr(trace) == "<Trace: 1 phases on 4 ranks, 9 objects, 9 tasks, 8 edges>"
+    assert repr(trace) == "<Trace: 1 phase on 4 ranks, 9 objects, 9 tasks, 8 edges>"
 
 
 def test_communications_as_a_frame(data):
