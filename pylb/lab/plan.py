@@ -7,17 +7,19 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pylb import optional
-from pylb.errors import DomainError, FormatError, MissingFileError
+from pylb.errors import DomainError
+from pylb.files import text, understood
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
 
 MOST_HOSTS = 200  # their addresses share a network of 8 bits
 LEAST_MEMORY = 2**20
 SWAP = 2**30
+MOST_RANKS = 100_000  # that changes may name
+MOST_BYTES = 2**20  # of a file
 
 
 class Profile(NamedTuple):
@@ -134,14 +136,8 @@ class Plan(NamedTuple):
             The file does not exist, is not YAML, or has an unknown key or a value out of range.
         """
         yaml = optional.require("PyYAML")
-        try:
-            found = yaml.safe_load(Path(path).read_text())
-        except OSError as why:
-            raise MissingFileError(f"{os.fspath(path)}: {why.strerror}") from why
-        except (yaml.YAMLError, UnicodeDecodeError) as why:
-            raise FormatError(
-                f"{os.fspath(path)} is not YAML: {' '.join(str(why).split())}"
-            ) from why
+        with understood(path, "YAML"):
+            found = yaml.safe_load(text(path, MOST_BYTES))
         try:
             return cls.of(found)
         except DomainError as why:
@@ -275,12 +271,14 @@ def shown(name: str, value: Any) -> str:
 def _unknown(name: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), list(known), 1)
     hint = f", perhaps {near[0]}?" if near else ""
-    return f"{name!r} is unknown{hint} (known: {', '.join(known)})"
+    return f"{units.said(name)} is unknown{hint} (known: {', '.join(known)})"
 
 
 def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise DomainError(f"{where} is {found!r}: expected keys with values ({', '.join(keys)})")
+        raise DomainError(
+            f"{where} is {units.said(found)}: expected keys with values ({', '.join(keys)})"
+        )
     for key in found:
         if key not in keys:
             raise DomainError(f"{where}: key {_unknown(key, keys)}")
@@ -289,7 +287,7 @@ def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
 
 def _list(where: str, found: Any) -> list[Any]:
     if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {found!r}: expected a list")
+        raise DomainError(f"{where} is {units.said(found)}: expected a list")
     return found
 
 
@@ -300,11 +298,13 @@ def value_of(where: str, key: str, found: Any) -> Any:
     if key == "share":
         try:
             return float(found)
-        except (TypeError, ValueError):
-            raise DomainError(f"{where}share is {found!r}: expected cores, e.g. 0.25") from None
+        except (TypeError, ValueError, OverflowError):
+            raise DomainError(
+                f"{where}share is {units.said(found)}: expected cores, e.g. 0.25"
+            ) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
-        raise DomainError(f"{where}{key} is {found!r}: expected more than 0")
+        raise DomainError(f"{where}{key} is {units.said(found)}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
@@ -332,7 +332,9 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
         table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
         ranks = table.get("ranks", 1)
         if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= 1000:
-            raise DomainError(f"{where}.ranks is {ranks!r}: expected how many, 1 ... 1000")
+            raise DomainError(
+                f"{where}.ranks is {units.said(ranks)}: expected how many, 1 ... 1000"
+            )
         profile = _fields(f"{where}.", table, common)
         out.append(Host(name, ranks, profile, _fields(f"{where}.", table, network)))
     return tuple(out)
@@ -348,7 +350,7 @@ def _change(where: str, found: Any) -> Change:
     if ("at" in table) == ("when" in table):
         raise DomainError(f"{where}: expected at (a time) or when (a moment's name), one of them")
     if "when" in table and not isinstance(table["when"], str):
-        raise DomainError(f"{where}.when is {table['when']!r}: expected a moment's name")
+        raise DomainError(f"{where}.when is {units.said(table['when'])}: expected a moment's name")
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
     if not values:
         raise DomainError(f"{where} changes nothing: expected {', '.join((*PROFILE, *LINK))}")
@@ -366,7 +368,7 @@ def _some(where: str, found: Any, kind: type) -> Any:
         return None
     listed: Sequence[Any] = found if isinstance(found, list) else [found]
     for one in listed:
-        if type(one) is not kind or str(one).startswith("-"):
-            what = "ranks, 0 or more" if kind is int else "names"
-            raise DomainError(f"{where} is {found!r}: expected {what}")
+        if type(one) is not kind or (kind is int and not 0 <= one < MOST_RANKS):
+            what = f"ranks, 0 ... {MOST_RANKS - 1}" if kind is int else "names"
+            raise DomainError(f"{where} is {units.said(found)}: expected {what}")
     return tuple(listed)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pylb.console import scaled
+from pylb.console import clip, scaled
 from pylb.errors import DomainError
+
+SHORT = reprlib.Repr()
+SHORT.maxlevel, SHORT.maxstring = 2, 60
 
 
 class Quantity(NamedTuple):
@@ -41,15 +45,21 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
     DomainError
         `value` is not a number with such a unit, or is negative; the message begins with `name`.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z/]*)\s*", str(value))
+    words = str(value) if isinstance(value, str | float | int) else ""
+    found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d+)?)\s*([A-Za-z/]*)\s*", words)
     unit = found[2] if found else None
     size = 1.0 if unit == "" and kind.bare else kind.units.get(unit or "")
     if found is None or size is None:
         raise DomainError(
-            f"{name} is {value!r}: expected a {kind.name} with its unit "
+            f"{name} is {said(value)}: expected a {kind.name} with its unit "
             f"({', '.join(kind.units)}), e.g. {kind.example}"
         )
     return float(found[1]) * size
+
+
+def said(value: Any) -> str:
+    """A value of a file for a message; short, however deep it is: YAML's aliases repeat a value."""
+    return clip(SHORT.repr(value), 100)
 
 
 def microseconds(name: str, value: Any) -> int:

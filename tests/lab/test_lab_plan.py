@@ -171,7 +171,38 @@ def test_files_that_are_wrong(tmp_path, text, says):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(FormatError, match=r"lab\.yaml is not YAML: .*line 1"):
+    with pytest.raises(FormatError, match=r"lab\.yaml: not YAML: .*line 1"):
         load(tmp_path, "share: [")
-    with pytest.raises(MissingFileError, match=r"nowhere\.yaml: No such file"):
+    with pytest.raises(MissingFileError, match=r"nowhere\.yaml: no such file"):
         Plan.load(tmp_path / "nowhere.yaml")
+
+
+ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join(f'*a{i - 1}' for _ in range(9))}]\n" for i in range(1, 8)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ALIASES,
+        ALIASES.replace("a7:", "share:"),
+        ALIASES.replace("a7:", "memory:"),
+        ALIASES.replace("a7:", "ranks:"),
+        ALIASES.replace("a7:", "hosts:"),
+        "share: &a [*a]",
+        "ranks: " + "[" * 5000,
+        "memory: " + "9" * 400,
+        "memory: 1" + "0" * 5000,
+        "share: 1" + "0" * 400,
+        "share: .nan",
+        "swap: 2001-99-99",
+        "changes: [{at: 1s, ranks: 100000000, share: 0.5}]",
+        "\0",
+    ],
+)
+def test_made_files_get_short_errors(tmp_path, text):
+    (tmp_path / "lab.yaml").write_text(text)
+    with pytest.raises((FormatError, DomainError), match=r"lab\.yaml: ") as caught:
+        Plan.load(tmp_path / "lab.yaml")
+    assert len(str(caught.value)) < 500
