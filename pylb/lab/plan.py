@@ -368,7 +368,7 @@ def _some(where: str, found: Any, kind: type) -> Any:
         return None
     listed: Sequence[Any] = found if isinstance(found, list) else [found]
     for one in listed:
-        if type(one) is not kind or (kind is int and not 0 <= one < MOST_RANKS):
+        if type(one) is not kind or (isinstance(one, int) and not 0 <= one < MOST_RANKS):
             what = f"ranks, 0 ... {MOST_RANKS - 1}" if kind is int else "names"
             raise DomainError(f"{where} is {units.said(found)}: expected {what}")
     return tuple(listed)

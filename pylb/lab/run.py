@@ -19,6 +19,7 @@ from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError
 from pylb.lab import measure, schedule, state
 from pylb.lab.cgroup import Groups, control, parents
+from pylb.lab.guard import Guard
 from pylb.lab.keeper import keeping
 from pylb.lab.measure import PROBE, Held, Joined
 from pylb.lab.moments import VARIABLE
@@ -91,6 +92,7 @@ class Lab:
         self._groups = Groups(where, plan.needs_memory)
         self.notes = self._groups.removed + state.remove_stale()
         try:
+            self._guard = Guard(where)
             self._state = state.State()
             if plan.needs_memory:
                 self.notes.append(swap_on(self._state, plan.swap))
@@ -112,6 +114,8 @@ class Lab:
         self._groups.remove()
         if hasattr(self, "_state"):
             self.notes += self._state.remove()
+        if hasattr(self, "_guard"):
+            self._guard.close()
 
     # ---- the command ---------------------------------------------------------------------------
 

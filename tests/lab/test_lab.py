@@ -389,9 +389,37 @@ def test_what_the_program_leaves_behind_is_killed(where):
     assert not alive(int(out))
 
 
+WAITS = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+def test_a_killed_lab_leaves_nothing(where):
+    """Not even until the next one: a guard removes it."""
+    killed = pylb_lab("--share", "1", "--", sys.executable, "-c", WAITS)
+    pid = int(killed.stdout.readline())
+    folders = [state.home(), *where]
+
+    def remains():
+        mine = f"{state.PREFIX}{killed.pid}-*"
+        return [path for folder in folders for path in folder.glob(mine)] + [pid] * alive(pid)
+
+    assert len(remains()) == len(folders) + 1
+    killed.kill()
+    killed.wait()
+    deadline = time.monotonic() + 30
+    while remains() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert remains() == []
+    killed.communicate()
+
+
 def test_the_next_lab_removes_what_a_killed_one_left(where):
-    prog = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"
-    killed = pylb_lab("--share", "1", "--", sys.executable, "-c", prog)
+    """If the guard was killed, too."""
+    alone = (
+        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import guard; "
+        "guard.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["lab", "--share", "1", "--", sys.executable, "-c", WAITS]
+    killed = subprocess.Popen([sys.executable, "-c", alone, *words], stdout=subprocess.PIPE)
     pid = int(killed.stdout.readline())
     killed.kill()
     killed.wait()

@@ -624,6 +624,24 @@ def test_where_a_recording_cannot_go_is_said_before_the_program_runs(tmp_path, c
 
 
 @needs_recorder
+def test_a_killed_recorder_leaves_nothing(build, tmp_path):
+    """The program goes on to its end."""
+    mark = tmp_path / "mark"
+    script = f"echo up; read line; {build('stencil')} 5 1e4 2>/dev/null; touch {mark}"
+    recorder = subprocess.Popen(
+        [sys.executable, "-m", "pylb", "record", "-o", str(tmp_path / "run"), "--", "sh", "-c"]
+        + [script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert recorder.stdout.readline() == b"up\n"
+    recorder.kill()
+    recorder.wait()
+    recorder.communicate(b"\n")  # until the program has ended
+    assert [path.name for path in tmp_path.iterdir()] == ["mark"]
+
+
+@needs_recorder
 def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
     save = pylb.Recording.save
 

@@ -1,0 +1,55 @@
+"""Remove what a lab leaves if it is killed by a signal that no process can catch.
+
+Usage: ``python -m pylb.lab.guard DIRECTORY...``: the directories in which labs make theirs
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pylb.lab import cgroup, state
+
+# A shell waits for a line from the lab; if the lab ends without one, the shell becomes Python.
+# Nothing of Python runs beside the ranks that are measured.
+WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
+
+
+class Guard:
+    """A process that outlives the lab: when the lab has died, it removes what is left.
+
+    Parameters
+    ----------
+    where : sequence of Path
+        The directories in which the lab has made its own.
+    """
+
+    def __init__(self, where: Sequence[Path]) -> None:
+        command = [sys.executable, "-m", "pylb.lab.guard", *map(str, where)]
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        self._process = subprocess.Popen(
+            ["sh", "-c", WAIT, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a signal to the lab's group does not reach it
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+
+    def close(self) -> None:
+        """Tell it that all is removed; may be called twice."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.communicate(b"\n")
+
+
+def main(argv: Sequence[str]) -> None:
+    """Remove what killed labs have left."""
+    cgroup.remove_stale([Path(name) for name in argv])
+    state.remove_stale()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
