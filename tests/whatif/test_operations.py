@@ -629,8 +629,18 @@ def test_a_killed_recorder_leaves_nothing(build, tmp_path):
     mark = tmp_path / "mark"
     script = f"echo up; read line; {build('stencil')} 5 1e4 2>/dev/null; touch {mark}"
     recorder = subprocess.Popen(
-        [sys.executable, "-m", "pylb", "record", "-o", str(tmp_path / "run"), "--", "sh", "-c"]
-        + [script],
+        [
+            sys.executable,
+            "-m",
+            "pylb",
+            "record",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            "sh",
+            "-c",
+            script,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
