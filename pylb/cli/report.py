@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser, "print efficiencies, as TALP's JSON")
     add("--title", help="title of the page (default: the file's name)")
     add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
+    add("--coords", metavar="FILE", help='JSON: {"KEY": [x, y, z], ...}, where the page draws them')
     add("--strategy", help="show the run replayed with this strategy")
     add_import(parser)
     add("--every", type=int, help="for the replay: iterations from one LB step to the next")
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the requested files; print the efficiencies."""
     found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name
-    shown = course.of(found, title=title, names=_names(args.names))
+    shown = course.of(found, title=title, names=_names(args.names), coords=_coords(args.coords))
     written = [] if args.csv is None else tables.write(shown, args.csv)
     if args.chrome is not None:
         written.append(timeline.write(shown, args.chrome))
@@ -84,6 +85,13 @@ def _names(path: str | None) -> dict[int, str]:
         return {}
     with files.understood(path, "a JSON object of names by key"):
         return {int(k): str(v) for k, v in files.json_of(path).items()}
+
+
+def _coords(path: str | None) -> dict[int, Any] | None:
+    if path is None:
+        return None
+    with files.understood(path, "a JSON object of coordinates by key"):
+        return {int(k): v for k, v in files.json_of(path).items()}
 
 
 def _show(regions: list[efficiency.Region]) -> None:

@@ -421,6 +421,7 @@ class Advisor:
         *,
         title: str | None = None,
         names: Mapping[int, str] | None = None,
+        coords: Mapping[int, Any] | None = None,
     ) -> Report:
         """What the run was like so far.  Collective with a path.
 
@@ -433,8 +434,10 @@ class Advisor:
             Of the page.  Default: the file's name.
         names : mapping from int to str, optional
             Names of cells, by key, for the page; those of rank 0 count.
+        coords : mapping from int to 1 ... 3 floats, optional
+            Coordinates of cells, by key, for the page; those of rank 0 count.
         """
-        return report_on(self._state, self._mode, self._loop, path, title, names)  # type: ignore[arg-type]
+        return report_on(self._state, self._mode, self._loop, path, title, names, coords)  # type: ignore[arg-type]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, receipts, parameters.  Collective.

@@ -318,6 +318,7 @@ class Balancer(ProgramObjects):
         *,
         title: str | None = None,
         names: Mapping[int, str] | None = None,
+        coords: Mapping[int, Any] | None = None,
     ) -> Report:
         """A report on the run so far.  Collective with a path.
 
@@ -330,8 +331,10 @@ class Balancer(ProgramObjects):
             Title of the page.  Default: the file's name.
         names : mapping from int to str, optional
             Names of objects, by key, for the page; only the names given on rank 0 are used.
+        coords : mapping from int to 1 ... 3 floats, optional
+            Coordinates of objects, by key, for the page; those of rank 0 are used.
         """
-        return report_on(self._state, self._mode, self._loop, path, title, names)
+        return report_on(self._state, self._mode, self._loop, path, title, names, coords)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.

@@ -6,7 +6,9 @@ import logging
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,7 @@ def report_on(
     path: str | os.PathLike[str] | None,
     title: str | None,
     names: Mapping[int, str] | None,
+    coords: Mapping[int, Any] | None,
 ) -> Report:
     """A report on the run so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
     loop.take()
@@ -70,7 +73,7 @@ def report_on(
     if check_suffix(path) == ".html":
         course = _course(state, mode, rank_loads(state, loop), title or Path(path).stem, names)
         if course is not None:
-            page.write(course, path)
+            page.write(replace(course, coords=coords), path)
     elif state.objects.rank == 0:
         report.write(path)
     return report

@@ -158,6 +158,8 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     expected = f"128 objects on 8 ranks in iteration {best.iteration}; {best.migrations} move"
     assert said.inner_text().startswith(expected)
     tab.locator("canvas.objects").scroll_into_view_if_needed()
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # drawn
+    keep(tab, "objects", clip=tab.locator(".objectview").bounding_box())
     box = tab.locator("canvas.objects").bounding_box()
     scale = min(box["width"] - 28, 340 / (7 / 15))
 
@@ -576,6 +578,13 @@ def shows(said, run):
     return seconds == pytest.approx(run.time, rel=6e-3)
 
 
+def check_console(tab):
+    """The explorer adds nothing to the console; on a busy machine the lab says how long it took."""
+    ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
+    ours = [text for text in ours if not text.endswith("to activate.")]
+    assert [text for text in ours if "pylb" in text or "anywidget" in text] == []
+
+
 def test_the_explorer_in_jupyterlab(tab, lab):
     address, token, folder = lab
     notebook(folder, "explore.ipynb")
@@ -629,8 +638,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
         " && !e.innerText).length",
     )
     assert unnamed == 0
-    ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
-    assert [text for text in ours if "pylb" in text or "anywidget" in text] == []
+    check_console(tab)
 
     # without its kernel the widget keeps its last picture, and says so
     request = urllib.request.Request(
@@ -678,5 +686,4 @@ def test_the_explorer_in_notebook_7(tab, lab):
         "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
     )
     keep(tab, "notebook7")
-    ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
-    assert [text for text in ours if "pylb" in text or "anywidget" in text] == []
+    check_console(tab)

@@ -30,7 +30,7 @@ function drawBars(host, picture, iteration) {
     out.append(text(x, height - 10, short(rank), "middle"));
   }
   host.replaceChildren(out, element("p", { class: "soft" },
-    "Dashed: the mean. Orange-red: more than 10 % above it."));
+    "Dashed: the mean. Orange-red: more than 10\u00a0% above it."));
 }
 
 // First and last of the neighbours that a cell stands for.
