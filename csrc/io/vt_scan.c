@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 /* What the field functions write to: `scan` grows, the other fields are the record being read. */
@@ -191,6 +192,7 @@ static int task(plb_json_t *j, void *into)
     plb_vt_scan_t *scan = r->scan;
     plb_err_t *const err = j->err;
     int ret = PLB_OK;
+    PLB_TRY(plb_interrupted(256));
     PLB_GROW(scan->tasks, scan->tasks_room, scan->n_tasks + 1);
     r->task = (plb_vt_task_t){.user = -1};
     ret = object(j, &shape, r, &r->task.text);

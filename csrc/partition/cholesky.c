@@ -1,5 +1,6 @@
 #include "partition/cholesky.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 /* Set at[new place] = vertex; PLB_ERR_VALUE if perm is not a permutation. */
@@ -30,14 +31,17 @@ int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const 
         parent[k] = -1;
         flag[k] = k;
         column[k] = 1;
+        int64_t steps = 0;
         for (int64_t e = start[v]; e < start[v + 1]; e++) {
             /* Row k of L: go up the elimination tree from each earlier neighbour. */
             for (int32_t i = perm[to[e]]; i < k && flag[i] != k; i = parent[i]) {
                 parent[i] = parent[i] < 0 ? k : parent[i];
                 column[i]++;
                 flag[i] = k;
+                steps++;
             }
         }
+        PLB_TRY(plb_interrupted(1 + steps));
     }
 out:
     PLB_FREE(at, parent, flag);

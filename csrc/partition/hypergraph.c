@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 void plb_hypergraph_free(plb_hypergraph_t *self)
@@ -384,6 +385,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     }
     shuffle(order, self->n_vertices, rng);
     for (int32_t i = 0; i < self->n_vertices; i++) {
+        PLB_TRY(plb_interrupted(32));
         const int32_t v = order[i];
         if (c.of[v] != v || size[v] > 1) { /* it has joined a cluster, or others have joined it */
             continue;

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/hypergraph.h"
 
@@ -265,7 +266,7 @@ static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
     int32_t kept = s->n_moves, idle = 0;
-    while (s->queue.n > 0 && idle < PATIENCE) {
+    while (s->queue.n > 0 && idle < PATIENCE && !plb_interrupted(32)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
         const int64_t gain = best_move(s, v, &to); /* room may have changed since it was queued */
@@ -323,7 +324,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
             seed[n++] = v;
         }
     }
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < n && !plb_interrupted(4); i++) {
         const int32_t j = i + (int32_t)plb_rng_below(s->rng, (uint64_t)(n - i)), v = seed[j];
         seed[j] = seed[i];
         if (s->round_of[v] == s->round || !at_boundary(s, v)) {
@@ -343,7 +344,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
     const int32_t n = s->hg->n_vertices;
     int32_t next = start, tried = 0;
     s->round++;
-    while (s->load[0] < target && tried < n) {
+    while (s->load[0] < target && tried < n && !plb_interrupted(32)) {
         int32_t v = next;
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
@@ -394,12 +395,12 @@ static void relieve(search_t *s, int32_t p)
     const plb_hypergraph_t *hg = s->hg;
     int32_t to;
     s->round++;
-    for (int32_t v = 0; v < hg->n_vertices; v++) {
+    for (int32_t v = 0; v < hg->n_vertices && !plb_interrupted(s->part[v] == p ? s->k : 1); v++) {
         if (s->part[v] == p && hg->weight[v] > 0 && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
             set_key(&s->queue, v, escape(s, v, find_roomiest(s), &to));
         }
     }
-    while (s->queue.n > 0 && s->load[p] > s->limit[p]) {
+    while (s->queue.n > 0 && s->load[p] > s->limit[p] && !plb_interrupted(32 + s->k)) {
         const int32_t v = s->queue.heap[0];
         const int64_t gain = escape(s, v, find_roomiest(s), &to);
         if (to >= 0 && gain < s->queue.key[v]) {
@@ -473,6 +474,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     }
     for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
     }
+    PLB_TRY(plb_interrupted(0)); /* the searches have returned early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
         *after += (int64_t)self->net_weight[e] * (s.n_slot[e] - 1);
@@ -491,9 +493,10 @@ int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t tar
     for (int32_t v = 0; v < self->n_vertices; v++) {
         part[v] = self->fixed != NULL && self->fixed[v] == 0 ? 0 : 1;
     }
-    const int ret = search_init(&s, err);
+    int ret = search_init(&s, err);
     if (ret == PLB_OK) {
         grow(&s, start, target);
+        ret = plb_interrupted(0);
     }
     search_free(&s);
     return ret;

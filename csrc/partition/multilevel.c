@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -146,10 +147,8 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest,
         if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
             break; /* no vertices can be merged any more */
         }
-        ret = plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err);
-        if (ret != PLB_OK) {
-            break;
-        }
+        PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
+        PLB_TRY(plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
         self->cluster[at + 1] = NULL;
         self->n++;
         if (label != NULL) {

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 /* Walks over all deliveries from object to object: edges, then multicasts to each receiver. */
@@ -75,6 +76,7 @@ int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int3
     const int64_t entries = self->start[in->n_objects];
     PLB_NEW_EACH(entries, self->other, self->sent, self->received);
     for (walk_t walk = begin; next(&walk);) {
+        PLB_TRY(plb_interrupted(4));
         if (walk.from == walk.to) {
             continue;
         }

@@ -263,7 +263,7 @@ static int shed(mover_t *self, int32_t donor)
         } else {
             tell_friends(self, i, donor);
         }
-        ret = plb_interrupted(16);
+        ret = plb_interrupted(1 << 10);
     }
     if (gap(self, donor) > 0.0) {
         plb_heap_push(&self->receiver, (plb_item_t){-gap(self, donor), donor});
@@ -285,7 +285,7 @@ static int shed_all(mover_t *self)
         if (self->limit > before) {
             sort_receivers(self);
         }
-        PLB_THEN(plb_interrupted(16));
+        PLB_THEN(plb_interrupted(1 << 10));
     }
     return ret;
 }

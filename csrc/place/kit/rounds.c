@@ -81,6 +81,7 @@ static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
     PLB_TRY(plb_groups_init(&self->edges, sender, m, in->n_ranks, err));
     for (int64_t at = 0; at < m; at++) {
         const int32_t e = self->edges.item[at];
+        PLB_TRY(plb_interrupted(8));
         self->edge_object[at] = self->place[in->edge_src[e]];
         self->edge_peer_id[at] = in->edge_dst[e];
         self->edge_peer_rank[at] = in->rank[in->edge_dst[e]];
@@ -207,9 +208,10 @@ static void run_part(void *arg, int part, int n_parts)
     const int32_t end = (int32_t)((int64_t)self->p * (part + 1) / n_parts);
     self->ret[part] = PLB_OK;
     for (int32_t r = begin; r < end && self->ret[part] == PLB_OK; r++) {
-        self->ret[part] =
-            plb_agent_round(self->agent[r], self->inbox + self->start[r],
-                            self->start[r + 1] - self->start[r], &self->all, &self->err[part]);
+        const int64_t n_notes = self->start[r + 1] - self->start[r];
+        self->ret[part] = plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes,
+                                          &self->all, &self->err[part]);
+        self->ret[part] = self->ret[part] == PLB_OK ? plb_interrupted(1 << 10) : self->ret[part];
     }
 }
 
