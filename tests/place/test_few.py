@@ -93,3 +93,16 @@ def test_loads_sorted_by_rank_are_not_all_moved():
     plan = pylb.place(s, "BestFitLB")
     assert plan.after.max_over_mean <= 1.0002
     assert plan.migrations < 0.35 * n  # 12,800 must leave; GreedyLB moves all
+
+
+@pytest.mark.parametrize("objects", [16, 30, 100])
+def test_a_hot_spot_loses_only_what_must_leave(objects):
+    """Once, pairs of ranks could not resolve it, and GreedyLB's placement moved nearly all."""
+    n, p = 200 * objects, 200
+    at = np.arange(n) / n
+    load = 1.0 + 8.0 * np.exp(-0.5 * ((at - 0.5) / 0.05) ** 2)
+    s = pylb.Snapshot(load * np.random.default_rng(1).lognormal(0.0, 0.1, n), np.arange(n) * p // n)
+    plan = pylb.place(s, "BestFitLB")
+    above = np.maximum(s.rank_times - load.sum() / p, 0.0).sum() / load.mean()
+    assert plan.after.max_over_mean < NEAR
+    assert plan.migrations < above

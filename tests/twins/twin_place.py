@@ -355,7 +355,8 @@ class BestFit:
         self.pushes = 4 * q.p + 64
         before = most = max(self.seconds())
         last, excess = float("inf"), self.excess()
-        while not self.few and excess < last and most > limit * (1 + tolerance):
+        transfer = not self.few or sum(q.movable) >= 16 * q.p
+        while transfer and excess < last and most > limit * (1 + tolerance):
             self.round()
             most = max(self.seconds())
             last, excess = 0.75 * excess, self.excess()

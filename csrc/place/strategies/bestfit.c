@@ -13,10 +13,10 @@
  * limit leaves spare room (because it is set by one heavy object), each rank may miss it by its
  * share of that room.
  *
- * If ranks have so few objects that GreedyLB would miss the limit by far, or if transfers miss it,
- * pairs of ranks exchange sets of objects, from the present placement, from GreedyLB's, and from
- * random changes of the best one (kit/restarts.h); few objects a rank get ROOM beyond the limit.
- * Objects that can then return without raising the maximum do so.
+ * If ranks have fewer than FEW objects, or if transfers miss the limit, pairs of ranks exchange
+ * sets of objects, from the present placement, from GreedyLB's, and from random changes of the
+ * best one (kit/restarts.h).  Where GreedyLB would miss the limit by far, ROOM beyond it is
+ * enough. Objects that can then return without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -35,6 +35,7 @@
 enum {
     PROBES = 64, /* entries tried for a pair or an exchange */
     TRIES = 16,  /* receivers tried before a donor counts as stuck */
+    FEW = 16,    /* objects per rank; with fewer, sums of one or two of them seldom fit */
     SAMPLE = 1 << 16,
 };
 
@@ -435,7 +436,7 @@ typedef struct aim {
     double tolerance; /* x limit */
     double above;     /* x average, that may be left */
     double grain;     /* greatest common divisor of all loads, or 0 */
-    bool few;         /* ranks have so few objects that nothing can be exact */
+    bool few;         /* so few objects per rank that GreedyLB would miss the limit by far */
 } aim_t;
 
 /* GreedyLB leaves an imbalance of 0.06 to 0.6 times the load of the p-th lightest object or, if
@@ -492,7 +493,8 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY, excess = total_excess(&self.ranks);
-    while (ret == PLB_OK && !aim->few && excess < last && out->max > limit * (1.0 + tolerance)) {
+    const bool transfer = !aim->few || problem->n >= (int64_t)FEW * p;
+    while (ret == PLB_OK && transfer && excess < last && out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, err);
         out->max = plb_ranks_max(&self.ranks);
         last = PART * excess; /* no further round if the last one gained little */
