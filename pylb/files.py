@@ -91,7 +91,7 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
         if size > most:
             raise FormatError(f"{name} has {size} bytes: expected at most {most}")
         try:
-            return file.read(most).decode()
+            return file.read().decode()
         except UnicodeDecodeError as why:
             raise FormatError(f"{name}: byte {why.start} is no UTF-8 text") from None
 

@@ -1,9 +1,12 @@
 #include "lib/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 
@@ -179,16 +182,27 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
+/* Create a file with a random name beside `path`, which nobody can have put a link to. */
+static FILE *new_beside(const char *path, char *part, size_t size)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+        return NULL;
+    }
+    snprintf(part, size, "%s.%016" PRIx64 ".part", path, random);
+    const int fd = open(part, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 /* Under another name first, so that the file is complete when it appears. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;
     const char *path = self->settings.record;
     char *part = NULL;
-    const size_t size = strlen(path) + 6;
+    const size_t size = strlen(path) + sizeof ".0123456789abcdef.part";
     PLB_NEW(part, size);
-    snprintf(part, size, "%s.part", path);
-    FILE *f = fopen(part, "w");
+    FILE *f = new_beside(path, part, size);
     bool good = f != NULL;
     if (good) {
         put_record(f, self, load);
@@ -198,7 +212,9 @@ static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err
     }
     if (!good) {
         ret = PLB_FAIL(err, PLB_ERR_FORMAT, "%.300s cannot be written: %s", path, strerror(errno));
-        (void)remove(part);
+        if (f != NULL) {
+            (void)remove(part);
+        }
     }
 out:
     plb_free(part);

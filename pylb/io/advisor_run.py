@@ -12,7 +12,7 @@ from pylb.decide.decider import receipt_of
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError
 from pylb.files import begins, json_of, understood
-from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
+from pylb.io.run_record import FIGURES, MOST, Loop, RunData, Stretch, check_figures
 from pylb.model.snapshot import F64
 
 FORMAT, VERSION = "pylb advisor", 1
@@ -55,6 +55,9 @@ def _run(name: str, said: dict[str, Any]) -> RunData:
     load = np.array(said["loads"], np.float64).reshape(p, -1).T
     if len(load) != len(figures):
         raise FormatError(f"{name}: {len(figures)} steps, and loads of {len(load)}")
+    check_figures(figures)
+    if not ((load >= 0) & (load <= MOST)).all():
+        raise FormatError(f"{name}: loads: expected numbers of 0 ... {MOST:g}")
     columns: dict[str, Any] = dict(zip(FIGURES, figures.T, strict=True))
     return RunData(
         n_ranks=p,

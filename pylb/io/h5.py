@@ -24,7 +24,7 @@ from pylb.errors import FormatError
 from pylb.files import begins, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
+from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
 VERSION = 3  # from this one on, no text of variable length
@@ -286,6 +286,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
         if old:
             table = _figures_of(stretch, table, n_ranks)
         _check_values(stretch, n_ranks)
+        check_figures(table, first)
         if k == 0:
             remaining.setdefault(first, stretch.key)
         if complete:

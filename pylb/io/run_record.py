@@ -9,11 +9,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb.decide.receipts import History
-from pylb.errors import OutOfRangeError
+from pylb.errors import FormatError, OutOfRangeError
 from pylb.model.snapshot import F64, I32, I64
 
 FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
 """Figures of an iteration, in the order of csrc/replay/trace.h."""
+
+
+MOST = 1e30  # seconds, messages, bytes
+KNOWN = 3  # figures that are known of every iteration: the first ones
+
+
+def check_figures(table: F64, first: int = 0) -> None:
+    """Check the `FIGURES` (k, 8) of iterations from `first` on; NaN: not known.
+
+    Raises
+    ------
+    FormatError
+        A figure is out of range; the message has the iteration.
+    """
+    wrong = (table < 0) | (table > MOST)
+    wrong[:, :KNOWN] |= np.isnan(table[:, :KNOWN])
+    for i, column in np.argwhere(wrong)[:1]:
+        raise FormatError(f"{FIGURES[column]} of iteration {first + i} is {table[i, column]}")
 
 
 class Stretch(NamedTuple):

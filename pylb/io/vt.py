@@ -5,6 +5,7 @@ There is one file per rank, ``<stem>.<rank>.json``, plain JSON or Brotli under t
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import mmap
@@ -32,6 +33,7 @@ from pylb.model.snapshot import I32, I64
 from pylb.optional import PARTS, missing_part
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
+MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000  # bytes, and times its size, of an unpacked file
 MOST_PHASES = 1_000_000  # limit, as identical_to_previous may ask for any number of copies
 
 
@@ -185,12 +187,17 @@ def _decompressed(path: Path, text: Any) -> bytes:
         raise MissingPartError(
             f"{path} is not plain JSON; for Brotli: {PARTS['Brotli'].command}"
         ) from None
-    try:
-        return bytes(brotli.decompress(text))
-    except brotli.error:
-        raise FormatError(
-            f"{path} is neither JSON nor a whole Brotli stream: it begins with {text[:8]!r}"
-        ) from None
+    most, stream = MOST_UNPACKED + MOST_RATIO * len(text), brotli.Decompressor()
+    out = b""
+    with contextlib.suppress(brotli.error):
+        out = bytes(stream.process(text, output_buffer_limit=most))
+        if stream.is_finished():
+            return out
+    if len(out) >= most:
+        raise FormatError(f"{path}: {len(text)} bytes of Brotli hold more than {most} of JSON")
+    raise FormatError(
+        f"{path} is neither JSON nor a whole Brotli stream: it begins with {text[:8]!r}"
+    )
 
 
 # ---- a run ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ LEAST_MEMORY = 2**20
 SWAP = 2**30
 MOST_RANKS = 100_000  # that changes may name
 MOST_BYTES = 2**20  # of a file
+DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # brackets in brackets
 
 
 class Profile(NamedTuple):
@@ -137,7 +138,10 @@ class Plan(NamedTuple):
         """
         yaml = optional.require("PyYAML")
         with understood(path, "YAML"):
-            found = yaml.safe_load(text(path, MOST_BYTES))
+            said = text(path, MOST_BYTES)
+            if DEEP.search(said):  # PyYAML takes minutes to see it
+                raise RecursionError
+            found = yaml.safe_load(said)
         try:
             return cls.of(found)
         except DomainError as why:

@@ -1,6 +1,7 @@
 """Errors for files that are not a recorded run: every message names the file."""
 
 import json
+import os
 import random
 import sys
 
@@ -340,3 +341,25 @@ def test_bad_snapshots():
             pylb.Trace.from_snapshots([snap, other])
     with pytest.raises(DuplicateKeyError, match=r"snapshots\[0\] has the key 4 more than once"):
         pylb.Trace.from_snapshots([pylb.Snapshot([1.0, 2.0], [0, 0], key=[4, 4])])
+
+
+def test_a_little_brotli_that_holds_much(tmp_path):
+    brotli = pytest.importorskip("brotli")
+    packed = brotli.compress(b'{"type": "LBDatafile", "phases": [' + b" " * 2**27, quality=5)
+    assert len(packed) < 1000
+    (tmp_path / "data.0.json").write_bytes(packed)
+    with pytest.raises(FormatError, match=f"{len(packed)} bytes of Brotli hold more than 67"):
+        pylb.Trace.read(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_files_of_a_folder_are_regular(tmp_path, kind):
+    path = tmp_path / "data.0.json"
+    if kind == "pipe":
+        os.mkfifo(path)  # whoever opens it waits for ever
+    elif kind == "link":
+        path.symlink_to("/etc/hostname")
+    else:
+        path.mkdir()
+    with pytest.raises(FormatError, match=f"data.0.json is a {kind}: expected a regular file"):
+        pylb.Trace.read(tmp_path)

@@ -192,6 +192,8 @@ ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ALIASES.replace("a7:", "hosts:"),
         "share: &a [*a]",
         "ranks: " + "[" * 5000,
+        "ranks: " + "{a: " * 5000,
+        "ranks:\n" + "- " * 5000,
         "memory: " + "9" * 400,
         "memory: 1" + "0" * 5000,
         "share: 1" + "0" * 400,

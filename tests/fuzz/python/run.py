@@ -1,0 +1,178 @@
+"""Fuzz the readers of pylb: changed files may be read or refused, and nothing else.
+
+Usage: ``python tests/fuzz/python/run.py SECONDS [FIRST_SEED [TARGET...]]``
+
+Each case is a file of the project's own with some changes, chosen by a seed.  It runs in a process
+with limits of time and memory.  An error that is not pylb's own, a signal or a hang is a failure;
+its file is kept in the folder `failed`, beside this one.
+"""
+
+import mmap
+import os
+import random
+import re
+import resource
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from targets import Target, made
+
+from pylb.errors import PylbError
+
+LIMIT = 5  # seconds of a case
+MEMORY = 3 << 30  # bytes of address space of a process
+BATCH = 40  # cases that a process runs, one after the other, if none fails
+FAILED = Path(__file__).with_name("failed")
+WORDS = [b"null", b"-1", b"1e400", b"NaN", b"1" + b"0" * 30, b"[]", b"{}", b'""', b"[" * 3000]
+EDGES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1]
+OUTCOMES = ("read", "refused", "failed")
+
+
+def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
+    """Change one of the files a little, or a lot."""
+    data = bytearray(draw.choice(seeds))
+    for _ in range(draw.choice([1, 1, 1, 1, 2, 3, 8])):
+        most = draw.choice([len(data), 4096])  # HDF5 has what is fragile at its beginning
+        at = draw.randrange(max(1, min(len(data), most)))
+        size = draw.choice([1, 2, 4, 8, 64])
+        kind = draw.randrange(8)
+        if kind == 0:
+            data[at : at + 1] = bytes([data[at] ^ 1 << draw.randrange(8)]) if data else b"x"
+        elif kind == 1:
+            data[at : at + size] = draw.randbytes(size)
+        elif kind == 2:
+            value = draw.choice(EDGES) & (1 << 8 * min(size, 8)) - 1
+            data[at : at + min(size, 8)] = struct.pack("<Q", value)[: min(size, 8)]
+        elif kind == 3:
+            del data[at : at + size]
+        elif kind == 4:
+            other = draw.choice(seeds)
+            start = draw.randrange(len(other))
+            data[at:at] = other[start : start + draw.choice([8, 64, 512])]
+        elif kind == 5 and draw.random() < 0.3:
+            del data[at:]
+        elif kind == 6:
+            data[at:at] = draw.choice(WORDS)
+        else:  # another number where one stands
+            numbers = list(re.finditer(rb"-?\d[\d.e+-]*", data[:20_000]))
+            if numbers:
+                span = draw.choice(numbers).span()
+                data[span[0] : span[1]] = draw.choice(WORDS)
+    return bytes(data)
+
+
+def case(target: Target, seed: int) -> bytes:
+    """The file of a seed."""
+    return mutant(target.seeds, random.Random(f"{target.name} {seed}"))
+
+
+def outcome(target: Target, path: Path) -> tuple[int, str]:
+    """Index of `OUTCOMES`, and the error if it is a failure."""
+    try:
+        target.call(path)
+    except PylbError as why:
+        return (2, f"a message of {len(str(why))} characters") if len(str(why)) > 2000 else (1, "")
+    except OSError as why:  # what the system says of a path
+        return (1, "") if why.filename else (2, repr(why))
+    except BaseException as why:
+        return 2, f"{type(why).__name__}: {why}"[:300]
+    return 0, ""
+
+
+class Board:
+    """What a process tells its parent, even if it dies: the case that it is at, and counts."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 4096)
+
+    def at(self) -> tuple[int, ...]:
+        return struct.unpack_from("=4q", self._memory)
+
+    def put(self, seed: int, counts: list[int]) -> None:
+        struct.pack_into("=4q", self._memory, 0, seed, *counts)
+
+
+def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int, list[int], str]:
+    """Run cases in a process; return the next seed, the counts, and the failure."""
+    board.put(seeds.start, [0, 0, 0])
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        counts = [0, 0, 0]
+        for seed in seeds:
+            board.put(seed, counts)
+            signal.setitimer(signal.ITIMER_REAL, LIMIT)
+            (folder / target.name).write_bytes(case(target, seed))
+            kind, said = outcome(target, folder / target.name)
+            if said:
+                os.write(write, said.encode(errors="replace")[:400])
+                os._exit(1)
+            counts[kind] += 1
+        board.put(seeds.stop, counts)
+        os._exit(0)
+    os.close(write)
+    status = os.waitpid(pid, 0)[1]
+    said = os.read(read, 500).decode()
+    os.close(read)
+    seed, *counts = board.at()
+    if status == 0:
+        return seeds.stop, counts, ""
+    counts[2] += 1
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        hang = number == signal.SIGALRM
+        said = f"more than {LIMIT} s" if hang else signal.Signals(number).name
+    return seed + 1, counts, said
+
+
+def fuzz(seconds: float, first: int = 0, only: tuple[str, ...] = ()) -> dict[str, Counter[str]]:
+    """Run all targets in turn until the time is over, each at least for a batch."""
+    counts: dict[str, Counter[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="pylb-fuzz-") as folder:
+        home, board = Path(folder), Board()
+        targets = [one for one in made(home) if not only or one.name in only]
+        start, seed = time.monotonic(), first
+        while seed == first or time.monotonic() - start < seconds:
+            for target in targets:
+                at, counted = seed, counts.setdefault(target.name, Counter())
+                while at < seed + BATCH:
+                    begin = at
+                    at, some, said = batch(target, range(at, seed + BATCH), home, board)
+                    counted.update(dict(zip(OUTCOMES, some, strict=True)))
+                    if said:
+                        keep(target, at - 1, said)
+                    assert at > begin
+            seed += BATCH
+    return counts
+
+
+def keep(target: Target, seed: int, said: str) -> None:
+    """Report a failure, and keep its file."""
+    FAILED.mkdir(exist_ok=True)
+    path = FAILED / f"{seed}-{target.name}"
+    path.write_bytes(case(target, seed))
+    print(f"{target.name}, seed {seed}: {said}: {path}", file=sys.stderr, flush=True)
+
+
+def main(argv: list[str]) -> int:
+    """Fuzz, and print a table; 1 if there was a failure."""
+    seconds, first = float(argv[0]), int(argv[1]) if len(argv) > 1 else 0
+    counts = fuzz(seconds, first, tuple(argv[2:]))
+    print(f"{'file':12} {'cases':>9} " + " ".join(f"{name:>9}" for name in OUTCOMES))
+    for name, some in counts.items():
+        figures = [sum(some.values()), *(some[kind] for kind in OUTCOMES)]
+        print(f"{name:12} " + " ".join(f"{n:9}" for n in figures))
+    return int(any(some["failed"] for some in counts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
