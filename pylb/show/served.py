@@ -40,7 +40,7 @@ class RunFile:
         self._path, self._interval, self._share = Path(path), interval, share
         self._lock = threading.Lock()
         self._due = 0.0  # when the file may be read again
-        self._seen = ""
+        self._tried = ""  # the state of the file when it was read last
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
@@ -56,13 +56,21 @@ class RunFile:
         try:
             stat = os.stat(self._path)
             changed = f"{stat.st_mtime_ns}-{stat.st_size}"
-            if changed != self._seen:
-                self._now = {**_shown(self._path), "seen": changed}
-                self._seen = changed
+            if changed != self._now["seen"]:
+                new = {**_shown(self._path), "seen": changed}
+                if changed == self._tried or not _lost(self._now, new):
+                    self._now = new
+                self._tried = changed
         except (FileNotFoundError, DomainError, FormatError):
             pass  # it is being written, or has no complete iteration yet: the last state remains
         used = time.thread_time() - begin
         self._due = time.monotonic() + max(self._interval, used / self._share)
+
+
+def _lost(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether receipts are missing in `new`, because the file was being written."""
+    goes_on = "picture" in old and new["picture"]["n_iterations"] >= old["picture"]["n_iterations"]
+    return bool(goes_on and new["decisions_in_all"] < old["decisions_in_all"])
 
 
 def _shown(path: Path) -> dict[str, Any]:

@@ -160,6 +160,22 @@ def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
     assert file.news("") is now
 
 
+def test_receipts_that_are_missing_while_a_file_is_written_are_waited_for(tmp_path, monkeypatch):
+    file = served.RunFile(tmp_path / "run.h5", 0.0, 1e9)
+    told = iter([(64, 9), (128, 0), (192, 20), (256, 3), (10, 1)])
+
+    def shown(_):
+        m, decisions = next(told)
+        return {"said": f"{m}", "picture": {"n_iterations": m}, "decisions_in_all": decisions}
+
+    monkeypatch.setattr(served, "_shown", shown)
+    said = []
+    for size in (1, 2, 3, 4, 5):
+        (tmp_path / "run.h5").write_bytes(bytes(size))
+        said.append(file.news("")["said"])
+    assert said == ["64", "64", "192", "192", "10"]  # the last one is a new run
+
+
 def test_a_port_in_use_is_named(tmp_path):
     with (
         served.Server(tmp_path / "x.h5") as server,

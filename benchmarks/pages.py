@@ -1,0 +1,82 @@
+"""What pages cost: their size and making, and the server of a live page beside a busy rank.
+
+usage: python benchmarks/pages.py
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pylb
+from pylb.show import course, page, served
+
+SPIN = """
+import os, sys
+from pylb.show.served import step_back
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print(step_back(), flush=True)
+while True:
+    pass
+"""
+
+
+def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
+    """Write the page of a replay."""
+    trace = pylb.replay.hotspot(n_ranks=n_ranks, n_objects=n_objects, n_phases=n_phases, seed=1)
+    run = course.of(trace.replay("GreedyLB", every=5))
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.process_time()
+        path = page.write(run, Path(folder, "run.html"))
+        seconds = time.process_time() - begin
+        print(
+            f"{n_ranks:6,} ranks, {n_objects:7,} objects, {n_phases:5,} iterations: "
+            f"{path.stat().st_size / 1e6:5.2f} MB in {seconds:5.2f} s of CPU time"
+        )
+
+
+def reading(iterations: int) -> None:
+    """Read a run record as the server of a live page does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run.h5")
+        pylb.demo.run(8, 128, iterations, save=path)
+        begin = time.process_time()
+        served.RunFile(path, 0.0, 1.0).news("")
+        seconds = time.process_time() - begin
+        print(
+            f"live page of {iterations:,} iterations: {1e3 * seconds:.0f} ms of CPU time a reading"
+        )
+
+
+def beside(seconds: float = 8.0) -> None:
+    """Share of a core that a process gets with the server's policy, beside one that computes."""
+    core = min(os.sched_getaffinity(0))
+    command = [sys.executable, "-c", SPIN, str(core)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        policy = other.stdout.readline().strip()
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {core})
+        mine, its = time.process_time(), used(other.pid)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+        mine, its = time.process_time() - mine, used(other.pid) - its
+        os.sched_setaffinity(0, before)
+        other.kill()
+    print(f"beside a rank that computes (SCHED_IDLE: {policy}): {100 * its / (mine + its):.2f} %")
+
+
+def used(pid: int) -> float:
+    """CPU seconds of a process."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+if __name__ == "__main__":
+    for size in ((8, 128, 1000), (512, 100_000, 20), (4096, 20_000, 250)):
+        making(*size)
+    for n in (200, 2000):
+        reading(n)
+    beside()
