@@ -107,22 +107,21 @@ def mpi_abi() -> str | None:
 
 
 class VariantFinder:
-    """Finds compiled modules of pylb in the folder of mpi4py's ABI: an entry of ``sys.meta_path``."""
+    """Find compiled modules in the folder of mpi4py's ABI: an entry of ``sys.meta_path``."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Find a module such as ``pylb._mpi``, after the usual finders have not found it."""
-        folders = [str(HERE / f"_{abi}") for abi in ABIS]
-        if name.rpartition(".")[0] != PACKAGE or not any(
-            PathFinder.find_spec(name, [f]) for f in folders
-        ):
+        folders = {abi: [str(HERE / f"_{abi}")] for abi in ABIS}
+        ours = name.rpartition(".")[0] == PACKAGE
+        if not (ours and any(PathFinder.find_spec(name, one) for one in folders.values())):
             return None
         abi = mpi_abi()
-        return PathFinder.find_spec(name, [str(HERE / f"_{abi}")]) if abi else None
+        return PathFinder.find_spec(name, folders[abi]) if abi else None
 
 
 if any((HERE / f"_{abi}").is_dir() for abi in ABIS):
-    sys.meta_path.append(VariantFinder)  # type: ignore[arg-type]
+    sys.meta_path.append(VariantFinder)
 
 
 # ---- the parts ----------------------------------------------------------------------------------

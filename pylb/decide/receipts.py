@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -40,7 +40,7 @@ NOTES = {
     "cost": "of the LB step",
     "gain": "time saved",
 }
-SHOWN = (size, seconds, lambda x: "" if math.isnan(x) else seconds(x))
+SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,10 @@ class History(list[Receipt]):
                 row[1] = None
             else:
                 row[5:11] = [None] * 6
-            row[8:11] = [x if x is None else f(x) for f, x in zip(SHOWN, row[8:11], strict=True)]
+            row[8:11] = [
+                x if x is None or math.isnan(x) else f(x)
+                for f, x in zip(SHOWN, row[8:11], strict=True)
+            ]
             yield [None if isinstance(x, float) and math.isnan(x) else x for x in row]
 
     def __str__(self) -> str:
