@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,6 +103,21 @@ def counts(text: str) -> list[int]:
     if not out or min(out) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: expected numbers of phases, 1 or more")
     return out
+
+
+def check_targets(source: str, *targets: str | None) -> None:
+    """Check that no file that a command writes is one that it reads, or is beside others of it.
+
+    Raises
+    ------
+    DomainError
+        A target is `source`, or a file in the folder `source`.
+    """
+    for target in targets:
+        if target is None or not os.path.isfile(target) or not os.path.exists(source):
+            continue
+        if any(os.path.samefile(source, one) for one in (target, os.path.dirname(target) or ".")):
+            raise DomainError(f"{target} belongs to what is read, {source}: expected another file")
 
 
 # ---- recorded runs ------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     kind = args.to or _kind(args.target)
     if args.compress and kind != "vt":
         raise DomainError(f"--compress: expected with --to vt, and this writes {FORMATS[kind]}")
+    common.check_targets(args.run, args.target)
     found = common.read(args)
     written = [str(path) for path in _write(found, Path(args.target), kind, args)]
     if args.json:

@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Divide by every requested method, and print the quality of each result."""
+    common.check_targets(args.file, args.out)
     given = files.read(args.file)
     if args.coords is not None:
         given |= files.read(args.coords)
