@@ -1,10 +1,11 @@
 """Recorded runs, replayed with other decisions.
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
-schedule (`Optimum`), a simulation of the consensus protocol.  Imports all rooms from `model` to
-`io`.
+schedule (`Optimum`), simulations of the consensus protocol and of an LB step on many ranks.
+Imports all rooms from `model` to `io`.
 """
 
+from pylb.replay.cycle import Cycle, CyclePart, LogGP, simulate_cycle
 from pylb.replay.generated import GeneratedRun, Imbalance
 from pylb.replay.optima import Optimum
 from pylb.replay.protocol import ProtocolDecision, ProtocolRun, protocol_params, simulate_protocol
@@ -15,8 +16,11 @@ from pylb.replay.synthetic import hotspot
 from pylb.replay.trace import Trace
 
 __all__ = [
+    "Cycle",
+    "CyclePart",
     "GeneratedRun",
     "Imbalance",
+    "LogGP",
     "Optimum",
     "ProtocolDecision",
     "ProtocolRun",
@@ -27,5 +31,6 @@ __all__ = [
     "optimum",
     "protocol_params",
     "replay",
+    "simulate_cycle",
     "simulate_protocol",
 ]

@@ -1,0 +1,102 @@
+"""A whole LB step on 1,000 to a million simulated ranks: seconds and bytes of each part.
+
+    python benchmarks/cycle.py [--most 100000] [--objects 100] [--json out/cycle.json]
+
+Objects on a square, each of which sends to two neighbours; a hot spot whose objects take nine times
+as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
+LogGP network (`pylb.replay.simulate_cycle`, whose docstring says what is sent).  *share* is the
+time of the LB step in a run with 100 iterations of 100 ms between LB steps.  Bytes are the most
+that a rank sends, receives, keeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from common.figures import save
+
+import pylb
+from pylb.console import show
+from pylb.replay import Cycle, LogGP, simulate_cycle
+
+STRATEGIES = ("BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
+SIZES = (1000, 10_000, 100_000, 1_000_000)
+BETWEEN = 100 * 0.1  # seconds from one LB step to the next
+NODE = 64  # ranks
+SHARE = 0.01  # what is aimed at, of the best strategy
+
+
+def snapshot_of(n: int, p: int) -> pylb.Snapshot:
+    """A hot spot on a square."""
+    rng, key = np.random.default_rng(1), np.arange(n)
+    spot = np.exp(-0.5 * ((key / n - 0.5) / 0.05) ** 2)
+    load = 1e-3 * (1.0 + 8.0 * spot) * rng.lognormal(0.0, 0.1, n)
+    side = int(np.sqrt(n))
+    src, dst = np.tile(key, 2), np.concatenate([(key + 1) % n, (key + side) % n])
+    return pylb.Snapshot(
+        load,
+        key * p // n,
+        n_ranks=p,
+        edges=(src, dst, np.full(2 * n, 8.0)),
+        bytes=np.full(n, 10_000),
+        node=np.arange(p) // NODE,
+    )
+
+
+def row_of(run: Cycle) -> dict[str, Any]:
+    """A line of the table, as JSON."""
+    return {
+        "ranks": run.n_ranks,
+        "objects": run.n_objects,
+        "strategy": run.strategy,
+        "before": run.before,
+        "after": run.after,
+        "migrations": run.migrations,
+        "seconds": run.seconds,
+        "share": run.seconds / (run.seconds + BETWEEN),
+        "parts": [part._asdict() for part in run.parts],
+    }
+
+
+def cells_of(row: dict[str, Any]) -> list[Any]:
+    """The same, as a line that is shown."""
+    ms = {part["name"]: f"{1e3 * part['seconds']:.3g}" for part in row["parts"]}
+    most = [max(part[what] for part in row["parts"]) for what in ("sent", "received", "kept")]
+    names = ("statistics", "database", "strategy", "answer", "migration", "directory")
+    return [
+        f"{row['ranks']:,}", row["strategy"], f"{row['before']:.2f}", f"{row['after']:.4f}",
+        f"{row['migrations']:,}", *(ms.get(name, "") for name in names),
+        f"{1e3 * row['seconds']:.3g}", f"{100 * row['share']:.2f} %",
+        *(f"{x / 1e6:.3g}" for x in most),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Simulate, print the table and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--most", type=int, default=100_000, help="ranks")
+    parser.add_argument("--objects", type=int, default=100, help="per rank")
+    parser.add_argument("--json", default="out/cycle.json")
+    args = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for p in (size for size in SIZES if size <= args.most):
+        snapshot = snapshot_of(args.objects * p, p)
+        rows += [row_of(simulate_cycle(snapshot, name)) for name in STRATEGIES]
+    columns = [
+        "ranks", "strategy", "before", "max/mean", "moved", "statistics, ms", "database",
+        "strategy", "answer", "migration", "directory", "all", "share", "sent, MB", "received",
+        "kept",
+    ]  # fmt: skip
+    show(columns, [cells_of(row) for row in rows])
+    print(f"network: {LogGP()}")
+    for p in sorted({row["ranks"] for row in rows}):
+        best = min((row for row in rows if row["ranks"] == p), key=lambda row: row["seconds"])
+        word = "met   " if best["share"] <= SHARE else "MISSED"
+        print(f"{word} {p:,} ranks: {best['strategy']} takes {100 * best['share']:.2f} % (1 %)")
+    save(args.json, {"network": LogGP()._asdict(), "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

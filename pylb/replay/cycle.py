@@ -1,0 +1,251 @@
+"""What an LB step costs on many simulated ranks, part by part."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError
+from pylb.model import checks
+from pylb.model.snapshot import F64, I32, Snapshot
+from pylb.place.distributed import traffic
+from pylb.place.placement import place
+from pylb.place.registry import find
+from pylb.replay.protocol import protocol_params
+
+RECORD = 216  # bytes of the statistics of an iteration
+FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for an object and for an edge
+MOVE = 16  # bytes of a key and its new rank
+ENTRY = 24  # bytes of what a distributed strategy holds for an object or a rank, about
+
+
+class LogGP(NamedTuple):
+    """A network (Culler et al. 1993, Alexandrov et al. 1995).
+
+    Attributes
+    ----------
+    L, o, g : float
+        Seconds: latency; of a processor to send or to receive a message; between two messages.
+    G : float
+        Seconds per byte.
+    """
+
+    L: float = protocol_params()["L"][0]
+    o: float = protocol_params()["o"][0]
+    g: float = protocol_params()["g"][0]
+    G: float = protocol_params()["G"][0]
+
+    def message(self, nbytes: float) -> float:
+        """Seconds from the sender to the receiver."""
+        return self.L + 2.0 * self.o + max(nbytes - 1.0, 0.0) * self.G
+
+    def tree(self, n_ranks: int, nbytes: float) -> float:
+        """Seconds up or down a binary tree of all ranks, with the same size at each level."""
+        return float(np.ceil(np.log2(n_ranks))) * self.message(nbytes)
+
+    def exchange(self, n_ranks: int, messages: F64, nbytes: F64) -> float:
+        """Seconds of a sparse exchange, in which the ranks agree by a reduction that it is over.
+
+        messages, nbytes: (p,), sent and received by each rank.
+        """
+        busiest = float((messages * max(self.o, self.g) + nbytes * self.G).max())
+        return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
+
+
+class CyclePart(NamedTuple):
+    """One part of an LB step.
+
+    Attributes
+    ----------
+    name : str
+    seconds : float
+    sent, received, kept : int
+        Bytes: the most that a rank sends, receives, and keeps for it.
+    """
+
+    name: str
+    seconds: float
+    sent: int
+    received: int
+    kept: int
+
+
+class Cycle(NamedTuple):
+    """A simulated LB step; made by `simulate_cycle`.
+
+    Attributes
+    ----------
+    strategy : str
+    n_ranks, n_objects, migrations : int
+    before, after : float
+        max/mean.
+    parts : tuple of CyclePart
+        Statistics, database, strategy, answer, migration, directory, in this order; a distributed
+        strategy has no database and no answer.
+    """
+
+    strategy: str
+    n_ranks: int
+    n_objects: int
+    migrations: int
+    before: float
+    after: float
+    parts: tuple[CyclePart, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all parts together."""
+        return sum(part.seconds for part in self.parts)
+
+
+def simulate_cycle(
+    snapshot: Snapshot, strategy: str = "BestFitLB", *, network: LogGP | None = None, seed: int = 0
+) -> Cycle:
+    """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
+
+    The strategy really runs, in this process.  A central one takes on rank 0 the time that it takes
+    here; a distributed one takes on each rank an equal part of the time that it takes here, and its
+    real messages.  Everything else is counted as the runtime of `Balancer` sends it:
+
+    - the statistics go up and down a tree;
+    - a central strategy gets 48 bytes per object and 32 per edge on rank 0, by a tree, and sends
+      back the moves alone, 16 bytes each;
+    - objects that move go from their old rank to the new one in one message per pair of ranks;
+    - the home of each moved object is told its new rank, and tells the ranks that send to it, 16
+      bytes each.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str
+    network : LogGP, optional
+        Default: the network of `simulate_protocol`.
+    seed : int
+        Of the strategy.
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        As in `place`; the snapshot has one rank.
+
+    Examples
+    --------
+    >>> pylb.replay.simulate_cycle(snapshot, "GossipLB").seconds
+    """
+    checks.instance("snapshot", snapshot, Snapshot)
+    net = LogGP() if network is None else network
+    if snapshot.n_ranks < 2:
+        raise DomainError(f"the snapshot has {snapshot.n_ranks} rank: expected 2 or more")
+    record = CyclePart("statistics", 2 * net.tree(snapshot.n_ranks, RECORD), *3 * (3 * RECORD,))
+    entry = find(strategy)
+    rank, parts = (_distributed if entry.distributed else _central)(snapshot, entry.name, net, seed)
+    moved = np.flatnonzero(rank != snapshot.rank)
+    after = snapshot.with_rank(rank)
+    return Cycle(
+        strategy=entry.name,
+        n_ranks=snapshot.n_ranks,
+        n_objects=snapshot.n_objects,
+        migrations=len(moved),
+        before=snapshot.metrics.max_over_mean,
+        after=after.metrics.max_over_mean,
+        parts=(
+            record,
+            *parts,
+            _migration(snapshot, rank, moved, net),
+            _directory(snapshot, rank, moved, net),
+        ),
+    )
+
+
+def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32, list[CyclePart]]:
+    p = snapshot.n_ranks
+    plan = place(snapshot, name, seed=seed)
+    own = FACTS * np.bincount(snapshot.rank, minlength=p)
+    if snapshot.edges is not None:
+        own += EDGE * np.bincount(snapshot.rank[snapshot.edge_src], minlength=p)
+    facts, moves = int(own.sum()), MOVE * plan.migrations
+    start = net.tree(p, 0)
+    return plan.rank, [
+        # Half of what goes up the tree passes through a child of rank 0.
+        CyclePart("database", start + facts * net.G, facts // 2, facts, facts),
+        CyclePart("strategy", plan.seconds, 0, 0, 0),
+        CyclePart("answer", start + moves * net.G, moves, moves // 2, moves),
+    ]
+
+
+def _distributed(
+    snapshot: Snapshot, name: str, net: LogGP, seed: int
+) -> tuple[I32, list[CyclePart]]:
+    p = snapshot.n_ranks
+    begin = time.process_time()
+    seen = traffic(snapshot, name, seed=seed)
+    computed = (time.process_time() - begin) / p
+    # What is sent in a round is received in the same: on average as much.
+    rounds = seen.rounds * (net.L + 2.0 * net.tree(p, RECORD))
+    busiest = float((2.0 * seen.messages * max(net.o, net.g) + 2.0 * seen.bytes * net.G).max())
+    most = int(seen.bytes.max())
+    return seen.rank, [
+        CyclePart("strategy", rounds + busiest + computed, most, most, ENTRY * int(seen.held.max()))
+    ]
+
+
+def _pairs(
+    p: int, source: I32, target: I32, nbytes: NDArray[np.int64]
+) -> tuple[F64, F64, F64, F64]:
+    """Messages out and in, bytes out and in, of each rank: one message for each pair of ranks."""
+    pair = np.unique(source.astype(np.int64) * p + target)
+    out, into = np.divmod(pair[pair // p != pair % p], p)
+    away = source != target
+    counted = (
+        np.bincount(out, minlength=p),
+        np.bincount(into, minlength=p),
+        np.bincount(source[away], nbytes[away], minlength=p),
+        np.bincount(target[away], nbytes[away], minlength=p),
+    )
+    return tuple(np.asarray(c, np.float64) for c in counted)  # type: ignore[return-value]
+
+
+def _exchanged(
+    name: str, p: int, source: I32, target: I32, nbytes: NDArray[np.int64], kept: int, net: LogGP
+) -> CyclePart:
+    sends, receives, out, into = _pairs(p, source, target, nbytes)
+    seconds = net.exchange(p, sends + receives, out + into)
+    return CyclePart(name, seconds, int(out.max()), int(into.max()), kept)
+
+
+def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> CyclePart:
+    size = np.zeros(len(moved), np.int64) if snapshot.bytes is None else snapshot.bytes[moved]
+    source, target = snapshot.rank[moved], rank[moved]
+    kept = np.bincount(target, size, minlength=snapshot.n_ranks).max(initial=0)
+    return _exchanged("migration", snapshot.n_ranks, source, target, size, int(kept), net)
+
+
+def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> CyclePart:
+    """The old rank of a moved object tells its home, which tells the ranks that send to it."""
+    p = snapshot.n_ranks
+    key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key
+    home = _core.home(key, p)
+    told = _exchanged(
+        "", p, snapshot.rank[moved], home[moved], np.full(len(moved), MOVE, np.int64), 0, net
+    )
+    source = target = np.zeros(0, np.int32)
+    if snapshot.edges is not None:
+        of_moved = np.zeros(snapshot.n_objects, np.bool_)
+        of_moved[moved] = True
+        edge = np.flatnonzero(of_moved[snapshot.edge_dst])
+        to, asker = snapshot.edge_dst[edge], rank[snapshot.edge_src[edge]]
+        once = np.unique(to.astype(np.int64) * p + asker)
+        source, target = home[once // p], (once % p).astype(np.int32)
+    tells = _exchanged("", p, source, target, np.full(len(source), MOVE, np.int64), 0, net)
+    kept = MOVE * int(np.bincount(home, minlength=p).max())
+    return CyclePart(
+        "directory",
+        told.seconds + tells.seconds,
+        told.sent + tells.sent,
+        told.received + tells.received,
+        kept,
+    )
