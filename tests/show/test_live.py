@@ -53,6 +53,14 @@ class Terminal:
         assert not sure or re.search(pattern, self.text), self.text
         return self.screen.display
 
+    def interrupted(self, seconds=60):
+        """The exit code after Ctrl-C; what the command still says is read, or it would wait."""
+        self.process.send_signal(signal.SIGINT)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            self.until("nothing in particular", seconds=0.1, sure=False)
+        return self.process.wait(1)
+
     @property
     def text(self):
         return "\n".join(self.screen.display)
@@ -101,8 +109,7 @@ def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
             display = watched.until("a screen later", seconds=0.5, sure=False)
         else:
             raise AssertionError(f"{drawn[-1]}\n{watched.text}")
-        watched.process.send_signal(signal.SIGINT)
-        assert watched.process.wait(30) == 0
+        assert watched.interrupted() == 0
 
 
 PROGRAM = """

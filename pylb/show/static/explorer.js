@@ -167,6 +167,7 @@ function render({ model, el }) {
   tell({ kind: "hello" });
   return () => {
     clearTimeout(waiting);
+    view.gone.abort();
     model.off("change:answer", onAnswer);
     model.off("msg:custom", onMessage);
   };

@@ -79,7 +79,8 @@ const LAYOUTS = {
 
 class ObjectView {
   // wanted(iteration): called when the view needs the objects of an iteration; `show` answers it.
-  constructor(wanted) {
+  // gone: the signal that the view is no longer needed.
+  constructor(wanted, gone) {
     this.wanted = wanted;
     this.base = null;
     this.frame = null;
@@ -110,9 +111,11 @@ class ObjectView {
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => { this.pointed.textContent = ""; });
     new ResizeObserver(() => this.draw()).observe(this.body);
-    const again = () => this.draw();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-    new MutationObserver(again).observe(document.body, { attributes: true });
+    const again = () => this.draw(); // in the colours of the new scheme
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal: gone });
+    const theme = new MutationObserver(again);
+    theme.observe(document.body, { attributes: true });
+    gone.addEventListener("abort", () => theme.disconnect());
   }
 
   go(iteration) {
@@ -237,7 +240,7 @@ class ObjectView {
         `${seconds(this.base.top)} or more`];
     }
     const named = Math.min(this.base.n_ranks, 3 * RANKS.length);
-    const more = named < this.base.n_ranks ? ["... and so on, again"] : [];
+    const more = named < this.base.n_ranks ? ["The colours repeat."] : [];
     return [...Array.from({ length: named }, (_, r) =>
       element("span", {}, swatch(rankColour(r)), ` ${r}`)), ...more];
   }

@@ -5,7 +5,7 @@
 const HEAT = 180, GAP = 34, TOP = 20;
 
 class RunPicture {
-  constructor(host, on = {}) {
+  constructor(host, on, gone) {
     this.on = on;
     this.relative = false;
     this.iteration = 0;
@@ -16,8 +16,8 @@ class RunPicture {
     host.append(this.host);
     this.point();
     new ResizeObserver(() => this.draw()).observe(this.host);
-    addEventListener("beforeprint", () => this.draw(680));
-    addEventListener("afterprint", () => this.draw());
+    addEventListener("beforeprint", () => this.draw(680), { signal: gone });
+    addEventListener("afterprint", () => this.draw(), { signal: gone });
   }
 
   show(picture, decisions) {

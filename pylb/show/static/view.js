@@ -31,10 +31,11 @@ class RunView {
     this.side = element("div", { class: "side" },
       element("section", {}, element("h2", {}, "Ranks in the iteration"), this.bars),
       element("section", {}, this.flowsHead, this.flows));
-    this.objects = new ObjectView(wanted);
+    this.gone = new AbortController();
+    this.objects = new ObjectView(wanted, this.gone.signal);
     this.drawn = new RunPicture(this.host, { go: (i) => this.go(i), point: (at) => {
       if (at && this.picture) this.readout.textContent = pointed(this.picture, at);
-    } });
+    } }, this.gone.signal);
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     this.relative.addEventListener("change",
       () => this.drawn.setRelative(this.relative.checked));
