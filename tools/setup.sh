@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what `make` needs: missing Debian packages, a virtual environment, the build.
 #
-# usage: tools/setup.sh packages openmpi|mpich|none|asan|optional
+# usage: tools/setup.sh packages openmpi|mpich|none|asan|lint|fuzz|optional
 #        tools/setup.sh venv     openmpi|mpich|none DIR
 #        tools/setup.sh build    openmpi|mpich|none DIR
 set -euo pipefail
@@ -36,6 +36,12 @@ install_packages() {
     fi
     if [ "$mpi" = asan ]; then
         want 'command -v valgrind' valgrind
+    fi
+    if [ "$mpi" = lint ]; then
+        want 'command -v clang-tidy' clang-tidy
+    fi
+    if [ "$mpi" = fuzz ]; then
+        want 'command -v clang' clang libclang-rt-14-dev
     fi
     if [ "$mpi" = optional ]; then
         want 'command -v gfortran' gfortran

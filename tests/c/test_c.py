@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+HARNESSES = sorted(
+    p.stem.removeprefix("fuzz_") for p in (HERE.parent / "fuzz" / "c").glob("fuzz_*.c")
+)
 ROOMS = sorted(p.stem.removeprefix("test_") for p in HERE.glob("test_*.c"))
 
 
@@ -28,8 +31,8 @@ def make(tmp_path_factory):
         )
     out = tmp_path_factory.mktemp("c")
 
-    def run(target, room):
-        command = ["make", "-C", str(HERE), "-j2", target, f"T={room}", f"OUT={out}"]
+    def run(target, room, folder=HERE, *more):
+        command = ["make", "-C", str(folder), "-j2", target, f"T={room}", f"OUT={out}", *more]
         return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
     return run
@@ -40,3 +43,11 @@ def test_room_under_the_sanitizers(make, room):
     done = make("asan", room)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "[  PASSED  ]" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_fuzz_harness_on_what_was_found_and_a_few_random_inputs(make, name):
+    """`make fuzz` runs them for longer; tests/fuzz/c."""
+    done = make("replay", name, HERE.parent / "fuzz" / "c", "RUNS=150")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "150 random inputs: ok" in done.stdout

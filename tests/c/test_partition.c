@@ -9,6 +9,8 @@
 
 #include "plb.h"
 
+#include "partition/quality.h"
+
 /* A grid of SIDE x SIDE; a net is a vertex with its neighbours. */
 enum { SIDE = 12, N = SIDE * SIDE, K = 4 };
 
@@ -403,6 +405,41 @@ static void names_of_what_is_no_overlap(void **state)
     assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
 }
 
+/* Call what counts fill, cut and volume of a ring of six vertices in three parts. */
+static int count_all(plb_err_t *err)
+{
+    static const int64_t start[] = {0, 2, 4, 6, 8, 10, 12};
+    static const int32_t to[] = {1, 5, 0, 2, 1, 3, 2, 4, 3, 5, 4, 0};
+    static const int32_t perm[] = {5, 3, 1, 0, 2, 4}, part[] = {0, 0, 1, 1, 2, 2};
+    const plb_rows_t rows = {6, {start, 1}, {to, 0}, NULL};
+    const plb_places_t places = {.n = 6, .n_parts = 3, .part = part};
+    double cut[3], cut_weight[3], volume, connectivity, cut_nets;
+    int64_t column[6], boundary[3], *pair = NULL, n_pairs = 0;
+    int ret = plb_cholesky_fill(6, start, to, perm, column, err);
+    PLB_THEN(plb_quality_graph(&rows, &places, cut, cut_weight, boundary, &volume, &pair, &n_pairs,
+                               err));
+    PLB_THEN(plb_quality_nets(&rows, &places, &connectivity, &cut_nets, err));
+    if (ret == PLB_OK) {
+        assert_true(volume == 6.0 && n_pairs == 6 && column[5] == 1);
+    }
+    plb_free(pair);
+    return ret;
+}
+
+static void counting_survives_failed_allocations(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    int failures = 0;
+    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
+        plb_mem_fail_at(failures);
+        ret = count_all(&err);
+        plb_mem_fail_at(-1);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+    }
+    assert_in_range(failures, 5, 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +452,7 @@ int main(void)
         cmocka_unit_test(moves_are_packed_by_part),
         cmocka_unit_test(names_keep_as_much_as_any),
         cmocka_unit_test(names_of_what_is_no_overlap),
+        cmocka_unit_test(counting_survives_failed_allocations),
     };
     return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
 }

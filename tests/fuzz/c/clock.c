@@ -17,7 +17,7 @@
 #include "plb.h"
 
 enum { CLASSES = 16, BYTES = 64, LIMIT = 120, MOST_SLOW = 100 };
-static const double FACTOR = 50.0, MEANINGFUL = 0.25;
+static const double FACTOR = 50.0, MEANINGFUL = 1.0;
 
 typedef struct calls {
     double *seconds;
