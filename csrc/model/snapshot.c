@@ -86,8 +86,8 @@ static int check_sum(const char *name, const int64_t *x, const int32_t *block,
         const int64_t shared = block == NULL || block[i] < 0 ? 0 : block_bytes[block[i]];
         if (__builtin_add_overflow(sum, x == NULL ? 0 : x[i], &sum) ||
             __builtin_add_overflow(sum, shared, &sum)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more", name,
-                            block == NULL ? "" : ", each with its block,");
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more",
+                            name, block == NULL ? "" : ", each with its block,");
         }
     }
     return PLB_OK;
