@@ -1,0 +1,82 @@
+"""What the pages say can be followed: commands parse, Python compiles, links lead somewhere."""
+
+import ast
+import json
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pylb.cli import main as cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+
+
+def blocks(page, *languages):
+    return re.findall(rf"^```(?:{'|'.join(languages)})\n(.*?)^```", page.read_text(), re.S | re.M)
+
+
+def commands(text):
+    """The command lines of pylb in a block of a shell, or in the examples of a subcommand."""
+    for line in text.replace("\\\n", " ").splitlines():
+        line = re.sub(r"\s{2,}\(.*\)$", "", line.strip().removeprefix("$ "))
+        if line.startswith("pylb "):
+            words = shlex.split(line, comments=True)[1:]
+            yield words[: words.index(">")] if ">" in words else words
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_on_a_page_has_these_words(page):
+    parser = cli.build_parser()
+    for words in (w for block in blocks(page, "sh", "bash", "console") for w in commands(block)):
+        if "--help" not in words:
+            parser.parse_args(words)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda c: c.__name__)
+def test_every_example_in_the_help_has_these_words(command):
+    parser = cli.build_parser()
+    found = list(commands(command.EXAMPLES))
+    assert found or command.__name__.endswith("completion")
+    for words in found:
+        parser.parse_args(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_on_a_page_compiles(page):
+    for block in blocks(page, "python"):
+        ast.parse(textwrap.dedent(block))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_within_the_project_leads_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        there = page.parent / path if path else page
+        assert there.exists(), target
+        if heading and there.suffix == ".md":
+            titles = re.findall(r"^#+ (.*)", there.read_text(), re.M)
+            assert heading in map(_anchor, titles), target
+
+
+def _anchor(title):
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
+def test_mathematics_in_a_notebook_has_single_backslashes(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    text = [line for c in cells if c["cell_type"] == "markdown" for line in c["source"]]
+    assert [line for line in text if re.search(r"\\\\[a-zA-Z]", line)] == []
