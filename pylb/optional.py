@@ -184,7 +184,7 @@ def _mpi() -> str:
 
 def first_line(library: str) -> str:
     """The first line of an MPI's library string: MPICH appends its configure options."""
-    return library.splitlines()[0].strip(" ,\0")
+    return " ".join(library.splitlines()[0].strip(" ,\0").split())
 
 
 PARTS: dict[str, OptionalPart] = {

@@ -75,6 +75,15 @@ def _anchor(title):
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
+def test_every_example_is_in_the_gallery():
+    """A program is one that says how to run it; the other files are what programs share."""
+    page = (ROOT / "docs" / "examples.md").read_text()
+    found = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".c", ".f90")]
+    programs = [name_of(p) for p in found if re.search(r"mpiexec -n", p.read_text())]
+    assert len(programs) > 10
+    assert [name for name in programs if name not in page] == []
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
 def test_mathematics_in_a_notebook_has_single_backslashes(notebook):
     cells = json.loads(notebook.read_text())["cells"]
