@@ -2,9 +2,11 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import numpy as np
 import pytest
@@ -77,6 +79,36 @@ def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_p
     assert len(list((tmp_path / "tables").iterdir())) == 4
     assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
     assert not (tmp_path / "run.html").exists()
+
+
+def test_a_page_has_the_objects_at_their_coordinates(folder, capsys, tmp_path):
+    coords = tmp_path / "coords.json"
+    coords.write_text(json.dumps({str(key): [key, 0.5] for key in range(32)}))
+    printed(capsys, "report", folder / "run.h5", "--html", "run.html", "--coords", coords)
+    assert '"how":"coordinates"' in (tmp_path / "run.html").read_text()
+    coords.write_text('{"0": [1, 2]}')
+    words = ["report", folder / "run.h5", "--html", "bad.html", "--coords", coords]
+    assert cli.main([str(word) for word in words]) == 2
+    assert "coords has no object 1: expected coordinates of each object" in capsys.readouterr().err
+    assert not (tmp_path / "bad.html").exists()
+
+
+def test_watch_serves_a_page_until_ctrl_c(folder):
+    words = [sys.executable, "-m", "pylb", "watch", folder / "run.h5", "--serve"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as served:
+        address = served.stdout.readline().split()[-1]
+        with urllib.request.urlopen(f"{address}run.json") as answer:
+            found = json.load(answer)
+        served.send_signal(signal.SIGINT)
+        assert served.wait(60) == 0
+    assert found["said"].startswith("40 iterations of 32 objects on 4 ranks")
+    assert len(found["picture"]["saved"]) == 40
+
+
+def test_watch_serves_a_page_only_without_once_and_json(folder, capsys):
+    for word in ("--once", "--json"):
+        assert cli.main(["watch", str(folder / "run.h5"), "--serve", word]) == 2
+        assert "--serve: expected without --once and --json" in capsys.readouterr().err
 
 
 def test_report_of_a_replay(folder, capsys):

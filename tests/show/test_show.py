@@ -239,7 +239,9 @@ def test_lb_report_of_a_run_that_is_written_as_it_comes(tmp_path):
         for _ in lb.iterate(12):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1 + key))
-        return lb.report(tmp_path / "run.html", title="<b>", names={7: "<script>"})
+        coords = {key: (key % 2, key // 2) for key in range(8)}
+        names = {7: "<script>"}
+        return lb.report(tmp_path / "run.html", title="<b>", names=names, coords=coords)
 
     report = pylb.VirtualCluster(2, clock="none").run(main)[0]
     found = data_of((tmp_path / "run.html").read_text("ascii"))
@@ -247,6 +249,7 @@ def test_lb_report_of_a_run_that_is_written_as_it_comes(tmp_path):
     assert report.migrations > 0
     assert found["title"] == "<b>"
     assert found["heaviest"][0][:2] == ["7", "<script>"]
+    assert (found["objects"]["how"], len(found["objects"]["frames"])) == ("coordinates", 12)
     assert sum(map(sum, found["groups"]["objects"])) == report.migrations
 
 
