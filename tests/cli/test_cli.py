@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import pylb
 from pylb import console, optional
 from pylb.cli import main as cli
+from pylb.cli import progress
 from pylb.errors import MissingPartError
 
 
@@ -264,3 +266,54 @@ def test_pages_name_the_distribution_of_pyproject():
     for page in [*pages, *root.glob("notebooks/*.ipynb")]:
         names = {a or b for a, b in said.findall(page.read_text())}
         assert names <= {".", name}, page
+
+
+# ---- widths, footnotes, progress ----------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+LONG = "a sentence of many words that is far too long for one line of a narrow terminal"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_table_fits_and_no_word_is_broken(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = shown(["name", "what", "n"], [("first", LONG, 1), ("second", LONG, 22)])
+    assert max(map(len, text.splitlines())) <= width
+    assert set(LONG.split()) <= set(text.split())
+
+
+def test_a_narrow_terminal_leaves_out_the_least_important_columns_and_says_so(monkeypatch):
+    monkeypatch.setattr(console, "find_spec", lambda name: None)  # without rich
+    monkeypatch.setenv("COLUMNS", "30")
+    out, columns = Terminal(), ["strategy", "seconds", "migrations", "bytes"]
+    notes = {"seconds": "of the run", "bytes": "that moved"}
+    row = ("GreedyLB", 1.5, 1000, 100000)
+    console.show(columns, [row], file=out, drop=["bytes", "migrations"], notes=notes)
+    head, _, body, *foot = out.getvalue().splitlines()
+    assert head.split() == ["strategy", "seconds"]
+    assert body.split() == ["GreedyLB", "1.5"]
+    foot = " ".join(foot)
+    assert foot == "seconds: of the run; left out in this width: bytes, migrations"
+    assert "migrations" in shown(columns, [row], drop=["migrations"])  # a pipe gets all
+
+
+def test_a_long_command_says_on_a_terminal_what_it_does(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    with progress.progress("replaying") as say:
+        say("with GreedyLB")
+        deadline = time.monotonic() + 30
+        while "GreedyLB" not in out.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "pylb: replaying with GreedyLB, 0 s" in out.getvalue()
+    assert out.getvalue().endswith(progress.CLEAR)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.progress("replaying"):
+        time.sleep(0.05)
+    assert sys.stderr.getvalue() == ""

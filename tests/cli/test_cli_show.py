@@ -225,3 +225,33 @@ def test_convert_says_what_it_can_write(folder, capsys):
     assert "expected a suffix of .h5, .hdf5, .json, or --to h5, vt" in capsys.readouterr().err
     assert cli.main(["convert", str(folder / "run.h5"), "run.json", "--compress"]) == 2
     assert "--compress: expected with --to vt" in capsys.readouterr().err
+
+
+def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
+    pylb.demo.run(4, 32, 40, save=tmp_path / "other.h5", every=20)
+    words = ("compare", folder / "run.h5", tmp_path / "other.h5")
+    found = answer(capsys, *words)
+    for name, run in zip((folder / "run.h5", tmp_path / "other.h5"), found["runs"], strict=True):
+        parts = ("computing", "imbalance", "messages", "balancing_seconds")
+        assert sum(run[part] for part in parts) == pytest.approx(run["seconds"])
+        history = pylb.RunRecord.read(name).history.balancings
+        assert run["balancings"] == len(history)
+        assert run["migrations"] == sum(r.migrations for r in history)
+    first, second = found["runs"]
+    assert found["speedup"] == pytest.approx(first["seconds"] / second["seconds"])
+    assert sum(step["first"] is not None for step in found["steps"]) == first["balancings"]
+    assert sum(step["second"] is not None for step in found["steps"]) == second["balancings"]
+    assert [step["iteration"] for step in found["steps"]] == sorted(
+        step["iteration"] for step in found["steps"]
+    )
+    shown = printed(capsys, *words)
+    assert "waiting for the slowest rank" in shown
+    assert "number of LB steps" in shown
+
+
+def test_compare_doubts_runs_of_different_size(folder, capsys, tmp_path):
+    pylb.demo.run(2, 32, 10, save=tmp_path / "small.h5", every=5)
+    assert cli.main(["compare", str(folder / "run.h5"), str(tmp_path / "small.h5")]) == 0
+    err = capsys.readouterr().err
+    assert "4 ranks and 2" in err
+    assert "40 iterations and 10" in err
