@@ -200,11 +200,14 @@ PLB_PY_METHOD(
                      Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* Read the arguments (snapshot, here, work, ...); the objects after them go to more[3]. */
+/* Read the arguments (snapshot, here, work, ...); the objects after them go to more[4], of
+ * which the last is the drift. */
 static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
 {
     PyObject *snapshot, *here, *work;
-    if (plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2]) != 0 ||
+    more[3] = Py_None;
+    if (plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2], &more[3]) !=
+            0 ||
         plb_py_snapshot(c, snapshot, &out->snapshot) != 0) {
         return -1;
     }
@@ -215,7 +218,8 @@ static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out
     }
     const int64_t n = out->snapshot.n_objects;
     return plb_py_view(&c->held, here, "here", NPY_FLOAT64, n, &out->here) != 0 ||
-                   plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work) != 0
+                   plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work) != 0 ||
+                   plb_py_view(&c->held, more[3], "drift", NPY_FLOAT64, n, &out->drift) != 0
                ? -1
                : 0;
 }
@@ -224,15 +228,16 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
 PLB_PY_METHOD(
     decider, place,
-    "place($self, snapshot, here, work, figures, speed, rank, /)\n--\n\n"
+    "place($self, snapshot, here, work, figures, speed, rank, drift=None, /)\n--\n\n"
     "Place the objects, on the rank that has the loads. here: mean seconds on the present\n"
     "rank; work: the user's estimates; both (n,) float64 or None. Fills figures, a\n"
     "float64 array of PLACING entries (FIGURES), speed (p,) float64 (zero: equal speeds)\n"
-    "and rank (n,) int32.")
+    "and rank (n,) int32. drift: (n,) float64, growth of the loads per iteration.")
 {
-    PyObject *more[3];
+    PyObject *more[4];
     plb_database_t db;
-    if (read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O", &db, more) != 0) {
+    if (read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O | drift:O", &db,
+                      more) != 0) {
         return NULL;
     }
     plb_placing_t *placing = plb_py_in_place(more[0], "figures", NPY_FLOAT64, N_PLACING);
@@ -255,7 +260,7 @@ PLB_PY_METHOD(
     "ranks' speeds would save; 0 if the ranks seem equally fast. Call it on the rank that\n"
     "has the loads.")
 {
-    PyObject *more[3];
+    PyObject *more[4];
     plb_database_t db;
     double gain = 0.0;
     if (read_database(c, "snapshot:O here:O work:O", &db, more) != 0 ||

@@ -43,7 +43,9 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
                     PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
-                    PLB_FIGURE(p, seconds_strategy)),
+                    PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
+                    PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8)),
         err);
 out:
     return ret;
@@ -144,6 +146,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .trigger = trigger,
                             .end = INT64_MAX,
                             .found = NAN,
+                            .per_byte = NAN,
                             .chosen = -1,
                             .instead = -1,
                             .last = -1};
@@ -335,6 +338,8 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
         return ret;
     }
+    const double before = self->seen.max - self->seen.mean;
+    self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
     self->started = true;
     self->seen = *it;
     self->n_since += 1.0;
@@ -530,6 +535,22 @@ static void name_stand_in(plb_decider_t *self)
              self->candidates[self->instead].strategy.name);
 }
 
+static void say_ahead(plb_decider_t *self)
+{
+    plb_receipt_t *r = &self->next;
+    const plb_placing_t *p = &r->placing;
+    const double losses[] = {p->loss_1, p->loss_2, p->loss_4, p->loss_8};
+    double least = p->loss_0;
+    for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+        least = fmin(least, losses[k]); /* NAN: not tried */
+    }
+    const size_t at = strlen(r->why);
+    snprintf(r->why + at, sizeof r->why - at,
+             "; placed for the loads expected %.0f iterations ahead, which loses %.3g ms per "
+             "iteration until the next LB step, instead of %.3g ms",
+             p->ahead, 1e3 * least, 1e3 * p->loss_0);
+}
+
 static void begin_cycle(plb_decider_t *self)
 {
     self->last = self->n_receipts - 1;
@@ -562,6 +583,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (other) {
         name_stand_in(self);
     }
+    if (p->ahead > 0.0) {
+        say_ahead(self);
+    }
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
                                done->cost, done->given};
     ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
@@ -570,12 +594,17 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     }
     r->cost = self->ledger.cost;
     if ((other && (ret = remember(self, chosen, p->passed_over, r->migrations, err))) ||
-        (ret = remember(self, r->strategy, p->predicted_with_messages, r->migrations, err)) ||
+        (ret =
+             remember(self, r->strategy, p->ahead > 0.0 ? p->present : p->predicted_with_messages,
+                      r->migrations, err)) ||
         (ret = plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err))) {
         return ret;
     }
     self->left[r->strategy] = p->predicted;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
+    if (self->most_bytes > 0.0) {
+        self->per_byte = moving / self->most_bytes;
+    }
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* plb_receipt_free has freed its arrays */

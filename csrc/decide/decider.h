@@ -74,7 +74,9 @@ typedef struct plb_decider {
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
     plb_candidate_t *looks;               /* owned: what the selection sees of them */
-    double *left; /* owned: max/mean that each left the last time, or NAN */
+    double *left;      /* owned: max/mean that each left the last time, or NAN */
+    double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
+    double most_bytes; /* that leave a rank in this LB step; on the placing rank */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_promise_t promise;
@@ -84,6 +86,7 @@ typedef struct plb_decider {
     bool started;
     /* since the last LB step: */
     double n_since, sum_max, sum_mean, sum_min;
+    double grown;  /* seconds by which max - mean has grown in the last iteration */
     int64_t cycle; /* its first receipt */
     bool judging;  /* a gain was asked for */
     bool looking;  /* a look was asked for */
@@ -133,6 +136,7 @@ typedef struct plb_database {
     plb_snapshot_t snapshot; /* load: expected seconds; keys are needed */
     const double *here;      /* [n_objects] mean seconds on the present rank; NULL: not learning */
     const double *work;      /* [n_objects] the user's own estimates, or NULL */
+    const double *drift; /* [n_objects] seconds by which the loads grow per iteration, or NULL */
 } plb_database_t;
 
 /** Estimate the seconds per iteration that a new placement would save: with the ranks' speeds,

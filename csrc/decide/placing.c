@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "decide/cycle.h"
 #include "decide/decider.h"
 #include "model/metrics.h"
 
@@ -124,13 +125,106 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .predicted_idle_mean = a->after.idle_mean,
         .predicted_idle_max = a->after.idle_max,
         .seconds_strategy = seconds,
+        .present = NAN,
+        .loss_0 = NAN,
+        .loss_1 = NAN,
+        .loss_2 = NAN,
+        .loss_4 = NAN,
+        .loss_8 = NAN,
     };
+}
+
+/* ---- loads to come -------------------------------------------------------------------------- */
+
+/* Set what an LB step costs: by the last one, else by what was expected of the first. */
+static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
+                    plb_cycle_costs_t *out, plb_err_t *err)
+{
+    double bytes, cost = isnan(self->trigger->cost) ? 0.0 : self->trigger->cost;
+    *out = (plb_cycle_costs_t){.now = s, .drift = drift, .per_byte = self->per_byte};
+    PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
+    if (isnan(out->per_byte)) { /* the first one is expected to move everything */
+        out->per_byte = bytes > 0.0 ? cost / bytes : 0.0;
+    } else if (self->last >= 0) {
+        const double moving = self->receipts[self->last].seconds_migration;
+        out->step = fmax(cost - (isnan(moving) ? 0.0 : moving), 0.0);
+    }
+    out->left = fmax((double)(self->end - self->seen.iteration - 1), 1.0);
+    return plb_cycle_believe(out, self->grown, err);
+}
+
+static bool drifts(const plb_database_t *db)
+{
+    for (int64_t i = 0; db->drift != NULL && i < db->snapshot.n_objects; i++) {
+        if (db->drift[i] != 0.0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether strategy `which` may place for loads to come: it was selected, and balances loads. */
+static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
+                           const told_t *told)
+{
+    return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
+           told->snapshot.n_components == 1 && told->speed == NULL && drifts(db);
+}
+
+/* Place for the loads in `ahead` iterations; the figures are those of the present loads. */
+static int place_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
+                       int ahead, answer_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_snapshot_t then = *costs->now;
+    double *load = NULL;
+    PLB_NEW(load, then.n_objects);
+    plb_cycle_loads(costs, ahead, load);
+    then.load = load;
+    PLB_TRY(run(self, which, &then, out, err));
+    ret = measure(self, costs->now, out, err);
+out:
+    plb_free(load);
+    return ret;
+}
+
+/* Let the same strategy place for the loads some iterations ahead, and keep the placement that
+ * loses least until the next LB step.  It ends at the first that loses more than the one before.
+ */
+static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
+                      int32_t *rank, plb_placing_t *out, plb_err_t *err)
+{
+    const double present = out->predicted_with_messages, passed_over = out->passed_over;
+    double seconds = out->seconds_strategy, best,
+           loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN};
+    int ret = plb_cycle_loss(costs, rank, &loss[0], err);
+    best = loss[0];
+    for (int k = 1; ret == PLB_OK && k < PLB_CYCLE_AHEADS; k++) {
+        answer_t answer = {0};
+        ret = place_ahead(self, which, costs, plb_cycle_aheads[k], &answer, err);
+        PLB_THEN(plb_cycle_loss(costs, answer.rank, &loss[k], err));
+        seconds += answer.seconds;
+        if (ret == PLB_OK && loss[k] < best) {
+            best = loss[k];
+            memcpy(rank, answer.rank, (size_t)costs->now->n_objects * sizeof *rank);
+            describe(&answer, seconds, passed_over, out);
+            out->ahead = plb_cycle_aheads[k];
+        }
+        plb_free(answer.rank);
+        if (loss[k] > loss[k - 1]) {
+            break;
+        }
+    }
+    out->seconds_strategy = seconds;
+    out->present = present;
+    memcpy(&out->loss_0, loss, sizeof loss);
+    return ret;
 }
 
 /* Take the chosen strategy's placement, or the refinement's if that balances as well with fewer
  * moves: objects that it does not move keep their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
-                     plb_placing_t *out, plb_err_t *err)
+                     int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
@@ -141,6 +235,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
         if (ret == PLB_OK && other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
+            *which = self->instead;
             passed_over = first.longest_after;
         }
     }
@@ -171,9 +266,18 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         return ret;
     }
     told_t told;
+    int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     ret = tell(self, db, chosen->looks_at, &told, err);
-    PLB_THEN(answer_of(self, &told.snapshot, rank, out, err));
+    PLB_THEN(answer_of(self, &told.snapshot, rank, &which, out, err));
+    if (ret == PLB_OK && may_look_ahead(self, which, db, &told)) {
+        plb_cycle_costs_t costs;
+        ret = costs_of(self, &told.snapshot, db->drift, &costs, err);
+        if (ret == PLB_OK && costs.belief > 0.0) {
+            ret = look_ahead(self, which, &costs, rank, out, err);
+        }
+    }
+    PLB_THEN(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = told.speed == NULL ? 0.0 : told.speed[r];
     }

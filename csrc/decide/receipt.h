@@ -21,6 +21,13 @@
     X(idle_max)                                                                                   \
     X(predicted_idle_mean)                                                                        \
     X(predicted_idle_max)                                                                         \
+    X(ahead)                                                                                      \
+    X(present)                                                                                    \
+    X(loss_0)                                                                                     \
+    X(loss_1)                                                                                     \
+    X(loss_2)                                                                                     \
+    X(loss_4)                                                                                     \
+    X(loss_8)                                                                                     \
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)
 

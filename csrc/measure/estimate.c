@@ -117,3 +117,12 @@ void plb_estimate_update(const double *load, int64_t n, double *table)
     plb_estimate_mean(load, n, table);
     follow_here(load, n, table + PLB_ESTIMATE_HERE * n);
 }
+
+void plb_estimate_drift(const double *table, int64_t n, double *out)
+{
+    const double *error = table + PLB_ESTIMATE_ERROR * n,
+                 *spread = table + PLB_ESTIMATE_SPREAD * n;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = spread[i] > 0.0 ? error[i] * fmin(fabs(error[i]) / spread[i], 1.0) : 0.0;
+    }
+}

@@ -37,6 +37,10 @@ void plb_estimate_update(const double *load, int64_t n, double *table);
 /** Update only the first four rows, which do not depend on the rank. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
+/** The change per pass that the errors of the estimates show, out[n]: the smoothed error, times
+ * the tracking signal, so that noise is no change. */
+void plb_estimate_drift(const double *table, int64_t n, double *out);
+
 /** Update the rows of object i only. */
 void plb_estimate_one(double load, int64_t i, int64_t n, double *table);
 

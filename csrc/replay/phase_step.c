@@ -49,6 +49,10 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
             },
         .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
     };
+    if (self->opt.estimates && !self->opt.own_loads) {
+        plb_estimate_drift(self->estimate, self->n, self->drift);
+        out->drift = self->drift;
+    }
     if (self->opt.edges) {
         add_edges(self, &out->snapshot);
     }

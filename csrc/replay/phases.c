@@ -36,10 +36,10 @@ out:
 void plb_phases_free(plb_phases_t *self)
 {
     PLB_FREE(self->held, self->was, self->at, self->entity, self->rank, self->from, self->key,
-             self->bytes, self->memory, self->movable, self->estimate, self->load, self->spare,
-             self->order, self->rank_ptr, self->own_edge, self->own_amount, self->src, self->dst,
-             self->amount, self->speed, self->sum, self->room_of_sums, self->total, self->time,
-             self->messages, self->sent, self->own_ranks);
+             self->bytes, self->memory, self->movable, self->estimate, self->load, self->drift,
+             self->spare, self->order, self->rank_ptr, self->own_edge, self->own_amount, self->src,
+             self->dst, self->amount, self->speed, self->sum, self->room_of_sums, self->total,
+             self->time, self->messages, self->sent, self->own_ranks);
     *self = (plb_phases_t){0};
 }
 
@@ -87,6 +87,7 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     PLB_RENEW(self->movable, n);
     PLB_RENEW(self->order, n);
     PLB_RENEW(self->load, n);
+    PLB_RENEW(self->drift, n);
     PLB_RENEW(self->estimate, rows * n);
     PLB_RENEW(self->spare, rows * n);
     self->window = self->estimate + (rows - 1) * self->n;

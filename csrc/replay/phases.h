@@ -50,6 +50,7 @@ typedef struct plb_phases {
     uint8_t *movable;
     bool all_movable, alike, sized, remembers;
     double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
+    double *drift;                    /* [n] of the estimates */
     double *spare;                    /* as large as all three, for changes of the objects */
     const double *now;                /* [n] loads of the phase at hand, on these ranks */
     int64_t passes;                   /* since the last move */

@@ -123,6 +123,14 @@ class Receipt:
         Speed of each rank that the strategy used, with geometric mean 1; empty: all equal.
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
+    ahead : float
+        The placement was made for the loads expected so many iterations ahead.
+    present : float
+        If not 0: max/mean, with messages, that a placement for the present loads would have left.
+    loss_0, loss_1, loss_2, loss_4, loss_8 : float
+        Seconds that placements for loads so many iterations ahead are expected to lose, on average
+        per iteration until the next LB step: waiting for the slowest rank and the LB step itself;
+        nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
         Time to gather the load database, to run the strategy, to move the objects, and the extra
         time of the first iterations compared with those that followed.
@@ -171,6 +179,13 @@ class Receipt:
     seconds_strategy: float = NAN
     seconds_migration: float = NAN
     seconds_warm_up: float = NAN
+    ahead: float = NAN
+    present: float = NAN
+    loss_0: float = NAN
+    loss_1: float = NAN
+    loss_2: float = NAN
+    loss_4: float = NAN
+    loss_8: float = NAN
     seconds: float = NAN
     cost: float = 0.0
     gain: float = NAN

@@ -37,11 +37,17 @@ class Answer(NamedTuple):
         )
 
     def fill(
-        self, decider: Decider, snapshot: Snapshot, here: F64 | None, work: F64 | None, start: float
+        self,
+        decider: Decider,
+        snapshot: Snapshot,
+        here: F64 | None,
+        work: F64 | None,
+        drift: F64 | None,
+        start: float,
     ) -> None:
         """Place the objects.  start: the clock when the gathering of the load database began."""
         gathered = max(_core.clock() - start, 0.0)  # it may have been set back
-        decider.core.place(snapshot, here, work, *self[1:])
+        decider.core.place(snapshot, here, work, *self[1:], drift)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
 
 

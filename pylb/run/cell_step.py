@@ -124,7 +124,7 @@ class CellStep:
                 return {}
             snapshot, here, db = self._known(whole)
             answer = Answer.empty(len(whole), snapshot.n_objects)
-            fill(answer, (snapshot, here, None))
+            fill(answer, (snapshot, here, None, None))
             return _parts(answer, snapshot, db, [len(part[0]) for part in whole])
 
         came = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values

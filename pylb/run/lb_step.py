@@ -92,7 +92,8 @@ class LBStep:
         # "auto" never selects these strategies, so the ratios with messages are not needed.
         ratios = [before.max_over_mean, after.max_over_mean] * 2
         idle = [*before[1:], *after[1:]]
-        answer.figures[:] = [*ratios, math.nan, *idle, 0.0, stats.time_max]
+        ahead = [0.0, *[math.nan] * 6]
+        answer.figures[:] = [*ratios, math.nan, *idle, *ahead, 0.0, stats.time_max]
         answer.rank[:] = rank
         return answer
 
@@ -130,7 +131,7 @@ class LBStep:
         gain = np.zeros(1)
 
         def look() -> None:
-            gain[0] = self.decider.core.look(*self._snapshot(whole))
+            gain[0] = self.decider.core.look(*self._snapshot(whole)[:3])
 
         self._on_root(look)
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
@@ -156,21 +157,22 @@ class LBStep:
         store = self.objects.store
         passes, known = max(store.passes, 1), store.estimates
         work = np.array([item.work for item in store.items.values()])
-        return store.facts(), known[0], self.objects.mailbox.edges(), passes, known[HERE], work
+        talk = self.objects.mailbox.edges()
+        return store.facts(), known[0], talk, passes, known[HERE], work, store.drift()
 
-    def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
+    def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None, F64]:
         """Join all parts in order of key, which gives the same on any number of ranks.
 
-        Also returns the seconds of each object on its present rank, and the user's estimates of
-        work.
+        Also returns the seconds of each object on its present rank, the user's estimates of work,
+        and the change of each load per iteration.
         """
         db = database(*([part[i] for part in whole] for i in (0, 2, 3)))
-        load, here, work = (
-            np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5)
+        load, here, work, drift = (
+            np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5, 6)
         )
         n_ranks = self.agreement.transport.size
         snapshot = snapshot_of(db, load, self.objects.locations.rank, n_ranks)
-        return snapshot, here, work if work.any() else None
+        return snapshot, here, work if work.any() else None, drift
 
     # ---- the move ----------------------------------------------------------------------------
 

@@ -145,6 +145,12 @@ class Store:
         self.window.fill(0.0)
         self.passes = 0
 
+    def drift(self) -> F64:
+        """Return the change of each load per pass, (n,), as ``plb_estimate_drift`` does."""
+        error, spread = self.estimates[2:HERE]
+        signal = np.divide(np.abs(error), spread, out=np.zeros_like(error), where=spread > 0)
+        return error * np.minimum(signal, 1.0)
+
     def leave(self, keys: I64, factor: F64) -> None:
         """Convert the estimates of leaving objects to seconds of their new ranks.
 

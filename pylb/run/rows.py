@@ -87,7 +87,9 @@ class _When:
         core = self._decider.core
         self._decider.choose()
         ratios = [self._ratio, 1.0] * 2  # the models aim at equal times
-        core.placed(np.array([*ratios, math.nan, *[0.0] * 6]), np.zeros(len(before)))
+        figures = np.zeros(_core.PLACING)
+        figures[:5] = [*ratios, math.nan]
+        core.placed(figures, np.zeros(len(before)))
         core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
 

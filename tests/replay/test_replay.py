@@ -88,6 +88,11 @@ class Object:
         self.bytes = self.memory = 0
 
 
+def drift_of(error, spread):
+    """The smoothed error times the tracking signal."""
+    return error * min(abs(error) / spread, 1.0) if spread > 0 else 0.0
+
+
 class Twin:
     """The replay written plainly, around the decider of the C core.
 
@@ -274,7 +279,9 @@ class Twin:
         self.decider.choose()
         n, p = len(self.here), self.trace.n_ranks
         figures, speed, rank = np.zeros(_core.PLACING), np.zeros(p), np.zeros(n, np.int32)
-        self.decider.core.place(*self.database(), figures, speed, rank)
+        drift = np.array([drift_of(o.past[2], o.past[3]) for o in self.here.values()])
+        known = None if self.foresight else drift
+        self.decider.core.place(*self.database(), figures, speed, rank, known)
         figures[FIGURES.index("seconds_statistics")] = math.nan
         self.core.placed(figures, speed)
         moved = [

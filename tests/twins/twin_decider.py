@@ -28,6 +28,13 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
     "idle_max",
     "predicted_idle_mean",
     "predicted_idle_max",
+    "ahead",
+    "present",
+    "loss_0",
+    "loss_1",
+    "loss_2",
+    "loss_4",
+    "loss_8",
     "seconds_statistics",
     "seconds_strategy",
 )
@@ -249,7 +256,8 @@ class Twin:
         plan, before, after = best
         figures = [plan.before.max_over_mean, plan.after.max_over_mean, before, after, passed_over]
         figures += [plan.before.idle_mean, plan.before.idle_max]
-        figures += [plan.after.idle_mean, plan.after.idle_max, 0.0, NAN]
+        figures += [plan.after.idle_mean, plan.after.idle_max]
+        figures += [0.0, *[NAN] * 6, 0.0, NAN]  # without drifts it does not look ahead
         return figures, speed, plan.rank
 
     def look(self, snapshot, here, work):

@@ -1,0 +1,142 @@
+"""How much to move: loads that wander, grow, step and breathe, and objects of several sizes.
+
+    python benchmarks/cycles.py [--quick] [--sizes 1e3 1e5 1e6 1e7] [--json out/cycles.json]
+
+128 objects run 120 iterations on 8 virtual ranks, whose clocks only know loads and messages, so
+that every figure is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in the
+heavy region, up to 9 ms.  A figure is the time of the run divided by that of an oracle: the same
+loop perfectly balanced in every iteration, at no cost; the mean of six places of the region.
+`auto` (nothing set) is compared with the best of every strategy, period and tolerance, which is
+known only after all of them were tried.
+
+Objects have a thousandth of their size, and bytes cost a thousand times as much.
+"""
+
+import argparse
+import itertools
+
+import numpy as np
+from common.figures import check, save
+
+import pylb
+from pylb.console import show
+
+RANKS, OBJECTS, ITERATIONS = 8, 128, 120
+SECONDS_PER_BYTE = 1e-9
+SMALLER = 1000
+LIMITS = {"wandering": 1.15, "growing": 1.07, "ramp": 1.04}  # for objects of 1 MB
+ABOVE_BEST = 1.02
+PERIODS = (1, 2, 3, 5, 8, 12, 20, 40)
+TRIED = [("GreedyLB", {})]
+TRIED += [("BestFitLB", {"tolerance": t}) for t in (0.0, 0.02, 0.05, 0.1)]
+TRIED += [("RefineLB", {"overload": 1.003 + t}) for t in (0.0, 0.02, 0.05, 0.1)]
+
+
+STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # where the region is at first
+
+
+def region(where, width=0.08):
+    """Weight of each object in a region around `where` of the ring."""
+    apart = np.abs((np.arange(OBJECTS) / OBJECTS - where + 0.5) % 1.0 - 0.5)
+    return np.exp(-0.5 * (apart / width) ** 2)
+
+
+def wandering(t, start):
+    return 1.0 + 8.0 * region(start + t / ITERATIONS)
+
+
+def growing(t, start):
+    return 1.0 + 8.0 * t / ITERATIONS * region(start)
+
+
+def ramp(t, start):
+    return 1.0 + 8.0 * ((np.arange(OBJECTS) / OBJECTS + start) % 1.0)
+
+
+def stepping(t, start):
+    return 1.0 + 8.0 * region(start + 0.3 * (t // 30))
+
+
+def breathing(t, start):
+    return 1.0 + 4.0 * (1.0 + np.sin(2.0 * np.pi * t / 30)) * region(start)
+
+
+KINDS = {f.__name__: f for f in (wandering, growing, ramp, stepping, breathing)}
+
+
+def loads_of(kind, start):
+    """Seconds of the objects in each iteration, (120, 128)."""
+    return 1e-3 * np.array([KINDS[kind](t, start) for t in range(ITERATIONS)])
+
+
+def program(comm, load, size, options):
+    """The loop of one rank: its time, LB steps and migrations."""
+    lb = pylb.Balancer(comm, **options)
+    for key in range(lb.rank * OBJECTS // lb.n_ranks, (lb.rank + 1) * OBJECTS // lb.n_ranks):
+        lb.add(key, np.zeros(int(size / SMALLER), np.uint8))
+    for t in lb.iterate(ITERATIONS):
+        for key, _ in lb.local():
+            comm.elapse(load[t, key])
+    return lb.history.balancings
+
+
+def run(kind, size, start, **options):
+    """Time over that of the oracle, LB steps, migrations."""
+    load = loads_of(kind, start)
+    network = (1e-6, SECONDS_PER_BYTE * SMALLER)
+    cluster = pylb.VirtualCluster(RANKS, clock="none", network=network)
+    steps = cluster.run(program, load, size, options)[0]
+    ratio = float(cluster.seconds.max() / (load.sum() / RANKS))
+    return ratio, len(steps), sum(s.migrations for s in steps)
+
+
+def mean_of(kind, size, starts, **options):
+    """The means of these figures over some places of the heavy region."""
+    rows = [run(kind, size, start, **options) for start in starts]
+    return dict(zip(("ratio", "steps", "migrations"), np.mean(rows, axis=0).tolist(), strict=True))
+
+
+def cells(row):
+    return f"{row['ratio']:.3f}", f"{row['steps']:.1f}", f"{row['migrations']:.0f}"
+
+
+def best_tried(kind, size, starts, quick):
+    """The best of all strategies, periods and tolerances."""
+    tried = itertools.product(TRIED[1:3] if quick else TRIED, PERIODS[1::3] if quick else PERIODS)
+    found = {
+        f"{name} {params} every {every}": mean_of(
+            kind, size, starts, strategy=name, every=every, strategy_params=params
+        )
+        for (name, params), every in tried
+    }
+    return min(found.items(), key=lambda item: item[1]["ratio"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few trials")
+    parser.add_argument("--sizes", type=float, nargs="*", default=[1e3, 1e5, 1e6, 1e7])
+    parser.add_argument("--json", metavar="FILE", default="out/cycles.json")
+    args = parser.parse_args()
+    rows, verdicts = [], []
+    for kind, size in itertools.product(KINDS, args.sizes):
+        starts = STARTS[:2] if args.quick else STARTS
+        own = mean_of(kind, size, starts)
+        name, best = best_tried(kind, size, starts, args.quick)
+        rows.append({"loads": kind, "bytes": size, "auto": own, "best": best, "name": name})
+        show(
+            ["loads", "bytes", "auto", "LB steps", "moved", "best tried", "LB steps", "moved", ""],
+            [[kind, f"{size:,.0f}", *cells(own), *cells(best), name]],
+        )
+    for row in rows:
+        limit = LIMITS.get(row["loads"]) if row["bytes"] == 1e6 else None
+        ratio, best = row["auto"]["ratio"], row["best"]["ratio"]
+        what = f"{row['loads']}, {row['bytes']:,.0f} bytes: {ratio:.3f}"
+        if limit is not None:
+            check(f"{what}, at most {limit:g}", ratio <= limit, verdicts)
+        check(f"{what}, best tried {best:.3f} (2 %)", ratio <= ABOVE_BEST * best, verdicts)
+    save(args.json, {"verdicts": verdicts, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
