@@ -149,7 +149,8 @@ class Store:
         """Return the change of each load per pass, (n,), as ``plb_estimate_drift`` does."""
         error, spread = self.estimates[2:HERE]
         signal = np.divide(np.abs(error), spread, out=np.zeros_like(error), where=spread > 0)
-        return error * np.minimum(signal, 1.0)
+        drift: F64 = error * np.minimum(signal, 1.0)
+        return drift
 
     def leave(self, keys: I64, factor: F64) -> None:
         """Convert the estimates of leaving objects to seconds of their new ranks.
