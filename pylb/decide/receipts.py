@@ -126,11 +126,10 @@ class Receipt:
     ahead : float
         The placement was made for the loads expected so many iterations ahead.
     present : float
-        If not 0: max/mean, with messages, that a placement for the present loads would have left.
+        max/mean, with messages, that a placement for the present loads would have left.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float
-        Seconds that placements for loads so many iterations ahead are expected to lose, on average
-        per iteration until the next LB step: waiting for the slowest rank and the LB step itself;
-        nan: not tried.
+        Seconds per iteration that placements for loads so many iterations ahead are expected to
+        lose until the next LB step, by waiting and by the LB step itself; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
         Time to gather the load database, to run the strategy, to move the objects, and the extra
         time of the first iterations compared with those that followed.
