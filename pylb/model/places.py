@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pylb.console import clip
 from pylb.errors import DomainError, FormatError
 
+MOST = 1 << 20  # ranks of a machine that is written as a string
 LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
 
 
@@ -66,9 +68,14 @@ def parse(text: str) -> Place:
     levels = []
     for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
         found = LEVEL.fullmatch(word)
-        if found is None or int(found["count"]) < 1:
-            raise FormatError(f"{word!r} in {text!r}: expected kind:count or kind:count[facts]")
+        if found is None or not 1 <= int(found["count"][:8]) <= MOST:
+            raise FormatError(
+                f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[facts], with "
+                f"counts of 1 ... {MOST}"
+            )
         levels.append((found["kind"], int(found["count"]), _facts(found["facts"] or "", word)))
+    if math.prod(count for _, count, _ in levels) > MOST:
+        raise FormatError(f"{clip(text)!r} has more than {MOST} ranks")
     if not levels:
         raise FormatError(f"{text!r} has no levels: expected some, such as 'node:2 rank:4'")
 

@@ -34,6 +34,8 @@ DEFAULTS: dict[str, Any] = {
 """Values that neither the call nor the recording gives: messages within a machine, and the
 infinitely small quantum of the paper."""
 
+MOST_PROCESSORS = 1 << 20
+MOST_NODES = 1 << 12  # or as many as there are processors
 MOST_TURNS = 1e10  # of all processors together; a simulation of so many takes most of an hour
 PERIOD = 0.005
 """Seconds of a period of ``pylb lab``."""
@@ -299,6 +301,7 @@ def _processors(
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
     speeds = np.asarray(1.0 if speed is None else speed, np.float64)
+    _check_most("placement", place, MOST_PROCESSORS)
     if speeds.ndim == 0:
         sizes = [np.size(np.asarray(one)) for one in (share, node) if np.ndim(one) == 1]
         speeds = np.full([*sizes, int(place.max(initial=0)) + 1][0], float(speeds))
@@ -314,12 +317,19 @@ def _processors(
     if shares.ndim == 0:
         shares = np.full(len(speeds), float(shares))
     nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
+    _check_most("node", nodes, max(len(speeds), MOST_NODES))
     for name, array in (("share", shares), ("node", nodes)):
         if array.shape != speeds.shape:
             raise DomainError(
                 f"{name} has {array.size} entries: expected {len(speeds)}, as speed has"
             )
     return place.astype(np.int32), speeds, shares, nodes.astype(np.int32)
+
+
+def _check_most(name: str, values: NDArray[Any], most: int) -> None:
+    """Check the largest number: memory is asked for by it."""
+    if values.size and values.max() >= most:
+        raise OutOfRangeError(f"{name} has the number {values.max()}: expected below {most}")
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:

@@ -185,3 +185,23 @@ def test_one_rank():
 
 def test_a_large_machine_is_shown_in_short():
     assert len(repr(pylb.Machine.parse("node:100 rank:8")).splitlines()) == 33
+
+
+@pytest.mark.parametrize("text", ["node:1000 rank:100000", "node:" + "9" * 5000])
+def test_a_string_of_more_ranks_than_memory(text):
+    with pytest.raises(FormatError, match="1048576"):
+        pylb.Machine.parse(text)
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_a_file_of_many_levels(tmp_path, depth):
+    head = (
+        '{"format": "pylb machine", "version": 1, "ranks": [0], "alpha": [], "beta": [], "root": '
+    )
+    level, leaf = '{"kind": "node", "children": [', '{"kind": "rank"}'
+    (tmp_path / "a").write_text(head + level * depth + leaf + "]}" * depth + "}")
+    if depth == 100:
+        assert pylb.Machine.read(tmp_path / "a").n_ranks == 1
+    else:
+        with pytest.raises(FormatError, match="a: not JSON: it is nested too deeply"):
+            pylb.Machine.read(tmp_path / "a")

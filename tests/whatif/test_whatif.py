@@ -457,3 +457,16 @@ def test_names():
     assert OpKind.END == 0
     assert OP.itemsize == 48
     assert isinstance(target(two()), Target)
+
+
+@pytest.mark.parametrize("name", ["node", "placement"])
+def test_a_large_number_asks_for_no_memory(name):
+    with pytest.raises(OutOfRangeError, match=f"{name} has the number 100000000: expected below"):
+        whatif(two(), **{name: [0, 10**8]})
+
+
+def test_a_quantum_for_which_the_simulation_would_not_end():
+    computing = {"kind": "COLL", "what": 0, "compute": 10**9}
+    run = Recording.of([[{**computing, "tag": r}, {"kind": "END"}] for r in range(2)])
+    with pytest.raises(DomainError, match="quantum is 1e-300 s: expected 0, or at least 2e-10 s"):
+        whatif(run, placement=[0, 0], quantum=1e-300)
