@@ -131,6 +131,7 @@ class Table:
     def ids(self) -> _I64: ...
 
 # partition
+PACKAGES: Final[dict[str, Any]]
 def install(partitioner: Any, /) -> None: ...
 def partition(
     library: str | None, vertices: int, parts: int, *, n_weights: int = 1, n_dims: int = 0,

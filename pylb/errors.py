@@ -93,7 +93,7 @@ class MissingPartError(PylbError, ImportError):
 
 
 class PartitionerError(PylbError, RuntimeError):
-    """METIS, Scotch or Zoltan failed, or did not return a partition."""
+    """A partitioning library failed, or did not return a partition."""
 
 
 class PartitionerWarning(UserWarning):

@@ -210,6 +210,8 @@ PARTS: dict[str, OptionalPart] = {
             "colouring (with Zoltan) and ordering graphs",
             "pylb._dgraph",
         ),
+        _python("mtkahypar", "partition", "partitioning hypergraphs"),
+        _python("kaminpar", "partition", "partitioning graphs"),
         _python("mpi4py", "mpi", "balancing under mpiexec"),
         _python("h5py", "io", "run records in HDF5"),
         _python("Brotli", "io", "compressed records of vt", module="brotli"),

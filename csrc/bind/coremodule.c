@@ -10,6 +10,7 @@ static const plb_py_room_t *const rooms[] = {
     &plb_py_measure_speeds,
     &plb_py_comm,
     &plb_py_partition,
+    &plb_py_partition_packages,
     &plb_py_place,
     &plb_py_place_rounds,
     &plb_py_decide,

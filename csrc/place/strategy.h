@@ -68,7 +68,9 @@ struct plb_strategy {
     X(metis)                                                                                      \
     X(scotch)                                                                                     \
     X(scotch_refine)                                                                              \
+    X(kaminpar)                                                                                   \
     X(zoltan)                                                                                     \
+    X(mtkahypar)                                                                                  \
     X(hypergraph)                                                                                 \
     X(gossip)                                                                                     \
     X(hierarchical)                                                                               \

@@ -90,11 +90,13 @@ def partition(
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
         "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (if Zoltan was built with it);
+        the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
         pylb's own "reftree" and "pylb"; "keep": the parts in `old` are only evaluated;
         "hypergraph": the best of `starts` hypergraph partitions with different seeds (by Zoltan,
-        else by pylb), all refined by one V-cycle, the two best by `cycles`.  On several ranks
-        "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis" and "pylb" run on the
-        first rank.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
+        else by pylb; the first one by Mt-KaHyPar if it is installed), all refined by one V-cycle,
+        the two best by `cycles`.  On several ranks "scotch" means "ptscotch", "hypergraph" means
+        "zoltan", and "metis", "kaminpar", "mtkahypar" and "pylb" run on the first rank.  Default:
+        "hypergraph" with a graph or nets, else "rcb", else "reftree".
         With `machine`: a sequence of names, one for each level, beginning with the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
         Divide hierarchically: first for the top level, then each part for the next level, and so

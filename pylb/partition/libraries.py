@@ -1,4 +1,4 @@
-"""The table of methods, and the libraries METIS, Scotch and Zoltan, which may be absent."""
+"""The table of methods, and their libraries, which may be absent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pylb import _core
 from pylb.optional import PARTS, require
 
-NAMES = ("METIS", "Scotch", "Zoltan")
+NAMES = ("METIS", "Scotch", "Zoltan", *_core.PACKAGES)
 
 
 class Method(NamedTuple):
@@ -18,7 +18,7 @@ class Method(NamedTuple):
     Attributes
     ----------
     library : str
-        "METIS", "Scotch", "Zoltan", "pylb", or "" for the best of several.
+        One of `NAMES`, "pylb", or "" for the best of several.
     takes : {"graph", "nets", "coords", "tree", ""}
     options : tuple of (name, value)
         Zoltan's parameters.
@@ -52,6 +52,8 @@ METHODS = {
     "parmetis": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PARMETIS"), several=True),
     "graph": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PHG"), fixes=True),
     "zoltan": _zoltan("nets", "HYPERGRAPH", ("HYPERGRAPH_PACKAGE", "PHG"), fixes=True),
+    "kaminpar": Method("kaminpar", "graph"),
+    "mtkahypar": Method("mtkahypar", "nets", fixes=True),
     "pylb": Method("pylb", "nets", fixes=True),
     "hypergraph": Method("", "nets", fixes=True, over="zoltan"),
     "rcb": _zoltan("coords", "RCB", several=True),
@@ -77,15 +79,16 @@ def load(name: str) -> None:
 
     Parameters
     ----------
-    name : {"METIS", "Scotch", "Zoltan"}
-        Zoltan initializes MPI, through mpi4py, if that has not been done.
+    name : str
+        One of `NAMES`.  Zoltan initializes MPI, through mpi4py, if that has not been done.
 
     Raises
     ------
     MissingPartError
         The library is missing; the message has the command that installs it.
     """
-    _core.install(require(name).partitioner)
+    module = require(name)
+    _core.install(_core.PACKAGES.get(name) or module.partitioner)
     if name == "Zoltan":
         _start_mpi()
 

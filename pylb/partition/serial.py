@@ -1,4 +1,4 @@
-"""METIS, Scotch, pylb's own partitioner, and the best of several, on one process.
+"""METIS, Scotch, Python packages, pylb's own, and the best of several, on one process.
 
 With several ranks, the first rank gathers all objects and divides them.
 """
@@ -163,14 +163,20 @@ def _best(question: _Question, starts: int, cycles: int) -> I32:
     """Return the best of several refined starts, after refining the two best of them further.
 
     Two starts run at a time: Zoltan, which takes one call at a time, makes one partition while pylb
-    refines another.
+    refines another.  Where Mt-KaHyPar is installed, the first start is its own.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
         libraries.load(library)
+    first = library
+    if "old" not in question.given and libraries.available("mtkahypar"):
+        first = "mtkahypar"
+        libraries.load(first)
     ask: Callable[..., I32] = question.ask
     with ThreadPoolExecutor(2) as pool:
-        tasks = [pool.submit(ask, library, step=i, cycles=min(cycles, 1)) for i in range(starts)]
+        using = [first, *[library] * (starts - 1)]
+        once = min(cycles, 1)
+        tasks = [pool.submit(ask, name, step=i, cycles=once) for i, name in enumerate(using)]
         found = sorted((task.result() for task in tasks), key=question.objective)[:2]
         if cycles > 1:
             again = [pool.submit(ask, None, part=part, cycles=cycles - 1) for part in found]

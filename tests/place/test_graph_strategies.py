@@ -14,7 +14,8 @@ from hypothesis.extra.numpy import arrays
 import pylb
 from pylb.errors import InfeasibleError, MissingPartError
 
-NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB", "HypergraphLB")
+NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB", "KaMinParLB")
+NAMES += ("ZoltanLB", "MtKaHyParLB", "HypergraphLB")
 
 
 @pytest.fixture(params=NAMES)

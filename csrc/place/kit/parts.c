@@ -254,13 +254,14 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
     int32_t *part = NULL;
     const double imbalance = opts->params[0];
     const plb_partitioner_t *with = plb_partitioner_find(strategy->library);
-    const bool takes_fixed = with != NULL && with->takes & PLB_TAKES_FIXED;
+    const unsigned takes = with == NULL ? 0 : with->takes;
+    const bool takes_fixed = takes & PLB_TAKES_FIXED, takes_nets = takes & PLB_TAKES_HYPERGRAPH;
     int ret = plb_parts_init(&parts, in, takes_fixed, imbalance, opts->seed, err);
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
-    PLB_TRY(plb_parts_graph(&parts, err));
+    PLB_TRY(takes_nets ? plb_parts_nets(&parts, err) : plb_parts_graph(&parts, err));
     PLB_TRY(plb_parts_ask(&parts, strategy->library, part, err));
     PLB_TRY(plb_parts_relabel(&parts, part, err));
     ret = plb_parts_place(&parts, part, imbalance, out, err);

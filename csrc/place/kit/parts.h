@@ -61,8 +61,8 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that partitions the graph from scratch with its library; its first parameter
- * is the imbalance. */
+/** Run a strategy that partitions the graph (the nets, if its library takes nets) from
+ * scratch with its library; its first parameter is the imbalance. */
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 

@@ -1,0 +1,186 @@
+"""Mt-KaHyPar and KaMinPar, partitioners that are Python packages, behind the C core's question.
+
+Both run on one thread, since the ranks of a program have the other cores, and then the same seed
+gives the same parts.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.errors import PartitionerError
+from pylb.optional import require
+from pylb.partition.arrays import F64, I32, MOST
+
+_LOCK = threading.Lock()  # the seed of a package is that of the process
+
+
+class PackageQuestion(NamedTuple):
+    """A question to a partitioner (``csrc/partition/question.h``), with weights everywhere.
+
+    Attributes
+    ----------
+    weight, fixed : (n,) int32
+        fixed: the part that a vertex must get, or -1.
+    limit : (k,) int64
+        Largest weight of each part.
+    start, to, edge_weight : int32
+        Neighbours of vertex v: ``to[start[v]:start[v + 1]]``.  For nets: of net e its vertices, and
+        a weight of each net.
+    seed : int
+    """
+
+    weight: I32
+    fixed: I32 | None
+    limit: Any
+    start: I32
+    to: I32
+    edge_weight: I32
+    seed: int
+
+
+@functools.cache
+def _mtkahypar() -> Any:
+    return require("mtkahypar").initialize(1, False)
+
+
+def ask_mtkahypar(q: PackageQuestion) -> Any:
+    """Divide a hypergraph: Mt-KaHyPar's deterministic preset, for the sum of connectivity - 1.
+
+    That preset takes no seed, so the seed numbers the vertices.
+    """
+    n_light = int((q.weight == 0).sum())
+    if n_light:  # vertices that weigh nothing keep it from ending
+        times = max(1, min(8 * n_light, MOST // (2 * int(q.limit.sum()) + 1)))
+        q = q._replace(weight=np.maximum(1, q.weight * times), limit=q.limit * times + n_light)
+    place = np.random.default_rng(q.seed).permutation(len(q.weight))
+    vertex = np.argsort(place)
+    module, library = require("mtkahypar"), _mtkahypar()
+    context = library.context_from_preset(module.PresetType.DETERMINISTIC)
+    context.set_partitioning_parameters(len(q.limit), 0.03, module.Objective.KM1)
+    context.set_individual_target_block_weights(q.limit.tolist())
+    context.logging = False
+    pins, ends = place[q.to].tolist(), q.start.tolist()
+    rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
+    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))  # in whatever order they came
+    nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
+    graph = library.create_hypergraph(
+        context, len(vertex), len(nets), nets, q.weight[vertex].tolist(), net_weight
+    )
+    if q.fixed is not None:
+        graph.add_fixed_vertices(q.fixed[vertex].tolist(), len(q.limit))
+    return np.array(graph.partition(context).get_partition())[place]
+
+
+def _is_symmetric(q: PackageQuestion) -> bool:
+    """Whether every edge has its other direction, by sums of hashes."""
+    source = np.repeat(np.arange(len(q.weight)), np.diff(q.start))
+    low, high = np.minimum(source, q.to).astype(np.uint64), np.maximum(source, q.to)
+    mixed = (low * np.uint64(0x9E3779B97F4A7C15) + high.astype(np.uint64)) ^ np.uint64(0x5BD1E995)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * q.edge_weight.astype(np.uint64)
+    there = source < q.to
+    return bool(mixed[there].sum() == mixed[~there].sum())
+
+
+PARHIP = 8 | 16 | 32  # vertices and weights have 32 bits, places of edges 64
+
+
+def ask_kaminpar(q: PackageQuestion) -> Any:
+    """Divide a graph: KaMinPar's default context.  It reads graphs from files only."""
+    module = require("kaminpar")
+    if not _is_symmetric(q):
+        raise PartitionerError("an edge without its other direction")  # it would abort the program
+    n, m = len(q.weight), len(q.to)
+    base = 8 * (3 + n + 1)
+    with tempfile.NamedTemporaryFile(suffix=".parhip") as file:
+        np.array([PARHIP, n, m], np.uint64).tofile(file)
+        (base + 4 * q.start.astype(np.uint64)).tofile(file)
+        for part in (q.to, q.weight, q.edge_weight):
+            part.tofile(file)
+        file.flush()
+        graph = module.load_graph(file.name, module.GraphFileFormat.PARHIP)
+    solver = module.KaMinPar(1, module.default_context())
+    module.reseed(q.seed)
+    return solver.compute_partition(graph, max_block_weights=q.limit.tolist())
+
+
+def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
+    """Largest weights of the parts that can be kept, as the packages need not end otherwise.
+
+    Where a vertex is heavier than the tolerance, placing the heaviest vertex first where there is
+    most room shows what can be kept.
+    """
+    mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
+    limit = np.maximum(np.ceil(mean), mean * imbalance)
+    if fixed is not None or weight.max() > (limit - mean).min():
+        held = np.full(len(weight), -1) if fixed is None else fixed
+        stays = held >= 0
+        load = np.bincount(held[stays], weight[stays], len(share))
+        for w in -np.sort(-weight[~stays].astype(np.int64)):
+            load[np.argmin((load + w) / mean)] += w
+        limit = np.maximum(limit, mean * (load / mean).max())
+    return np.ceil(limit).astype(np.int64)
+
+
+def _pairs(start: I32, to: I32, weight: I32) -> tuple[I32, I32, I32]:
+    """The edges of a symmetric graph as nets of two vertices."""
+    source = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
+    one = source < to
+    pins = np.stack([source[one], to[one]], axis=1).ravel()
+    return np.arange(0, len(pins) + 1, 2, dtype=np.int32), pins, weight[one]
+
+
+ASK: dict[str, Callable[[PackageQuestion], Any]] = {
+    "mtkahypar": ask_mtkahypar,
+    "kaminpar": ask_kaminpar,
+}
+
+
+def answer_of(
+    name: str,
+    n: int,
+    parts: int,
+    imbalance: float,
+    seed: int,
+    nets: bool,
+    weight: I32 | None,
+    share: F64 | None,
+    fixed: I32 | None,
+    start: I32,
+    to: I32,
+    edge_weight: I32 | None,
+) -> I32:
+    """Answer a question of the C core, which calls this function.
+
+    Raises
+    ------
+    MissingPartError
+        The package is missing.
+    PartitionerError
+        It failed (the cause is chained), or did not return a part for each vertex.
+    """
+    require(name)
+    weight = np.ones(n, np.int32) if weight is None else weight
+    if edge_weight is None:
+        edge_weight = np.ones(len(start) - 1 if nets else len(to), np.int32)
+    if name == "mtkahypar" and not nets:
+        start, to, edge_weight = _pairs(start, to, edge_weight)
+    share = np.ones(parts) if share is None else share
+    weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)  # sums in 32 bits
+    limit = _limits(weight, share, imbalance, fixed)
+    question = PackageQuestion(weight, fixed, limit, start, to, edge_weight, seed)
+    try:
+        with _LOCK:
+            part = np.ascontiguousarray(ASK[name](question), np.int32)
+    except Exception as why:
+        raise PartitionerError(f"{name}: {why}") from why
+    if part.shape != (n,):
+        raise PartitionerError(f"{name} returned {part.size} parts: expected {n}")
+    return part
