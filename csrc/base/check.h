@@ -3,6 +3,7 @@
 #define PLB_BASE_CHECK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -13,6 +14,10 @@
     X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
     X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* a mean over many ranks is rounded */     \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
+
+/** Check the coordinates of n points: -1e150 ... 1e150, so that squares and sums of them are
+ * finite. PLB_ERR_VALUE names the point and the direction. */
+int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err);
 
 typedef enum plb_domain {
 #define X(name, least, most, expected) PLB_##name,

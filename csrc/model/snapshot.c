@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/check.h"
+
 static int check_f64(const char *name, const double *x, int64_t n, double least, plb_err_t *err)
 {
     for (int64_t i = 0; x != NULL && i < n; i++) {
@@ -120,6 +122,7 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err));
     PLB_PASS(check_multicasts(s, err));
     PLB_PASS(check_blocks(s, err));
+    PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
     PLB_PASS(check_sum("bytes", s->bytes, NULL, NULL, s->n_objects, err));
     PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));
     PLB_PASS(check_f64("speed", s->speed, s->n_ranks, 1e-30, err));

@@ -1,8 +1,8 @@
 #include "partition/question.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 /* ---- the table of libraries ----------------------------------------------------------------- */
@@ -121,18 +121,6 @@ static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
     return ret;
 }
 
-static int check_coords(const plb_question_t *in, plb_err_t *err)
-{
-    for (int64_t i = 0; i < (int64_t)in->n_vertices * in->n_dims; i++) {
-        if (!isfinite(in->coords[i])) {
-            return PLB_FAIL(
-                err, PLB_ERR_VALUE, "coords[%lld, %lld] is %g: expected a finite number",
-                (long long)(i / in->n_dims), (long long)(i % in->n_dims), in->coords[i]);
-        }
-    }
-    return PLB_OK;
-}
-
 int plb_partition_check(const plb_question_t *in, plb_err_t *err)
 {
     if (in->n_parts < 1) {
@@ -151,7 +139,7 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err)
     PLB_PASS(check_shares(in, err));
     PLB_PASS(in->start == NULL ? PLB_OK : check_graph(in, err));
     PLB_PASS(in->net_start == NULL ? PLB_OK : check_hypergraph(in, err));
-    PLB_PASS(check_coords(in, err));
+    PLB_PASS(plb_check_coords(in->coords, in->n_vertices, in->n_dims, err));
     PLB_PASS(check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
     PLB_PASS(check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
     return check_values("old_cost", in->old_cost, in->n_vertices, 1, 0, INT32_MAX, true, err);

@@ -96,15 +96,16 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 
 def points(name: str, value: Any) -> F64:
-    """Check for finite coordinates (n, 1 ... 3); a vector is points on a line."""
+    """Check for coordinates (n, 1 ... 3) whose squares are finite; a vector is points on a line."""
     xyz = floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
         raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
-    if not _core.all_finite(xyz):
-        i, d = np.argwhere(~np.isfinite(xyz))[0]
-        raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected a finite number")
+    if not (good := np.abs(xyz) <= 1e150).all():  # also for NaN
+        i, d = np.argwhere(~good)[0]
+        expected = "a number from -1e150 to 1e150"
+        raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected {expected}")
     return xyz
 
 

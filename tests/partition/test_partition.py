@@ -467,3 +467,15 @@ def test_a_number_that_is_none_is_seen_anywhere(bad):
             x[at] = bad
             assert not _core.all_finite(x)
     assert _core.all_finite(np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize("value", [1e154, -1e300, np.nan, np.inf])
+@pytest.mark.parametrize("method", POINTS)
+def test_points_too_far_away_are_refused(method, value):
+    """Inertial bisection squares coordinates, and did not end where the squares overflow."""
+    xy = np.random.default_rng(0).random((9, 2))
+    xy[4, 1] = value
+    with pytest.raises(DomainError, match=r"coords\[4, 1\] is .*expected a number from -1e150"):
+        pylb.partition(coords=xy, parts=3, method=method)
+    near = np.where(np.abs(xy) <= 1, xy, 0.0) * 1e150
+    assert sorted(set(pylb.partition(coords=near, parts=3, method=method).part)) == [0, 1, 2]

@@ -717,3 +717,14 @@ def test_loads_near_the_smallest_number_end(name, least):
     for load in (np.full(40, least), np.r_[np.full(20, least), np.ones(20)]):
         snapshot = pylb.Snapshot(load=load, rank=np.zeros(40, np.int32), n_ranks=4)
         assert pylb.place(snapshot, name).after.max <= load.sum() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["memory", "bytes", "block_bytes"])
+def test_sums_of_bytes_that_overflow_are_refused(name):
+    """Beyond 2^63 the sum of a rank was negative, and its limit counted as kept."""
+    most = [2**62, 2**62, 0]
+    given = {"memory": [0] * 3, "memory_limit": [2**63 - 1] * 2, name: most}
+    if name == "block_bytes":
+        given["block"] = [0, 1, 2]
+    with pytest.raises(DomainError, match=r": the sum of all objects.* is 2\^63 or more"):
+        pylb.place(pylb.Snapshot([1.0, 1.0, 1.0], [0, 0, 0], n_ranks=2, **given), "GreedyLB")
