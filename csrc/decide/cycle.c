@@ -50,7 +50,7 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, double *time
         most = fmax(most, time[r]);
         sum += time[r];
     }
-    return most - sum / s->n_ranks;
+    return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
 }
 
 /* Seconds that the ranks will wait at each of the first n TIMES. */

@@ -98,6 +98,15 @@ def test_a_drift_that_lasts_is_placed_for():
     assert taken["predicted"] > taken["present"]
 
 
+def test_a_perfect_balance_loses_nothing():
+    """The mean of equal times may be rounded up: a loss is never below 0, which is refused."""
+    for load in (0.1, 0.7, 1.1, 1.3):
+        loads, home = np.full(N, load), np.arange(N) // 2 % P
+        home[0] = 1
+        made = place(loads, loads * 0.1, home, np.zeros(N, int), grown=1.0, cost=0.0)[0]
+        assert min(made["loss_0"], made["loss_1"]) >= 0.0
+
+
 @pytest.mark.parametrize("grown", [0.0, -1.0])
 def test_after_a_jump_there_is_no_drift(grown):
     """The errors of the estimates still show the jump, but the imbalance no longer grows."""
