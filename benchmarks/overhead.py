@@ -26,7 +26,7 @@ if __name__ == "__main__":
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
-RECORD = 216  # bytes: the size of the statistics of an iteration, plb_stats_t
+RECORD = 224  # bytes: the size of the statistics of an iteration, plb_stats_t
 
 
 def least(call: Callable[[], float], repeats: int) -> float:

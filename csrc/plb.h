@@ -79,6 +79,8 @@
 #include "replay/replay.h"
 #include "replay/trace.h"
 #include "replay/trace_repeats.h"
+#include "run/inbox.h"
+#include "run/talk.h"
 #include "whatif/ops.h"
 #include "whatif/pairing.h"
 #include "whatif/path.h"

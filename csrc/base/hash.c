@@ -4,28 +4,29 @@
 
 #include "base/mem.h"
 
-enum { LEAST = 16, MOST = 1 << 30 };
+enum { LEAST = 16, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched so far ahead */ };
+
+static inline uint64_t first_bucket(const plb_keys_t *self, int64_t key)
+{
+    return plb_hash(key) & (uint64_t)(self->n_buckets - 1);
+}
 
 static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
 {
-    uint64_t b = plb_hash(key) & (uint64_t)(self->n_buckets - 1);
+    uint64_t b = first_bucket(self, key);
     while (self->bucket[b] >= 0 && self->key[self->bucket[b]] != key) {
         b = (b + 1) & (uint64_t)(self->n_buckets - 1);
     }
     return &self->bucket[b];
 }
 
-static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
+/* Put all keys into new buckets, for `room` keys. */
+static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *bucket = NULL;
     int64_t n_buckets = LEAST;
-    if (room > MOST) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
-                        MOST);
-    }
-    PLB_GROW(self->key, self->room, room);
-    while (n_buckets < 2 * self->room) {
+    while (n_buckets < 2 * room) {
         n_buckets *= 2;
     }
     PLB_NEW(bucket, n_buckets);
@@ -34,10 +35,35 @@ static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
     self->bucket = bucket;
     self->n_buckets = n_buckets;
     for (int32_t k = 0; k < self->n; k++) {
+        if (k + AHEAD < self->n) {
+            __builtin_prefetch(&bucket[first_bucket(self, self->key[k + AHEAD])], 1);
+        }
         *bucket_of(self, self->key[k]) = k;
     }
 out:
     return ret;
+}
+
+static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (room > MOST) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
+                        MOST);
+    }
+    PLB_GROW(self->key, self->room, room);
+    ret = rehash(self, self->room, err);
+out:
+    return ret;
+}
+
+int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err)
+{
+    if (n > MOST) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)n, MOST);
+    }
+    *self = (plb_keys_t){.key = (int64_t *)key, .n = n, .room = n, .borrowed = true};
+    return rehash(self, n, err);
 }
 
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err)
@@ -48,7 +74,8 @@ int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err)
 
 void plb_keys_free(plb_keys_t *self)
 {
-    PLB_FREE(self->key, self->bucket);
+    plb_free(self->borrowed ? NULL : self->key);
+    plb_free(self->bucket);
     *self = (plb_keys_t){0};
 }
 

@@ -2,6 +2,7 @@
 #ifndef PLB_BASE_HASH_H
 #define PLB_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -26,10 +27,14 @@ typedef struct plb_keys {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets] numbers, or -1: empty */
     int64_t n_buckets;
+    bool borrowed; /* the keys belong to the caller */
 } plb_keys_t;
 
 /** No keys, with room for `room`.  Also valid as {0}. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
+
+/** The keys of an array, which lives as long as `self`; none can be added. */
+int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 
 /** The number of a key, or -1. */

@@ -14,10 +14,28 @@ typedef struct comm {
     Py_buffer *held; /* the parts that are being sent */
     Py_ssize_t n_held;
     PyObject *received; /* list of (source, [parts]) that the step under way has received */
+    PyObject *into;     /* dict of lists of arrays for the parts of each source, or NULL */
     PyThreadState *state;
 } comm_t;
 
 /* ---- memory for parcels that arrive --------------------------------------------------------- */
+
+/* The array that the caller gave for a part, a new reference, or NULL: none of that size. */
+static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
+{
+    PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
+    PyObject *arrays = source ? PyDict_GetItemWithError(self->into, source) : NULL;
+    Py_XDECREF(source);
+    if (arrays == NULL || !PyList_Check(arrays) || part >= PyList_GET_SIZE(arrays)) {
+        return NULL;
+    }
+    PyObject *a = PyList_GET_ITEM(arrays, part);
+    PyArrayObject *array = (PyArrayObject *)a;
+    return PyArray_CheckExact(a) && PyArray_TYPE(array) == NPY_UINT8 && PyArray_ISCARRAY(array) &&
+                   PyArray_NBYTES(array) == p->size[part]
+               ? Py_NewRef(a)
+               : NULL;
+}
 
 /* Append (source, [array, ...]); NumPy allocates the memory, since its allocator uses large
  * pages. */
@@ -26,7 +44,8 @@ static int take_locked(comm_t *self, plb_parcel_t *p)
     PyObject *parts = PyList_New(0);
     for (int i = 0; parts != NULL && i < p->n; i++) {
         npy_intp n = (npy_intp)p->size[i];
-        PyObject *a = PyArray_SimpleNew(1, &n, NPY_UINT8);
+        PyObject *a = given(self, p, i);
+        a = a != NULL || PyErr_Occurred() ? a : PyArray_SimpleNew(1, &n, NPY_UINT8);
         p->part[i] = a ? PyArray_DATA((PyArrayObject *)a) : NULL;
         plb_py_append(&parts, a);
     }
@@ -106,9 +125,9 @@ static void fill_parcels(comm_t *self, PyObject *sends, plb_parcel_t *parcel, vo
 
 static int begin(comm_t *self, plb_py_call_t *c)
 {
-    PyObject *sample, *sends;
+    PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
-    if (plb_py_parse(c, "sample:T sends:L", &sample, &sends) != 0 ||
+    if (plb_py_parse(c, "sample:T sends:L | into:O", &sample, &sends, &into) != 0 ||
         plb_py_sample(sample, self->core.rank, &mine) != 0) {
         return -1;
     }
@@ -117,6 +136,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
             c, PLB_FAIL(&c->err, PLB_ERR_STATE, "a collective step is already under way"));
     }
     Py_XSETREF(self->received, PyList_New(0));
+    Py_XSETREF(self->into, PyDict_Check(into) ? Py_NewRef(into) : NULL);
     const Py_ssize_t n = PyList_GET_SIZE(sends), total = hold_parts(self, sends);
     plb_parcel_t *parcel = total < 0 ? NULL : plb_py_memory(c, n, sizeof *parcel);
     void **part = parcel ? plb_py_memory(c, total, sizeof *part) : NULL;
@@ -146,19 +166,22 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
     release_held(self);
     PyObject *received = self->received;
     self->received = NULL;
+    Py_CLEAR(self->into);
     return Py_BuildValue("NN", plb_py_stats(&self->step.all), received);
 }
 
-PLB_PY_METHOD(comm, step,
-              "step($self, sample, sends, /)\n--\n\n"
-              "Do one collective step: begin and wait. Returns (record, received): the merged\n"
-              "statistics and a list of (source, [uint8 arrays]).")
+PLB_PY_METHOD(
+    comm, step,
+    "step($self, sample, sends, into=None, /)\n--\n\n"
+    "Do one collective step: begin and wait. Returns (record, received): the merged\n"
+    "statistics and a list of (source, [uint8 arrays]). into: a dict by source of lists\n"
+    "of arrays, which are used for parts of their size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
 
 PLB_PY_METHOD(comm, begin,
-              "begin($self, sample, sends, /)\n--\n\n"
+              "begin($self, sample, sends, into=None, /)\n--\n\n"
               "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
               "one for each rank.")
 {
@@ -294,6 +317,7 @@ static void comm_free(comm_t *self)
         plb_reducer_free(&self->reducer);
     }
     Py_XDECREF(self->received);
+    Py_XDECREF(self->into);
 }
 
 PLB_PY_METHOD0(comm, release,

@@ -19,6 +19,7 @@ static const plb_py_room_t *const rooms[] = {
     &plb_py_decide_advisor,
     &plb_py_run,
     &plb_py_run_recorder,
+    &plb_py_run_keys,
     &plb_py_run_mail,
     &plb_py_replay,
     &plb_py_replay_optimum,

@@ -32,10 +32,11 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     const int bad =
         plb_py_items(&c, sample,
                      "kind:l iteration:l arguments:l failed:p n_objects:l loads:f8 idle:d "
-                     "messages:l message_bytes:l time:d cost:d n_changed:l n_rebalanced:l",
+                     "messages:l message_bytes:l time:d cost:d n_changed:l n_rebalanced:l "
+                     "messages_open:l",
                      &out->kind, &out->iteration, &out->arguments, &failed, &out->n_objects,
                      &loads, &n, &idle, &out->messages, &out->message_bytes, &time, &cost,
-                     &out->n_changed, &out->n_rebalanced) != 0 ||
+                     &out->n_changed, &out->n_rebalanced, &out->messages_open) != 0 ||
         add_loads(out, loads, n) != 0;
     plb_py_end(&c, NULL);
     if (bad) {

@@ -30,6 +30,9 @@ plb_decider_t *plb_py_decider(PyObject *object);
 /** The clock of that name; 0, or -1 with an exception. */
 int plb_py_clock(const char *name, plb_clock_t *out);
 
+/** The core of a pylb._core.Keys; NULL with an exception. */
+const plb_keys_t *plb_py_keys(PyObject *object);
+
 /** Name of capsules that hold a plb_reduction_t. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 
@@ -40,9 +43,9 @@ void plb_py_recorder_cut(PyObject *recorder);
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
     plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_packages, plb_py_place,
     plb_py_place_rounds, plb_py_decide, plb_py_decide_books, plb_py_decide_decider,
-    plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_mail, plb_py_replay,
-    plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif, plb_py_whatif_path,
-    plb_py_io; /* of pylb._core */
+    plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_keys, plb_py_run_mail,
+    plb_py_replay, plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif,
+    plb_py_whatif_path, plb_py_io; /* of pylb._core */
 extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle; /* _mpi */
 
 #endif

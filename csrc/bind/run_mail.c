@@ -1,213 +1,613 @@
-/* Room run: packs messages between objects for one rank.  Small plain arrays are packed as
- * bytes, which takes a tenth of the time of pickle; other data are left to pickle. */
+/* Room run: the messages that the objects of one rank send and receive. */
 #include "bind/rooms.h"
+#include "bind/wire.h"
 
-typedef struct head {
-    int64_t target, source;
-    int32_t type; /* NumPy type; OTHER: the data are the next item of the pickled list */
-    int32_t ndim;
-    int64_t fortran; /* layout of an array */
-} head_t;
+enum { OUT_OF_BAND = 2048 }; /* bytes; larger arrays travel from their own memory */
 
-enum { OTHER = -1 };
+typedef struct pile {
+    plb_letter_t *letter;
+    int64_t n, room;
+} pile_t;
 
-static int64_t padded(int64_t n)
+typedef struct mail {
+    PyObject_HEAD PyObject *keys; /* of the objects that are here: pylb._core.Keys, or NULL */
+    PyObject *freeze, *thaw;
+    PyTypeObject *frozen;
+    pile_t out;     /* sent in this pass */
+    pile_t coming;  /* arrived, but not delivered yet */
+    pile_t astray;  /* arrived, but its target is not here */
+    pile_t in;      /* delivered: the messages of the last pass */
+    int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
+    int64_t *start;
+    int64_t n;  /* objects that were here at the delivery */
+    int64_t at; /* place of the object that was asked for last */
+    plb_talk_t talk;
+} mail_t;
+
+/* ---- piles ---------------------------------------------------------------------------------- */
+
+static int push(void *arg, plb_letter_t letter)
 {
-    return (n + 7) & ~(int64_t)7;
-}
-
-/* Whether it is a small contiguous array of numbers. */
-static bool is_plain(PyObject *data, npy_intp most)
-{
-    PyArrayObject *a = (PyArrayObject *)data;
-    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= most &&
-           (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
-           PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
-}
-
-/* A (target, source, data) tuple; 0, or -1 with an exception. */
-static int read_message(PyObject *message, head_t *head, PyObject **data)
-{
-    if (!PyTuple_Check(message) || PyTuple_GET_SIZE(message) != 3) {
-        PyErr_SetString(PyExc_TypeError, "messages: expected (target, source, data)");
-        return -1;
-    }
-    head->target = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 0));
-    head->source = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 1));
-    *data = PyTuple_GET_ITEM(message, 2);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static int64_t wire_size(PyObject *messages, npy_intp most)
-{
-    int64_t size = sizeof(int64_t);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(messages); i++) {
-        head_t head;
-        PyObject *data;
-        if (read_message(PyList_GET_ITEM(messages, i), &head, &data) != 0) {
-            return -1;
-        }
-        size += sizeof head;
-        if (is_plain(data, most)) {
-            PyArrayObject *a = (PyArrayObject *)data;
-            size += 8 * PyArray_NDIM(a) + padded(PyArray_NBYTES(a));
-        }
-    }
-    return size;
-}
-
-static char *put(char *to, const void *from, int64_t n)
-{
-    memcpy(to, from, (size_t)n);
-    return to + n;
-}
-
-static char *put_array(char *to, head_t *head, PyArrayObject *a)
-{
-    head->type = PyArray_TYPE(a);
-    head->ndim = PyArray_NDIM(a);
-    head->fortran = !PyArray_IS_C_CONTIGUOUS(a);
-    const int64_t n = PyArray_NBYTES(a);
-    to = put(to, head, sizeof *head);
-    for (int k = 0; k < head->ndim; k++) {
-        const int64_t dim = PyArray_DIM(a, k);
-        to = put(to, &dim, sizeof dim);
-    }
-    put(to, PyArray_DATA(a), n);
-    memset(to + n, 0, (size_t)(padded(n) - n));
-    return to + padded(n);
-}
-
-PyDoc_STRVAR(mail_pack_doc,
-             "mail_pack(messages, most, /)\n--\n\n"
-             "Pack a list of (target, source, data). Returns bytes, and a list of the data that\n"
-             "are not plain arrays of at most `most` bytes.");
-static PyObject *mail_pack(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *messages, *wire = NULL, *others = PyList_New(0);
-    Py_ssize_t most;
-    if (others == NULL || !PyArg_ParseTuple(args, "O!n", &PyList_Type, &messages, &most)) {
-        goto out;
-    }
-    const int64_t size = wire_size(messages, most), n = PyList_GET_SIZE(messages);
-    if (size < 0 || (wire = PyBytes_FromStringAndSize(NULL, size)) == NULL) {
-        goto out;
-    }
-    char *to = put(PyBytes_AS_STRING(wire), &n, sizeof n);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        head_t head = {.type = OTHER};
-        PyObject *data = NULL;
-        read_message(PyList_GET_ITEM(messages, i), &head,
-                     &data); /* cannot fail: it was read before */
-        if (is_plain(data, most)) {
-            to = put_array(to, &head, (PyArrayObject *)data);
-        } else {
-            to = put(to, &head, sizeof head);
-            if (PyList_Append(others, data) != 0) {
-                Py_CLEAR(wire);
-                goto out;
-            }
-        }
-    }
+    pile_t *self = arg;
+    plb_err_t err_ = {0, ""}, *err = &err_;
+    int ret = PLB_OK;
+    PLB_GROW(self->letter, self->room, self->n + 1);
+    self->letter[self->n++] = letter;
+    return 0;
 out:
-    if (wire == NULL) {
-        Py_XDECREF(others);
-        return NULL;
-    }
-    return Py_BuildValue("NN", wire, others);
+    Py_DECREF(letter.data);
+    plb_py_raise(ret, err);
+    return -1;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------ */
-
-typedef struct reader {
-    const char *at, *end;
-} reader_t;
-
-static int get(reader_t *self, void *to, int64_t n)
+/* Drop all letters.  Freeing their data may run any code, which may see this pile. */
+static void empty(pile_t *self)
 {
-    if (n < 0 || n > self->end - self->at) {
-        PyErr_SetString(PyExc_ValueError, "wire ends within a message");
-        return -1;
+    pile_t old = *self;
+    *self = (pile_t){0};
+    for (int64_t i = 0; i < old.n; i++) {
+        Py_DECREF(old.letter[i].data);
     }
-    memcpy(to, self->at, (size_t)n);
-    self->at += n;
+    plb_free(old.letter);
+}
+
+static int visit_pile(const pile_t *self, visitproc visit, void *arg)
+{
+    for (int64_t i = 0; i < self->n; i++) {
+        Py_VISIT(self->letter[i].data);
+    }
     return 0;
 }
 
-static PyObject *get_array(reader_t *self, const head_t *head)
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* An integer argument as a key; -1 with an exception. */
+static int key_of(PyObject *object, const char *name, int64_t *key)
 {
-    npy_intp dim[NPY_MAXDIMS] = {0};
-    if (head->ndim < 0 || head->ndim > NPY_MAXDIMS) {
-        PyErr_SetString(PyExc_ValueError, "wire has an array with too many dimensions");
-        return NULL;
+    plb_err_t err;
+    int overflow = 0;
+    PyObject *index = PyNumber_Index(object);
+    if (index == NULL) {
+        PyErr_Clear();
+        plb_py_raise(PLB_FAIL(&err, PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
+                              Py_TYPE(object)->tp_name),
+                     &err);
+        return -1;
     }
-    for (int k = 0; k < head->ndim; k++) {
-        int64_t n;
-        if (get(self, &n, sizeof n) != 0) {
-            return NULL;
-        }
-        dim[k] = (npy_intp)n;
+    *key = PyLong_AsLongLongAndOverflow(index, &overflow);
+    Py_DECREF(index);
+    if (overflow != 0) {
+        plb_py_raise(PLB_FAIL(&err, PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name),
+                     &err);
     }
-    PyObject *a = PyArray_EMPTY(head->ndim, dim, head->type, head->fortran != 0);
-    if (a == NULL) {
-        return NULL;
-    }
-    const int64_t n = PyArray_NBYTES((PyArrayObject *)a);
-    char rest[8];
-    if (get(self, PyArray_DATA((PyArrayObject *)a), n) != 0 ||
-        get(self, rest, padded(n) - n) != 0) {
-        Py_CLEAR(a);
-    }
-    return a;
+    return overflow == 0 ? 0 : -1;
 }
 
-PyDoc_STRVAR(mail_unpack_doc, "mail_unpack(wire, others, /)\n--\n\n"
-                              "Return the messages that mail_pack has packed, in order.");
-static PyObject *mail_unpack(PyObject *module, PyObject *args)
+/* Place of an object that is here, or -1.  A program asks for objects mostly in their order. */
+static int64_t place_of(mail_t *self, int64_t key)
 {
-    (void)module;
-    Py_buffer wire;
-    PyObject *others, *out = NULL;
-    if (!PyArg_ParseTuple(args, "y*O!", &wire, &PyList_Type, &others)) {
+    const plb_keys_t *keys = plb_py_keys(self->keys);
+    for (int64_t i = self->at; i < self->at + 2 && i < keys->n; i++) {
+        if (keys->key[i] == key) {
+            return self->at = i;
+        }
+    }
+    const int32_t found = plb_keys_find(keys, key);
+    self->at = found >= 0 ? found : self->at;
+    return found;
+}
+
+static bool is_constant(PyObject *data)
+{
+    return PyFloat_CheckExact(data) || PyLong_CheckExact(data) || data == Py_None ||
+           PyUnicode_CheckExact(data) || PyBytes_CheckExact(data) || PyBool_Check(data) ||
+           PyComplex_CheckExact(data);
+}
+
+static bool is_numbers(PyObject *data)
+{
+    return PyArray_CheckExact(data) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)data));
+}
+
+/* A copy that later changes by the sender do not affect; constants as they are. */
+static PyObject *frozen_copy(const mail_t *self, PyObject *data)
+{
+    if (is_constant(data)) {
+        return Py_NewRef(data);
+    }
+    PyArrayObject *a = (PyArrayObject *)data;
+    if (is_numbers(data)) {
+        /* Pickling keeps this layout, so sums do not depend on whether data was sent or copied. */
+        const bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
+        return PyArray_NewCopy(a, fortran ? NPY_FORTRANORDER : NPY_CORDER);
+    }
+    return PyObject_CallOneArg(self->freeze, data);
+}
+
+enum { mail_post_how = METH_FASTCALL };
+PyDoc_STRVAR(mail_post_doc,
+             "post($self, target, source, data, copy, /)\n--\n\n"
+             "Send data from an object that is here to any object.  Raises UnknownKeyError if\n"
+             "the source is elsewhere.");
+static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
+{
+    mail_t *self = (mail_t *)object;
+    plb_letter_t letter;
+    plb_err_t err;
+    if (n_args != 4) {
+        return PyErr_Format(PyExc_TypeError, "expected 4 arguments, not %zd", n_args);
+    }
+    if (key_of(args[0], "target", &letter.target) != 0 ||
+        key_of(args[1], "source", &letter.source) != 0) {
         return NULL;
     }
-    reader_t reader = {wire.buf, (const char *)wire.buf + wire.len};
-    int64_t n = 0, taken = 0;
-    if (get(&reader, &n, sizeof n) != 0 || (out = PyList_New(0)) == NULL) {
-        goto out;
+    if (self->keys == NULL || place_of(self, letter.source) < 0) {
+        return plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
+                                     (long long)letter.source),
+                            &err);
     }
-    for (int64_t i = 0; i < n; i++) {
-        head_t head;
-        PyObject *data = NULL;
-        if (get(&reader, &head, sizeof head) == 0) {
-            if (head.type != OTHER) {
-                data = get_array(&reader, &head);
-            } else if (taken < PyList_GET_SIZE(others)) {
-                data = Py_NewRef(PyList_GET_ITEM(others, taken++));
-            } else {
-                PyErr_SetString(PyExc_ValueError, "others has fewer items than the wire needs");
-            }
-        }
-        PyObject *message = data == NULL ? NULL
-                                         : Py_BuildValue("LLN", (long long)head.target,
-                                                         (long long)head.source, data);
-        if (message == NULL || PyList_Append(out, message) != 0) {
-            Py_XDECREF(message);
-            Py_CLEAR(out);
-            break;
-        }
-        Py_DECREF(message);
+    const int copy = PyObject_IsTrue(args[3]);
+    letter.data = copy < 0 ? NULL : copy ? frozen_copy(self, args[2]) : Py_NewRef(args[2]);
+    return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Messages of this pass whose data may fail to be restored. */
+static int64_t frozen_in(const mail_t *self)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < self->out.n; i++) {
+        PyObject *data = self->out.letter[i].data;
+        n += !(is_constant(data) || is_numbers(data));
     }
-out:
-    PyBuffer_Release(&wire);
+    return n;
+}
+
+/* The targets or sources of a pile. */
+static PyObject *ends_of(const pile_t *self, bool sources)
+{
+    npy_intp n = (npy_intp)self->n;
+    PyObject *out = PyArray_SimpleNew(1, &n, NPY_INT64);
+    for (int64_t i = 0; out != NULL && i < n; i++) {
+        ((int64_t *)PyArray_DATA((PyArrayObject *)out))[i] =
+            sources ? self->letter[i].source : self->letter[i].target;
+    }
     return out;
 }
 
-static PyMethodDef methods[] = {
-    {"mail_pack", mail_pack, METH_VARARGS, mail_pack_doc},
-    {"mail_unpack", mail_unpack, METH_VARARGS, mail_unpack_doc},
-    {0},
+/* ---- packing -------------------------------------------------------------------------------- */
+
+/* Append (rank, wire, others) for the letters of one rank. */
+static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
+                         int64_t n, PyObject *parcels)
+{
+    PyObject *others = PyList_New(0);
+    PyObject *wire =
+        others ? plb_wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen, others) : NULL;
+    PyObject *entry = wire ? Py_BuildValue("iNN", rank, wire, others) : NULL;
+    if (wire == NULL) {
+        Py_XDECREF(others);
+    }
+    const int failed = entry == NULL || PyList_Append(parcels, entry) != 0;
+    Py_XDECREF(entry);
+    return failed ? -1 : 0;
+}
+
+/* Let letters index[n] of a pile arrive here. */
+static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t n)
+{
+    int failed = 0;
+    for (int64_t i = 0; i < n && !failed; i++) {
+        plb_letter_t letter = pile->letter[index[i]];
+        Py_INCREF(letter.data);
+        failed = push(&self->coming, letter);
+    }
+    return failed;
+}
+
+/* Pack pile[n] for the ranks to[n]; a rank below 0 gets nothing, `me` keeps its own. */
+static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
+                            plb_py_call_t *c)
+{
+    int32_t most = me, n_left = 0;
+    int32_t *destination = plb_py_memory(c, pile->n, sizeof *destination);
+    int32_t *index = destination ? plb_py_memory(c, pile->n, sizeof *index) : NULL;
+    if (index == NULL) {
+        return NULL;
+    }
+    for (int64_t i = 0; i < pile->n; i++) {
+        if (to[i] >= 0) {
+            index[n_left] = (int32_t)i;
+            destination[n_left++] = to[i];
+            most = to[i] > most ? to[i] : most;
+        }
+    }
+    plb_route_t route;
+    if (plb_route_init(&route, destination, n_left, most + 1, &c->err) != PLB_OK) {
+        return plb_py_raise(c->err.code, &c->err);
+    }
+    int32_t *sorted = plb_py_memory(c, n_left, sizeof *sorted);
+    PyObject *out = sorted ? PyList_New(0) : NULL;
+    for (int32_t i = 0; sorted != NULL && i < n_left; i++) {
+        sorted[i] = index[route.order ? route.order[i] : i];
+    }
+    for (int32_t p = 0; p < route.n_peers && out != NULL; p++) {
+        const int32_t *mine = sorted + route.start[p];
+        const int64_t n = route.start[p + 1] - route.start[p];
+        if (route.rank[p] == me ? keep(self, pile, mine, n)
+                                : append_parcel(self, pile, route.rank[p], mine, n, out)) {
+            Py_CLEAR(out);
+        }
+    }
+    plb_route_free(&route);
+    return out;
+}
+
+static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
+{
+    const int32_t *to;
+    int64_t n = pile->n;
+    int32_t me;
+    return plb_py_parse(c, "to:i4 me:i", &to, &n, &me) != 0 ? NULL
+                                                            : parcels_of(self, pile, to, me, c);
+}
+
+PLB_PY_METHOD(mail, pack,
+              "pack($self, to, me, /)\n--\n\n"
+              "Pack the messages of this pass for the ranks to[n], a list of (rank, wire,\n"
+              "others); those for rank `me` have arrived.  Below 0: nobody.")
+{
+    return pack(self, c, &self->out);
+}
+
+PLB_PY_METHOD(mail, forward,
+              "forward($self, to, me, /)\n--\n\n"
+              "Pack the messages that are astray, and forget them here.")
+{
+    PyObject *out = pack(self, c, &self->astray);
+    empty(&self->astray);
+    return out;
+}
+
+PLB_PY_METHOD(mail, pack_inboxes,
+              "pack_inboxes($self, to, /)\n--\n\n"
+              "Pack the messages to objects that move: to[n], the new rank of each object that\n"
+              "is here, or below 0.")
+{
+    const int32_t *to;
+    int32_t *where = plb_py_memory(c, self->in.n, sizeof *where);
+    if (where == NULL || plb_py_parse(c, "to:i4", &to, &self->n) != 0) {
+        return NULL;
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        for (int64_t i = self->start[k]; i < self->start[k + 1]; i++) {
+            where[self->order[i]] = to[k];
+        }
+    }
+    return parcels_of(self, &self->in, where, -1, c);
+}
+
+PLB_PY_METHOD(mail, take,
+              "take($self, wire, others, /)\n--\n\n"
+              "Take messages that pack() has packed on another rank.")
+{
+    PyObject *wire, *others;
+    Py_buffer view;
+    if (plb_py_parse(c, "wire:O others:L", &wire, &others) != 0 ||
+        PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE) != 0) {
+        return NULL;
+    }
+    const int failed =
+        plb_wire_unpack(view.buf, view.len, others, self->frozen, push, &self->coming);
+    PyBuffer_Release(&view);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+PLB_PY_METHOD0(mail, open, "open($self, /)\n--\n\nBegin a delivery; one that failed is forgotten.")
+{
+    empty(&self->coming);
+    empty(&self->astray);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD0(mail, part,
+               "part($self, /)\n--\n\n"
+               "Set the messages aside that have arrived for objects that are elsewhere. Returns\n"
+               "their targets, sources, and places among all that have arrived.")
+{
+    int64_t kept = 0, i = 0;
+    int failed = 0;
+    int64_t *place = plb_py_new(c, NPY_INT64, self->coming.n);
+    if (place == NULL) {
+        return NULL;
+    }
+    for (; i < self->coming.n && !failed; i++) {
+        const plb_letter_t letter = self->coming.letter[i];
+        if (place_of(self, letter.target) >= 0) {
+            self->coming.letter[kept++] = letter;
+        } else {
+            failed = push(&self->astray, letter); /* drops the letter if it fails */
+            place[i - kept] = i;
+        }
+    }
+    memmove(self->coming.letter + kept, self->coming.letter + i,
+            (size_t)(self->coming.n - i) * sizeof *self->coming.letter);
+    self->coming.n -= i - kept;
+    return failed
+               ? NULL
+               : Py_BuildValue("NNN", ends_of(&self->astray, false), ends_of(&self->astray, true),
+                               plb_py_copy(place, i - kept, NPY_INT64));
+}
+
+PLB_PY_METHOD0(mail, restore,
+               "restore($self, /)\n--\n\n"
+               "Restore the data of what has arrived, as far as they were frozen.")
+{
+    for (int64_t i = 0; i < self->coming.n; i++) {
+        PyObject *data = self->coming.letter[i].data;
+        if (Py_TYPE(data) == self->frozen) {
+            PyObject *restored = PyObject_CallOneArg(self->thaw, data);
+            if (restored == NULL) {
+                return NULL;
+            }
+            self->coming.letter[i].data = restored;
+            Py_DECREF(data);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* Sort what has been delivered for the objects that are here; what is for others is dropped. */
+static int sort(mail_t *self, plb_py_call_t *c)
+{
+    const int64_t n = (int64_t)plb_py_keys(self->keys)->n, m = self->in.n;
+    int ret = PLB_OK;
+    plb_err_t *err = &c->err;
+    int64_t *source = NULL;
+    int32_t *to = NULL;
+    PLB_NEW(to, m);
+    PLB_NEW(source, m);
+    PLB_RENEW(self->start, n + 1);
+    PLB_RENEW(self->order, m);
+    for (int64_t i = 0; i < m; i++) {
+        to[i] = (int32_t)place_of(self, self->in.letter[i].target);
+        source[i] = self->in.letter[i].source;
+    }
+    PLB_TRY(plb_inbox_order(to, source, m, n, self->start, self->order, err));
+    self->n = n;
+out:
+    PLB_FREE(to, source);
+    self->n = ret == PLB_OK ? n : 0;
+    return plb_py_check(c, ret);
+}
+
+/* Enter what was sent into the graph. */
+static int enter(mail_t *self, plb_py_call_t *c)
+{
+    for (int64_t i = 0; i < self->out.n; i++) {
+        const plb_letter_t letter = self->out.letter[i];
+        int64_t bytes = 8;
+        if (PyArray_CheckExact(letter.data)) {
+            bytes = PyArray_NBYTES((PyArrayObject *)letter.data);
+        } else if (PyBytes_Check(letter.data)) {
+            bytes = PyBytes_GET_SIZE(letter.data);
+        } else if (PyUnicode_Check(letter.data)) {
+            bytes = PyUnicode_GET_LENGTH(letter.data);
+        } else if (!PyFloat_CheckExact(letter.data) && !PyLong_CheckExact(letter.data)) {
+            PyObject *nbytes = PyObject_GetAttrString(letter.data, "nbytes");
+            bytes = nbytes != NULL ? PyLong_AsLongLong(nbytes) : 8;
+            Py_XDECREF(nbytes);
+            bytes = PyErr_Occurred() ? 8 : bytes;
+            PyErr_Clear();
+        }
+        if (plb_talk_add(&self->talk, letter.source, letter.target, bytes, &c->err) != PLB_OK) {
+            return plb_py_check(c, c->err.code);
+        }
+    }
+    return 0;
+}
+
+PLB_PY_METHOD0(mail, deliver,
+               "deliver($self, /)\n--\n\n"
+               "End a delivery: what has arrived is in the inboxes, and what was sent in the\n"
+               "graph.")
+{
+    if (enter(self, c) != 0) {
+        return NULL;
+    }
+    pile_t old = self->in;
+    self->in = self->coming;
+    self->coming = (pile_t){0};
+    self->n = 0;
+    empty(&old);
+    empty(&self->out);
+    return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+/* Keep the delivered letters for objects of these keys (or for all others). */
+static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
+{
+    pile_t old = self->in, kept = {0};
+    int failed = 0;
+    self->n = 0;
+    for (int64_t i = 0; i < old.n && !failed; i++) {
+        plb_letter_t letter = old.letter[i];
+        if ((plb_keys_find(keys, letter.target) >= 0) == wanted) {
+            Py_INCREF(letter.data);
+            failed = push(&kept, letter);
+        }
+    }
+    self->in = kept;
+    empty(&old);
+    return failed;
+}
+
+PLB_PY_METHOD1(mail, bind,
+               "bind($self, keys, /)\n--\n\n"
+               "Set the objects that are here: pylb._core.Keys. Their messages stay, and those\n"
+               "that have arrived with objects join them.")
+{
+    const plb_keys_t *keys = plb_py_keys(arg);
+    if (keys == NULL) {
+        return NULL;
+    }
+    Py_XSETREF(self->keys, Py_NewRef(arg));
+    self->n = self->at = 0;
+    int failed = 0;
+    for (int64_t i = 0; i < self->coming.n && !failed; i++) {
+        plb_letter_t letter = self->coming.letter[i];
+        Py_INCREF(letter.data);
+        failed = push(&self->in, letter);
+    }
+    empty(&self->coming);
+    return failed || filter(self, keys, true) != 0 || sort(self, c) != 0 ? NULL
+                                                                         : Py_NewRef(Py_None);
+}
+
+PLB_PY_METHOD1(mail, inbox,
+               "inbox($self, key, /)\n--\n\n"
+               "Return the messages to an object that is here: a list of (source, data), sorted\n"
+               "by source.  Raises UnknownKeyError if it is elsewhere.")
+{
+    int64_t key;
+    if (key_of(arg, "key", &key) != 0) {
+        return NULL;
+    }
+    const int64_t k = self->keys ? place_of(self, key) : -1;
+    if (k < 0) {
+        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_KEY, "key %lld: no such object on this rank",
+                                     (long long)key),
+                            &c->err);
+    }
+    const int64_t begin = k < self->n ? self->start[k] : 0;
+    const int64_t end = k < self->n ? self->start[k + 1] : 0;
+    PyObject *out = PyList_New((Py_ssize_t)(end - begin));
+    for (int64_t i = begin; i < end && out != NULL; i++) {
+        const plb_letter_t letter = self->in.letter[self->order[i]];
+        PyObject *pair = Py_BuildValue("LO", (long long)letter.source, letter.data);
+        if (pair == NULL) {
+            Py_CLEAR(out);
+        } else {
+            PyList_SET_ITEM(out, (Py_ssize_t)(i - begin), pair);
+        }
+    }
+    return out;
+}
+
+/* ---- the graph ------------------------------------------------------------------------------ */
+
+PLB_PY_METHOD0(mail, edges,
+               "edges($self, /)\n--\n\n"
+               "Return (m, 4) int64: source, target, bytes and messages since the last clear().")
+{
+    return plb_py_copy2(self->talk.tie, self->talk.n, 4, NPY_INT64);
+}
+
+PLB_PY_METHOD0(mail, clear, "clear($self, /)\n--\n\nForget the graph.")
+{
+    plb_talk_clear(&self->talk);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD1(mail, forget,
+               "forget($self, keys, /)\n--\n\n"
+               "Forget the messages to removed objects (pylb._core.Keys), and their part of the\n"
+               "graph. bind() follows.")
+{
+    const plb_keys_t *gone = plb_py_keys(arg);
+    if (gone == NULL || filter(self, gone, false) != 0) {
+        return NULL;
+    }
+    plb_talk_drop(&self->talk, gone);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this pass.")
+{
+    empty(&self->out);
+    Py_RETURN_NONE;
+}
+
+/* ---- the type ------------------------------------------------------------------------------- */
+
+static int mail_init(mail_t *self, plb_py_call_t *c)
+{
+    PyObject *freeze, *thaw, *frozen;
+    if (plb_py_parse(c, "freeze:O thaw:O frozen:O", &freeze, &thaw, &frozen) != 0) {
+        return -1;
+    }
+    if (!PyType_Check(frozen) || !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type)) {
+        PyErr_SetString(PyExc_TypeError, "frozen: expected a subclass of bytes");
+        return -1;
+    }
+    self->freeze = Py_NewRef(freeze);
+    self->thaw = Py_NewRef(thaw);
+    self->frozen = (PyTypeObject *)Py_NewRef(frozen);
+    return 0;
+}
+
+static int mail_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    const mail_t *self = (mail_t *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->keys);
+    Py_VISIT(self->freeze);
+    Py_VISIT(self->thaw);
+    Py_VISIT(self->frozen);
+    int failed = visit_pile(&self->out, visit, arg);
+    failed = failed ? failed : visit_pile(&self->coming, visit, arg);
+    failed = failed ? failed : visit_pile(&self->astray, visit, arg);
+    return failed ? failed : visit_pile(&self->in, visit, arg);
+}
+
+static int mail_clear_refs(PyObject *object)
+{
+    mail_t *self = (mail_t *)object;
+    self->n = 0;
+    empty(&self->out);
+    empty(&self->coming);
+    empty(&self->astray);
+    empty(&self->in);
+    Py_CLEAR(self->keys);
+    return 0;
+}
+
+static void mail_free(mail_t *self)
+{
+    mail_clear_refs((PyObject *)self);
+    Py_XDECREF(self->freeze);
+    Py_XDECREF(self->thaw);
+    Py_XDECREF(self->frozen);
+    PLB_FREE(self->order, self->start);
+    plb_talk_free(&self->talk);
+}
+
+static PyMethodDef mail_methods[] = {
+    PLB_PY_ENTRY(mail, bind),    PLB_PY_ENTRY(mail, post),
+    PLB_PY_ENTRY(mail, open),    PLB_PY_ENTRY(mail, pack),
+    PLB_PY_ENTRY(mail, forward), PLB_PY_ENTRY(mail, pack_inboxes),
+    PLB_PY_ENTRY(mail, take),    PLB_PY_ENTRY(mail, part),
+    PLB_PY_ENTRY(mail, restore), PLB_PY_ENTRY(mail, deliver),
+    PLB_PY_ENTRY(mail, inbox),   PLB_PY_ENTRY(mail, edges),
+    PLB_PY_ENTRY(mail, clear),   PLB_PY_ENTRY(mail, forget),
+    PLB_PY_ENTRY(mail, drop),    {0},
 };
 
-const plb_py_room_t plb_py_run_mail = {methods, {NULL}, NULL};
+#define MAIL(X)                                                                                   \
+    X(mail, n_coming, PyLong_FromLongLong(self->coming.n), "Messages that have arrived.")         \
+    X(mail, n_sent, PyLong_FromLongLong(self->out.n), "Messages of this pass so far.")            \
+    X(mail, targets, ends_of(&self->out, false), "Their targets, (n_sent,) int64.")               \
+    X(mail, sources, ends_of(&self->out, true), "Their sources, (n_sent,) int64.")                \
+    X(mail, n_frozen, PyLong_FromLongLong(frozen_in(self)),                                       \
+      "How many of them can fail to be restored.")
+PLB_PY_PROPERTIES(mail, MAIL)
+
+PLB_PY_TYPE(
+    mail, "pylb._core.Mail",
+    "Mail(freeze, thaw, frozen)\n--\n\n"
+    "The messages of one rank's objects. freeze: makes bytes of the type `frozen` of data\n"
+    "that are no plain arrays or numbers; thaw: restores them.",
+    {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )
+
+const plb_py_room_t plb_py_run_mail = {NULL, {&mail_spec}, NULL};

@@ -8,7 +8,8 @@ struct loop;
 
 typedef struct recorder {
     PyObject_HEAD plb_clock_t clock;
-    PyObject *items;        /* tuple of the objects' (key, object) */
+    PyArrayObject *keys;    /* [n] int64 */
+    PyObject *values;       /* list of the objects */
     PyArrayObject *seconds; /* [n] float64, seconds in this pass so far */
     struct loop *running;   /* the loop that is timing an object now, or NULL; borrowed */
 } recorder_t;
@@ -17,7 +18,9 @@ typedef struct recorder {
  * body does. */
 typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
-    PyObject *items;
+    PyArrayObject *keys;
+    PyObject *values;
+    PyObject *pair; /* the last (key, object): made again only if the body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* the object before this one is being timed */
@@ -35,24 +38,58 @@ static void stop_clock(loop_t *self, int64_t now)
 
 static void loop_end(loop_t *self)
 {
-    if (self->items != NULL) {
+    if (self->values != NULL) {
         stop_clock(self, plb_clock_ns(self->clock));
         if (self->recorder->running == self) {
             self->recorder->running = NULL;
         }
         Py_CLEAR(self->recorder);
-        Py_CLEAR(self->items);
+        Py_CLEAR(self->keys);
+        Py_CLEAR(self->values);
         Py_CLEAR(self->seconds);
+        Py_CLEAR(self->pair);
     }
+}
+
+/* The pair (key, object); NULL with an exception. */
+static PyObject *pair_of(loop_t *self, Py_ssize_t i)
+{
+    PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);
+    if (key == NULL) {
+        return NULL;
+    }
+    PyObject *value = Py_NewRef(PyList_GET_ITEM(self->values, i));
+    if (self->pair == NULL || Py_REFCNT(self->pair) > 1) {
+        Py_XSETREF(self->pair, PyTuple_New(2));
+        if (self->pair == NULL) {
+            Py_DECREF(key);
+            Py_DECREF(value);
+            return NULL;
+        }
+    } else {
+        PyObject *old[2] = {PyTuple_GET_ITEM(self->pair, 0), PyTuple_GET_ITEM(self->pair, 1)};
+        PyTuple_SET_ITEM(self->pair, 0, key);
+        PyTuple_SET_ITEM(self->pair, 1, value);
+        if (!PyObject_GC_IsTracked(self->pair)) { /* the collector leaves plain pairs alone */
+            PyObject_GC_Track(self->pair);
+        }
+        PyObject *pair = Py_NewRef(self->pair);
+        Py_DECREF(old[0]);
+        Py_DECREF(old[1]); /* may call anything */
+        return pair;
+    }
+    PyTuple_SET_ITEM(self->pair, 0, key);
+    PyTuple_SET_ITEM(self->pair, 1, value);
+    return Py_NewRef(self->pair);
 }
 
 static PyObject *loop_next(PyObject *object)
 {
     loop_t *self = (loop_t *)object;
-    if (self->items == NULL) {
+    if (self->values == NULL) {
         return NULL;
     }
-    if (self->next == PyTuple_GET_SIZE(self->items)) {
+    if (self->next >= PyList_GET_SIZE(self->values)) {
         loop_end(self);
         return NULL;
     }
@@ -60,7 +97,7 @@ static PyObject *loop_next(PyObject *object)
     stop_clock(self, now);
     self->last = now;
     self->recorder->running = self;
-    return Py_NewRef(PyTuple_GET_ITEM(self->items, self->next++));
+    return pair_of(self, self->next++);
 }
 
 /* Also ends the timing if the program leaves the loop by break or an exception. */
@@ -76,7 +113,8 @@ static void loop_dealloc(PyObject *object)
 static int loop_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
-    Py_VISIT(((loop_t *)object)->items);
+    Py_VISIT(((loop_t *)object)->values);
+    Py_VISIT(((loop_t *)object)->pair);
     Py_VISIT(((loop_t *)object)->recorder);
     return 0;
 }
@@ -104,14 +142,17 @@ static PyTypeObject *loop_type; /* one per process, like NumPy's table */
 
 static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {
-    PyObject *items, *seconds;
+    PyObject *keys, *values, *seconds;
     const char *clock;
-    if (plb_py_parse(c, "items:T seconds:O clock:s", &items, &seconds, &clock) != 0 ||
+    if (plb_py_parse(c, "keys:O values:L seconds:O clock:s", &keys, &values, &seconds, &clock) !=
+            0 ||
         plb_py_clock(clock, &self->clock) != 0 ||
-        plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyTuple_GET_SIZE(items)) == NULL) {
+        plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL ||
+        plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL) {
         return -1;
     }
-    self->items = Py_NewRef(items);
+    self->keys = (PyArrayObject *)Py_NewRef(keys);
+    self->values = Py_NewRef(values);
     self->seconds = (PyArrayObject *)Py_NewRef(seconds);
     return 0;
 }
@@ -119,14 +160,15 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 static int recorder_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
-    Py_VISIT(((recorder_t *)object)->items);
+    Py_VISIT(((recorder_t *)object)->values);
     return 0;
 }
 
 static int recorder_clear(PyObject *object)
 {
     recorder_t *self = (recorder_t *)object;
-    Py_CLEAR(self->items);
+    Py_CLEAR(self->keys);
+    Py_CLEAR(self->values);
     Py_CLEAR(self->seconds);
     return 0;
 }
@@ -142,7 +184,9 @@ static PyObject *recorder_iter(PyObject *object)
     loop_t *loop = PyObject_GC_New(loop_t, loop_type);
     if (loop != NULL) {
         loop->recorder = (recorder_t *)Py_NewRef(object);
-        loop->items = Py_NewRef(self->items);
+        loop->keys = (PyArrayObject *)Py_NewRef((PyObject *)self->keys);
+        loop->values = Py_NewRef(self->values);
+        loop->pair = NULL;
         loop->seconds = (PyArrayObject *)Py_NewRef((PyObject *)self->seconds);
         loop->clock = self->clock;
         loop->next = 0;
@@ -165,9 +209,10 @@ void plb_py_recorder_cut(PyObject *recorder)
 static PyMethodDef recorder_methods[] = {{0}};
 
 PLB_PY_TYPE(recorder, "pylb._core.Recorder",
-            "Recorder(items, seconds, clock, /)\n--\n\n"
-            "Iterating gives the items (a tuple) in order and adds to seconds[i] the time that\n"
-            "the loop's body took with item i, by a clock of load_clock().",
+            "Recorder(keys, values, seconds, clock, /)\n--\n\n"
+            "Iterating gives (keys[i], values[i]) in order and adds to seconds[i] the time that\n"
+            "the loop's body took with item i, by a clock of load_clock(). values: a list that\n"
+            "nobody changes.",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 

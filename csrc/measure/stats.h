@@ -34,6 +34,8 @@
     X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
     X(messages, int64_t, SUM, "", "messages between objects on different ranks")                  \
     X(message_bytes, int64_t, SUM, "B", "their bytes")                                            \
+    X(messages_open, int64_t, SUM, "",                                                            \
+      "messages that must be forwarded, or may fail to be restored")                              \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the last LB step on the slowest rank")                 \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed, or INT64_MAX")

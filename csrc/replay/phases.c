@@ -251,6 +251,9 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
         }
         self->entity[k] = e;
         self->at[e] = (int32_t)k;
+        if (self->from[k] < 0) { /* what comes back was not moved by the last LB step */
+            self->was[e] = -1;
+        }
         self->key[k] = t->entity_key[e];
         self->movable[k] = t->entity_migratable[e] != 0;
         self->all_movable = self->all_movable && self->movable[k];

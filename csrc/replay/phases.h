@@ -41,7 +41,8 @@ typedef struct plb_phases {
     int64_t phase;            /* number of the phase in it */
     /* of each entity */
     int64_t n_entities, room;
-    int32_t *held, *was; /* where it is, and where it was before the last move; or -1 */
+    int32_t *held, *was; /* where it is, and where it was before the last move; -1: nowhere, or it
+                          * has come since */
     int32_t *at;         /* its index among the present objects, or -1 */
     /* the present objects */
     int64_t n, capacity;

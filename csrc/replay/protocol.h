@@ -48,7 +48,7 @@ enum { PLB_SERVES_ALWAYS = 0 };
     X(o, double, 5e-7, "s", "processor time to send or to receive a message")                     \
     X(g, double, 5e-7, "s", "gap between two messages of a rank")                                 \
     X(G, double, 1e-10, "s/B", "gap between two bytes")                                           \
-    X(bytes, int64_t, 216, "B", "size of the statistics of an iteration")                         \
+    X(bytes, int64_t, 224, "B", "size of the statistics of an iteration")                         \
     X(halo_bytes, int64_t, 1024, "B", "size of a message to a neighbour")                         \
     X(seed, int64_t, 0, "", "seed of the noise")
 

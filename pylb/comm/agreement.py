@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pylb import errors
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Sends, Transport
+from pylb.comm.transport import Memory, Sends, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
@@ -47,6 +47,7 @@ class Stats(NamedTuple):
     utilization_min: float
     messages: int
     message_bytes: int
+    messages_open: int
     time_max: float
     cost_max: float
     failed_rank: int
@@ -77,6 +78,7 @@ class Contribution(NamedTuple):
     cost: float = 0.0
     n_changed: int = 0
     n_rebalanced: int = 0
+    messages_open: int = 0
 
 
 class Step(IntEnum):
@@ -104,6 +106,9 @@ class Step(IntEnum):
     PARTITION = 20
     ADVISE = 21
     ADVISED = 22
+    FORWARD = 23
+    MOVED = 24
+    ALLOCATE = 25
     EXIT = 99
 
 
@@ -130,6 +135,9 @@ PLACES = {
     Step.PARTITION: "partitioning",
     Step.ADVISE: "in the advise() that ends step {}",
     Step.ADVISED: "at the end of a loop, after {} steps",
+    Step.FORWARD: "forwarding messages in iteration {}",
+    Step.MOVED: "telling where objects have moved after iteration {}",
+    Step.ALLOCATE: "allocating memory for migrating objects after iteration {}",
     Step.EXIT: "ending its program",
 }
 
@@ -203,6 +211,7 @@ class Agreement:
         arguments: tuple[int, str] = (0, ""),
         sends: Sends | None = None,
         error: Exception | None = None,
+        into: Memory | None = None,
         **figures: Any,
     ) -> tuple[Stats, Sends]:
         """Take one collective step.
@@ -213,6 +222,8 @@ class Agreement:
             What must be the same on all ranks.
         error : Exception, optional
             An error of this rank before the step; all ranks raise it.
+        into : dict of int to list of uint8 arrays, optional
+            Memory for the parts that come from each rank.
         **figures
             More fields of `Contribution`.
 
@@ -225,7 +236,7 @@ class Agreement:
             The ranks are at different places or have different arguments, or one has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
-        return self.take(sample, sends or [], error, arguments[1])
+        return self.take(sample, sends or [], error, arguments[1], into=into)
 
     def take(
         self,
@@ -234,6 +245,7 @@ class Agreement:
         error: Exception | None = None,
         words: str = "",
         alike: bool = False,
+        into: Memory | None = None,
     ) -> tuple[Stats, Sends]:
         """Take one collective step, like `step`, with a sample that is ready.
 
@@ -246,7 +258,7 @@ class Agreement:
         self.place = (sample[0], sample[1], words)
         if error is not None:
             sends = self.told(error)
-        record, received = self.transport.step(sample, sends)
+        record, received = self.transport.step(sample, sends, into)
         stats = Stats._make(record)
         if error is not None:
             if not alike:

@@ -5,24 +5,29 @@ Uses pickle protocol 5; large arrays are sent without a copy.
 
 from __future__ import annotations
 
+import io
+import itertools
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 
 Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
 OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, which is cheaper
-AS_THEY_ARE = {int, float, complex, bool, str, bytes, type(None)}
 
 
 def pack(value: Any) -> Parts:
     """Return `value` as buffers; large arrays are not copied, their memory is a buffer."""
     parts: Parts = [b""]
+    parts[0] = pickle.dumps(value, protocol=5, buffer_callback=_keep_in(parts))
+    return parts
+
+
+def _keep_in(parts: Parts) -> Callable[[pickle.PickleBuffer], bool]:
+    """A pickler's callback that appends large buffers to `parts`."""
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
@@ -31,8 +36,7 @@ def pack(value: Any) -> Parts:
         parts.append(raw)
         return False
 
-    parts[0] = pickle.dumps(value, protocol=5, buffer_callback=keep)
-    return parts
+    return keep
 
 
 def unpack(parts: Parts) -> Any:
@@ -40,15 +44,33 @@ def unpack(parts: Parts) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-def pack_mail(messages: list[tuple[int, int, Any]]) -> Parts:
-    """Return messages (target, source, data) as buffers: small arrays as bytes, others pickled."""
-    wire, others = _core.mail_pack(messages, OUT_OF_BAND)
-    return [wire, *pack(others)] if others else [wire]
+def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
+    """Return values as buffers, by one pickler: what several of them share is sent once.
+
+    refused: makes the error of a value that cannot be pickled, from its index and its own error.
+    """
+    file = io.BytesIO()
+    parts: Parts = [b""]
+    dump = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts)).dump
+    rest = iter(values)
+    try:
+        any(map(dump, rest))  # dump() returns None
+    except Exception as why:
+        raise refused(len(values) - operator.length_hint(rest) - 1, why) from why
+    parts[0] = file.getbuffer()
+    return parts
 
 
-def unpack_mail(parts: Parts) -> list[tuple[int, int, Any]]:
-    """Return the messages that `pack_mail` was given."""
-    return _core.mail_unpack(parts[0], unpack(parts[1:]) if len(parts) > 1 else [])
+def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
+    """Return the n values that `pack_each` was given."""
+    file = io.BufferedReader(io.BytesIO(parts[0]))
+    load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
+    out: list[Any] = []
+    try:
+        out.extend(itertools.starmap(load, itertools.repeat((), n)))
+    except Exception as why:
+        raise refused(len(out), why) from why
+    return out
 
 
 def size_of(parts: Parts) -> int:
@@ -60,26 +82,14 @@ class Pickled(bytes):
     """A message that was pickled when it was sent."""
 
 
-def freeze(data: Any) -> Any:
+def freeze(data: Any) -> Pickled:
     """Return a copy of `data` that later changes by the sender do not affect."""
-    if type(data) in AS_THEY_ARE:
-        return data
-    if type(data) is np.ndarray and not data.dtype.hasobject:
-        # Pickling keeps this layout, so sums do not depend on whether the data was sent or copied.
-        return data.copy(order="F" if data.flags.fnc else "C")
     return Pickled(pickle.dumps(data, protocol=5))
 
 
-def thaw(data: Any) -> Any:
-    """Return the data that the receiver gets from what `freeze` returned."""
-    return pickle.loads(data) if type(data) is Pickled else data
-
-
-def weight(data: Any) -> int:
-    """Return the size of a message for the communication graph: the bytes of its payload."""
-    if isinstance(data, (bytes, str)):
-        return len(data)
-    return int(getattr(data, "nbytes", 8))
+def thaw(data: Pickled) -> Any:
+    """Return the data that the receiver gets of what `freeze` returned."""
+    return pickle.loads(data)
 
 
 # ---- between ranks ---------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
@@ -12,6 +13,8 @@ from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
+
+Memory = dict[int, list[NDArray[np.uint8]]]  # for the buffers that come, by rank
 
 
 class Side(NamedTuple):
@@ -88,7 +91,12 @@ class Transport(Protocol):
     size: int
     pace: float  # seconds of the ranks' clock per second of computing
 
-    def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
+        """Merge samples and exchange buffers; into: memory to use for those that come."""
+        ...
+
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
@@ -128,7 +136,9 @@ class Serial:
 
     rank, size, pace = 0, 1, 1.0
 
-    def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
         """Return the rank's own record, and no messages."""
         return _core.stats([sample]), []
 

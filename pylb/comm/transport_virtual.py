@@ -10,7 +10,7 @@ from pylb import _core
 from pylb.comm.agreement import PLACES, Agreement, Step
 from pylb.comm.cores import Cores
 from pylb.comm.parcel import size_of
-from pylb.comm.transport import Sends
+from pylb.comm.transport import Memory, Sends
 from pylb.errors import StateError
 from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
@@ -43,7 +43,9 @@ class Virtual:
         self.rank, self.size = comm.rank, comm.size
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
-    def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
         """Return the merged record of all samples, and what the other ranks sent to this one."""
         sent = {rank: [np.array(memoryview(p).cast("B")) for p in parts] for rank, parts in sends}
         seconds = self.comm.network.seconds(len(sends), sum(size_of(p) for _, p in sends))

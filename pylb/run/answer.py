@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.decide.decider import FIGURES, Decider
 from pylb.model.snapshot import F64, I32, Edges, Snapshot
-from pylb.run.objects import Database
+from pylb.run.database import Database
 
 
 class Answer(NamedTuple):
@@ -55,13 +55,14 @@ def snapshot_of(
     db: Database, load: F64, rank: I32, n_ranks: int, coords: F64 | None = None
 ) -> Snapshot:
     """The load database as a snapshot; `load` and `rank` in order of key."""
+    remembers = db.memory is not None and np.any(db.memory >= 0)
     return Snapshot(
         load=load,
         rank=rank,
         n_ranks=n_ranks,
         key=db.key,
         bytes=db.bytes,
-        memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
+        memory=np.maximum(db.memory, 0) if remembers else None,
         migratable=db.migratable,
         edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
         coords=coords,

@@ -81,7 +81,7 @@ class AtSyncProtocol:
 
     def bind(self, store: Store) -> None:
         """Read the list of this rank's objects again, after it changed."""
-        keys = tuple(store.items) if self.each else None
+        keys = tuple(store.keys.tolist()) if self.each else None
         self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
 
     def rows(self) -> F64:

@@ -187,8 +187,8 @@ class Balancer(ProgramObjects):
 
         Raises
         ------
-        UnknownKeyError
-            A key was added on two ranks; a message sent before the loop has no target.
+        DuplicateKeyError, UnknownKeyError
+            A key was added on two ranks; a message has no target.
         DomainError, StateError
             The ranks have different arguments or are in different places; a loop is under way.
         RemoteError, SerializationError, StrategyError
@@ -210,7 +210,6 @@ class Balancer(ProgramObjects):
         StateError, RemoteError
             Called outside of ``iterate``; the ranks are in different places; another rank failed.
         """
-        self._check_messages("exchange")
         self._loop.exchange()
 
     def begin(self, n: int) -> None:
@@ -358,6 +357,6 @@ class Balancer(ProgramObjects):
 
     def __repr__(self) -> str:
         return (
-            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store.items)} "
+            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store)} "
             f"objects here, {self._records.done} iterations, {self.n_balancings} LB steps>"
         )

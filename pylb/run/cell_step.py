@@ -15,7 +15,7 @@ from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.answer import Answer, snapshot_of
 from pylb.run.cells import LocalCells, edges_of
-from pylb.run.objects import Database, database
+from pylb.run.database import Database, database
 
 
 class Part(NamedTuple):

@@ -12,6 +12,7 @@ from pylb.errors import RemoteError, StateError, UnknownKeyError
 from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
+from pylb.run.options import no_messages
 from pylb.run.state import RunState
 
 PATIENCE = 10.0  # seconds after which a waiting rank prints a message
@@ -112,6 +113,9 @@ class LaggedLoop(IterationLoop):
         elif self._state.objects.stale:
             self._join()
 
+    def exchange(self) -> None:
+        raise no_messages("exchange", self._state.options.lag)
+
     # ---- both --------------------------------------------------------------------------------
 
     @property
@@ -173,8 +177,7 @@ class LaggedLoop(IterationLoop):
         objects = self._state.objects
         objects.stale = False
         self._state.records.stop()
-        objects.store.change(objects.changes)
-        objects.store.arrange()
+        objects.arrange()
         if self._protocol is not None:
             self._protocol.bind(objects.store)
 
@@ -185,7 +188,7 @@ class LaggedLoop(IterationLoop):
         state.objects.stale = False
         state.decider.core.abandon()  # if an error ended the last call and this is a second attempt
         changed, _ = state.agreement.step(
-            Step.CHANGES, state.done - 1, n_changed=len(state.objects.changes)
+            Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )
         if changed.n_changed:
             state.learn()

@@ -1,17 +1,18 @@
-"""What a rank knows of the objects: its own ones, their messages, and the ranks of all objects."""
+"""What a rank knows of the objects: its own ones, their messages, and where others are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement
-from pylb.comm.parcel import pack_mail
-from pylb.comm.transport import Sends
 from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I64
-from pylb.run.messages import Mailbox, Message
-from pylb.run.objects import Changes, Locations, Store
+from pylb.model.snapshot import F64, I32, I64
+from pylb.run.messages import Mailbox
+from pylb.run.objects import NO_KEYS, Moves, NewObjects, Store
 from pylb.run.sizes import SizeEstimator
 
 
@@ -22,10 +23,11 @@ class LocalObjects:
     ----------
     store : Store
     mailbox : Mailbox
-    locations : Locations
+    addresses : Addresses
+        Where the objects of other ranks are.
     sizes : SizeEstimator
-    changes : Changes
-        Objects that were added or removed here, of which the other ranks do not know yet.
+    new : NewObjects
+        Objects that were added here and are not in the store yet.
     in_loop : bool
     stale : bool
         Whether objects were added or removed since the loop began.
@@ -38,10 +40,14 @@ class LocalObjects:
     ) -> None:
         self.agreement = agreement
         self.store = Store(clock)
-        self.mailbox = Mailbox()
-        self.locations = Locations()
+        self.addresses = Addresses(agreement)
+        self.mailbox = Mailbox(agreement, self.addresses)
+        self.mailbox.mail.bind(self.store.places)
         self.sizes = SizeEstimator()
-        self.changes = Changes()
+        self.new = NewObjects(self.rank)
+        self._gone: set[int] = set()  # removed, but still in the store
+        self._lost = NO_KEYS  # removed from the store; the other ranks do not know it yet
+        self._unregistered = NO_KEYS  # in the store; the other ranks do not know it yet
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
         self.load = load  # a function of the user
@@ -56,7 +62,7 @@ class LocalObjects:
     @property
     def n_objects(self) -> int:
         """Number of objects of all ranks."""
-        return len(self.locations.keys)
+        return self.addresses.n_objects
 
     @property
     def seconds(self) -> F64:
@@ -73,51 +79,112 @@ class LocalObjects:
         return self.store.facts()
 
     def edges(self) -> I64:
-        """What was sent, as `Mailbox.edges`."""
-        return self.mailbox.edges()
+        """What was sent, as `Mail.edges`."""
+        return self.mailbox.mail.edges()
 
-    # ---- all ranks ---------------------------------------------------------------------------
+    # ---- objects that come and go ----------------------------------------------------------------
+
+    @property
+    def n_changed(self) -> int:
+        """Objects that were added or removed here, of which the other ranks do not know yet."""
+        return len(self.new) + len(self._gone) + len(self._lost) + len(self._unregistered)
 
     def has(self, key: int) -> bool:
-        """Whether the object exists, as far as this rank knows."""
-        known = key in self.store.items or key in self.locations.rank_of
-        return key in self.changes.new or (known and key not in self.changes.gone)
+        """Whether the object is here, or will be from the next pass on."""
+        return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
 
-    def learn(self) -> None:
-        """Tell all ranks which objects were added and removed.  Collective.
+    def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
+        """Add an object; its key is not here."""
+        self.new.add(key, value, given)
+        self.stale = self.in_loop
+
+    def remove(self, key: int) -> Any:
+        """Remove an object that is here, and return it."""
+        self.stale = self.in_loop
+        if key in self.new:
+            value, self.new = self.new.value(key), self.new.without(key)
+            return value
+        self._gone.add(key)
+        return self.store.values[self.store.place(key)]
+
+    def arrange(self) -> None:
+        """Let the changes take effect on this rank; the other ranks do not know of them yet."""
+        if not len(self.new) and not self._gone:
+            return
+        gone, self._unregistered, self._lost = self._pending()
+        self.store.change(self.store.places.places(gone), [self.new.items()])
+        self.new, self._gone = NewObjects(self.rank), set()
+        self.mailbox.rebind(self.store.places, gone)
+
+    def catches_up(self) -> bool:
+        """Let changes take effect, if the program is between two loops; whether there were any."""
+        if self.in_loop or not (len(self.new) or self._gone):
+            return False
+        self.arrange()
+        return True
+
+    def _pending(self) -> tuple[I64, I64, I64]:
+        """Keys that leave the store, that others must learn, and that others must forget."""
+        gone = np.array(sorted(self._gone), np.int64)
+        known = ~np.isin(gone, self._unregistered)
+        stay = self._unregistered[~np.isin(self._unregistered, gone)]
+        born = np.concatenate([stay, self.new.keys.array])
+        return gone, born, np.concatenate([self._lost, gone[known]])
+
+    def learn(self, iteration: int) -> None:
+        """Tell the other ranks which objects were added and removed.  Collective.
 
         Raises
         ------
-        UnknownKeyError
-            A key was added on two ranks.
+        DuplicateKeyError
+            A key was added on two ranks; nothing has changed, on any rank.
         """
-        changes, self.changes = self.changes, Changes()
-        self.store.change(changes)
-        new, gone = changes.share(self.agreement.transport)
-        self.mailbox.forget(gone)
-        self.locations.remove(gone)
-        self.locations.add(new)
-        self.store.arrange()
+        gone, born, lost = self._pending()
+        n_here = len(self.store) + len(self.new) - len(gone)
+        forgotten = self.addresses.change(iteration, born, lost, n_here)
+        self.arrange()
+        self._lost = self._unregistered = NO_KEYS
+        self.mailbox.rebind(self.store.places, forgotten)
 
-    def outgoing(self) -> tuple[list[Message], Sends, int]:
-        """Return the messages to this rank, the packed ones to other ranks, and their number."""
-        outgoing = self.mailbox.collect(self.locations.rank_of)
-        own = outgoing.pop(self.rank, [])
-        sends: Sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
-        return own, sends, sum(map(len, outgoing.values()))
+    def ranks_of(self, keys: I64) -> I32:
+        """The ranks of objects anywhere.  Collective."""
+        here = self.store.places.places(keys) >= 0
+        self.addresses.ask(keys[~(here & np.isin(keys, self._unregistered))])
+        return np.where(here, np.int32(self.rank), self.addresses.find(keys))
+
+    def correspondents(self, moves: Moves) -> tuple[I64, I32]:
+        """Objects whose address a rank needs after a migration, and that rank.
+
+        It does not know them yet: it gets an object that sends to them, or they leave it.
+        """
+        edges, me = self.edges(), np.int32(self.rank)
+        new = np.full(len(self.store) + 1, me, np.int32)
+        new[moves.places] = moves.to
+        source, target = (self.store.places.places(edges[:, i]) for i in (0, 1))
+        sender, receiver = new[source], np.where(target >= 0, new[target], -1)
+        need = (sender != receiver) & ((sender != me) | ((target >= 0) & (receiver != me)))
+        return edges[need, 1], sender[need]
+
+    # ---- loads -----------------------------------------------------------------------------------
 
     def given_load(self, key: int) -> float:
         """The load of an object, computed by the user's function."""
+        place = self.store.place(key)
+        if place < 0:
+            raise KeyError(key)
+        return self._load_of(key, self.store.values[place])
+
+    def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
-        value = float(self.load(key, self.store.items[key].value))
-        if not 0.0 <= value <= 1e30:
+        load = float(self.load(key, value))
+        if not 0.0 <= load <= 1e30:
             raise DomainError(
-                f"load of object {key} is {value}: expected a finite number, zero or more"
+                f"load of object {key} is {load}: expected a finite number, zero or more"
             )
-        return value
+        return load
 
     def ask_loads(self) -> None:
         """Replace the measured loads by those of the user's function, if there is one."""
         if self.load is not None:
-            for i, key in enumerate(self.store.items):
-                self.store.seconds[i] = self.given_load(key)
+            store = self.store
+            store.seconds[:] = list(map(self._load_of, store.keys.tolist(), store.values))

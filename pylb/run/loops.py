@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from pylb import _core
 from pylb.comm.agreement import NO_LOADS, Contribution, Stats, Step
-from pylb.comm.parcel import size_of, unpack_mail
+from pylb.comm.parcel import size_of
 from pylb.comm.transport import Sends
 from pylb.errors import StateError
 from pylb.run.at_sync import AtSync
-from pylb.run.messages import Message
 from pylb.run.modes import MeasuringMode
 from pylb.run.state import RunState
 
@@ -70,8 +69,8 @@ class IterationLoop:
             Step.START,
             state.done,
             state.options.arguments(f"iterate({n})"),
-            n_changed=len(objects.changes),
-            messages=len(objects.mailbox.outbox),
+            n_changed=objects.n_changed,
+            messages=objects.mailbox.mail.n_sent,
         )
         clock = state.clock()
         if stats.n_changed:
@@ -143,14 +142,13 @@ class SynchronousLoop(IterationLoop):
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         error: Exception | None = None
         sends: Sends = []
-        own: list[Message] = []
-        loads, nbytes, messages = objects.store.seconds, 0, 0
+        loads, nbytes, n_open = objects.store.seconds, 0, 0
+        messages = 0
         try:
             if is_sync:
                 objects.ask_loads()
-            if objects.mailbox.outbox:
-                own, sends, messages = objects.outgoing()
-                nbytes = sum(size_of(parts) for _, parts in sends)
+            sends, messages, n_open = objects.mailbox.pack(objects.store.places)
+            nbytes = sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
             loads = NO_LOADS
@@ -160,18 +158,19 @@ class SynchronousLoop(IterationLoop):
             state.done,
             0,
             error is not None,
-            len(objects.store.items),
+            len(objects.store),
             loads,
             self._idle,
             messages,
             nbytes,
             passed,
-            n_changed=len(objects.changes) if is_sync else 0,
+            n_changed=objects.n_changed if is_sync else 0,
+            messages_open=n_open,
         )
         stats, received = state.agreement.take(sample, sends, error)
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
-        objects.mailbox.deliver([own, *(unpack_mail(parts) for _, parts in received)])
+        objects.mailbox.receive(stats, received, state.done)
         if is_sync:
             state.records.rank_loads.append(_core.exact_sum(objects.store.seconds))
             for history in state.records.keepers:

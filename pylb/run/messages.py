@@ -1,85 +1,132 @@
-"""Messages between objects, on one rank: outgoing, incoming, and the communication graph."""
+"""Messages between the objects of all ranks: who gets which, and what is sent where."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from pylb import _core
 from pylb.comm import parcel
-from pylb.errors import UnknownKeyError
-
-Message = tuple[int, int, Any]  # target, source, data
+from pylb.comm.addresses import Addresses
+from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.transport import Sends
+from pylb.errors import SerializationError, UnknownKeyError
+from pylb.model.snapshot import I64
 
 
 class Mailbox:
     """Outgoing and incoming messages of one rank.
 
+    A message goes straight to the rank of its target if this rank knows it, else by way of the
+    target's home, which forwards it in a second step and tells where the target is.
+
     Attributes
     ----------
-    outbox : list of (target, source, data)
-        Sent in this pass.
-    inbox : dict of list of (source, data)
-        Messages of the previous pass by target, sorted by (source, order of sending).
-    graph : dict of [bytes, messages]
-        Sums for each (source, target) since the last clearing.
+    mail : _core.Mail
+        The messages, their order in the inboxes, and the communication graph.
     """
 
-    def __init__(self) -> None:
-        self.outbox: list[Message] = []
-        self.inbox: dict[int, list[tuple[int, Any]]] = {}
-        self.graph: dict[tuple[int, int], list[int]] = {}
+    def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
+        self._agreement, self._addresses = agreement, addresses
+        self._rank = agreement.transport.rank
+        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
 
-    def post(self, target: int, source: int, data: Any, copy: bool) -> None:
-        """Add a message of this pass."""
-        self.outbox.append((target, source, parcel.freeze(data) if copy else data))
+    def rebind(self, places: _core.Keys, gone: I64) -> None:
+        """Follow a change of this rank's objects; what belongs to the objects `gone` is dropped."""
+        if len(gone):
+            self.mail.forget(_core.Keys(np.unique(gone)))
+        self.mail.bind(places)
 
-    def collect(self, rank_of: Mapping[int, int]) -> dict[int, list[Message]]:
-        """Return the messages of the pass by target rank; the outbox still holds them.
+    def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
+        """Pack the messages of this pass for other ranks.
+
+        Also returns their number, and how many need a second step.
 
         Raises
         ------
         UnknownKeyError
-            A target does not exist; that message is dropped.
+            A target does not exist, as far as this rank knows.
         """
-        out: dict[int, list[Message]] = {}
-        for i, message in enumerate(self.outbox):
-            rank = rank_of.get(message[0])
-            if rank is None:
-                del self.outbox[i]
-                raise UnknownKeyError(
-                    f"target {message[0]} of a message from object {message[1]}: no such object"
-                )
-            out.setdefault(rank, []).append(message)
-        return out
+        self.mail.open()
+        if not self.mail.n_sent:
+            return [], 0, 0
+        targets = self.mail.targets
+        to = np.where(places.places(targets) >= 0, np.int32(self._rank), np.int32(-1))
+        far = np.flatnonzero(to < 0)
+        to[far], n_open = self._addresses.route(targets[far])
+        if np.any(to < 0):
+            sources = self.mail.sources
+            self.mail.drop()
+            raise _unknown(targets, sources, to)
+        sends = _parcels(self.mail.pack(to, self._rank), {})
+        return sends, len(far), n_open + self.mail.n_frozen
 
-    def deliver(self, arrived: list[list[Message]]) -> None:
-        """Fill the inboxes of the next pass with the messages of all ranks."""
-        for target, source, data in self.outbox:
-            edge = self.graph.setdefault((source, target), [0, 0])
-            edge[0] += parcel.weight(data)
-            edge[1] += 1
-        self.outbox = []
-        self.inbox = {}
-        for messages in arrived:
-            for target, source, data in messages:
-                self.inbox.setdefault(target, []).append((source, parcel.thaw(data)))
-        for received in self.inbox.values():
-            if len(received) > 1:
-                # One source's messages came in one list, and sorting is stable.
-                received.sort(key=itemgetter(0))
+    def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+        """Take what has come in a step, and go on until no message needs another step.
 
-    def forget(self, keys: set[int]) -> None:
-        """Drop the messages to objects that were removed, and their part of the graph."""
-        if keys:
-            self.inbox = {k: v for k, v in self.inbox.items() if k not in keys}
-            self.graph = {
-                (s, t): e for (s, t), e in self.graph.items() if not (s in keys or t in keys)
-            }
+        Collective.  After an error the messages of the pass are dropped, on all ranks.
+        """
+        try:
+            self._receive(stats, received, iteration)
+        except Exception:
+            self.mail.drop()
+            raise
+        self.mail.deliver()
 
-    def edges(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """(m, 4) int64: source, target, bytes and messages since the last clearing."""
-        rows = [(s, t, b, n) for (s, t), (b, n) in self.graph.items()]
-        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+    def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+        while True:
+            error: Exception | None = None
+            sends: Sends = []
+            n_open = 0
+            try:
+                sends, n_open = self._sort(received)
+            except Exception as why:
+                error = why
+            if not stats.messages_open:
+                break
+            stats, received = self._agreement.step(
+                Step.FORWARD, iteration, sends=sends, error=error, messages_open=n_open
+            )
+        if error is not None:
+            raise error
+
+    def _sort(self, received: Sends) -> tuple[Sends, int]:
+        """Restore the messages of objects that are here, and pack the others for their ranks."""
+        mail, ends = self.mail, [self.mail.n_coming]
+        for _, (told, *packed) in received:
+            if len(told):
+                self._addresses.learn(*np.frombuffer(told, np.int64).reshape(2, -1))
+            if packed:
+                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
+            ends.append(mail.n_coming)
+        targets, sources, places = mail.part()
+        try:
+            mail.restore()
+        except Exception as why:
+            raise SerializationError(
+                f"a message cannot be restored: {type(why).__name__}: {why}"
+            ) from why
+        if not len(targets):
+            return [], 0
+        ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
+        to, told = self._addresses.forward(targets, ranks[np.searchsorted(ends, places, "right")])
+        if np.any(to < 0):
+            raise _unknown(targets, sources, to)
+        return _parcels(mail.forward(to, self._rank), told), len(targets)
+
+
+def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
+    i = int(np.argmax(to < 0))
+    return UnknownKeyError(
+        f"target {targets[i]} of a message from object {sources[i]}: no such object"
+    )
+
+
+def _parcels(packed: list[tuple[int, bytes, list[Any]]], told: dict[int, list[I64]]) -> Sends:
+    """The parcel of each rank: what it is told of addresses, and its messages."""
+    out: dict[int, list[Any]] = {rank: [np.concatenate(pair)] for rank, pair in told.items()}
+    for rank, wire, others in packed:
+        parts = out.setdefault(rank, [b""])
+        parts += [wire, *parcel.pack(others)] if others else [wire]
+    return list(out.items())

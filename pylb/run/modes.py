@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.comm.agreement import Stats, Step
 from pylb.decide.decider import BALANCE, LOOK, WEIGH, books
 from pylb.decide.receipts import History
-from pylb.errors import StateError
+from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
@@ -81,8 +81,7 @@ class MeasuringMode:
         state, objects = self._state, self._state.objects
         if not (state.decider.settings.foresees and core.foresees):
             return math.nan
-        facts = objects.facts()
-        n, nbytes = len(facts), int(facts[:, 1].sum())
+        n, nbytes = len(objects.store), int(objects.store.properties["nbytes"].sum())
         price = state.network() if knows_network else (0.0, 0.0)
         size = state.agreement.transport.size
         mine = _core.first_cost(*price, objects.sizes.handling, n, nbytes, size)
@@ -198,7 +197,6 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.weigh()
         self._state.records.cut()
-        self._savings.remember()
         self._savings.learn(self._state.step().run(reason))
 
 
@@ -214,17 +212,23 @@ class ReplayingMode(BalancingMode):
         self._decider.check_length(self._state.done + n)
         super()._started(n)
         if n:
-            self._check_placement()
+            self._check_objects()
 
     def observe(self, stats: Stats, is_last: bool) -> None:
         super().observe(stats, is_last)
         if stats.n_changed and not is_last:
-            self._check_placement()
+            self._check_objects()
 
     def rebalance(self, reason: int = -1) -> None:
-        self._decider.check_objects(self._state.done, self._state.objects.locations)
+        self._check_objects(ranks=False)
         super().rebalance(reason)
 
-    def _check_placement(self) -> None:
-        locations = self._state.objects.locations
-        self._decider.check_objects(self._state.done, locations, locations.rank)
+    def _check_objects(self, ranks: bool = True) -> None:
+        """Check that the record has the objects of this program, and each on the same rank."""
+        state = self._state
+        error: Exception | None = None
+        try:
+            self._decider.check_objects(state.done, state.objects, ranks)
+        except DomainError as why:
+            error = why
+        state.agreement.fail_alike(Step.CHANGES, error)

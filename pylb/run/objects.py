@@ -1,54 +1,35 @@
-"""The objects of one rank, where all objects live, and the load database of all ranks."""
+"""The objects of one rank: their keys, values, properties and measured loads."""
 
 from __future__ import annotations
 
+import itertools
 import operator
-from bisect import bisect_left
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pylb import _core
-from pylb.comm.transport import Transport
-from pylb.errors import DomainError, DuplicateKeyError
+from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
 ESTIMATE_ROWS = _core.ESTIMATE_ROWS
 HERE = 4  # first row of the estimates from passes on this rank
-FACTS = 5  # integer properties of an object
+Ints = NDArray[np.integer[Any]]
+NO_KEYS: I64 = np.zeros(0, np.int64)
 
-
-@dataclass
-class Item:
-    """An object of this rank and its properties.
-
-    Attributes
-    ----------
-    nbytes : int
-        Bytes that a migration sends: given by the user, else measured by `SizeEstimator`, else 0.
-    memory : int
-        Bytes that it occupies; -1: not given.
-    work : float
-        The user's estimate, in any unit; 0: not given.
-    home : int
-        The rank where it was added.
-    past : tuple of float
-        Its column of `Store.estimates` on its previous rank.
-    """
-
-    key: int
-    value: Any
-    nbytes: int = 0
-    memory: int = -1
-    migratable: bool = True
-    work: float = 0.0
-    home: int = 0
-    past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
-
-    def facts(self) -> tuple[int, ...]:
-        """The object's integer properties (`FACTS`)."""
-        return self.key, self.nbytes, self.memory, self.migratable, self.home
+# Properties of an object, with the value of one that nobody has set.  nbytes: what a migration
+# sends; memory: what it occupies, -1: not given; work: the user's estimate in any unit, 0: not
+# given; home: the rank where it was added; was: the rank from which the last LB step moved it, -1:
+# none.
+PROPERTIES: dict[str, tuple[Any, Any]] = {
+    "nbytes": (np.int64, 0),
+    "memory": (np.int64, -1),
+    "migratable": (np.bool_, True),
+    "work": (np.float64, 0.0),
+    "home": (np.int32, 0),
+    "was": (np.int32, -1),
+}
 
 
 def key_of(key: Any, name: str = "key") -> int:
@@ -62,30 +43,120 @@ def key_of(key: Any, name: str = "key") -> int:
     return out
 
 
-@dataclass
-class Changes:
-    """Objects that were added or removed here, of which the other ranks do not know yet.
+class Properties:
+    """The properties of n objects, one array each; none while all have the value of `PROPERTIES`.
 
     Attributes
     ----------
-    new : dict of Item
-        By key.
-    gone : set of int
+    given : dict of (n,) ndarray
+        The arrays that there are, by name.
     """
 
-    new: dict[int, Item] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
+    def __init__(self, n: int, given: dict[str, NDArray[Any]]) -> None:
+        self.n, self.given = n, given
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """One property of all objects."""
+        dtype, default = PROPERTIES[name]
+        array = self.given.get(name)
+        return np.full(self.n, default, dtype) if array is None else array
+
+    def take(self, index: Any) -> Properties:
+        """The objects at these places."""
+        given = {name: array[index] for name, array in self.given.items()}
+        return Properties(len(index), given)
+
+    @staticmethod
+    def join(parts: list[Properties]) -> Properties:
+        """The objects of all parts."""
+        names = {name for part in parts for name in part.given}
+        given = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        return Properties(sum(part.n for part in parts), given)
+
+
+class Items(NamedTuple):
+    """Some objects, with what is known of them.
+
+    Attributes
+    ----------
+    keys : (k,) int64
+        In any order.
+    values : list of k
+    properties : Properties
+    estimates : (9, k) float64
+        As `Store.estimates`.
+    """
+
+    keys: I64
+    values: list[Any]
+    properties: Properties
+    estimates: F64
+
+
+class Moves(NamedTuple):
+    """Which objects of this rank leave.
+
+    Attributes
+    ----------
+    places : (k,) int64
+        Their places in the store, ascending.
+    to : (k,) int32
+        Their new ranks.
+    """
+
+    places: I64
+    to: I32
+
+
+class NewObjects:
+    """Objects that were added one by one, and are not in the store yet."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank, self.keys = rank, _core.Keys()
+        self._values: list[Any] = []
+        self._given: dict[str, dict[int, Any]] = {}  # what differs from the default, by place
 
     def __len__(self) -> int:
-        return len(self.new) + len(self.gone)
+        return len(self._values)
 
-    def share(self, transport: Transport) -> tuple[list[I64], set[int]]:
-        """Return the new keys of each rank, and all keys that are gone.  Collective."""
-        mine = np.array([len(self.new), *self.new, *self.gone], np.int64)
-        every = [np.frombuffer(b, np.int64) for b in transport.allgather(mine)]
-        new = [keys[1 : 1 + keys[0]] for keys in every]
-        gone = [keys[1 + keys[0] :] for keys in every]
-        return new, set(np.concatenate(gone).tolist())
+    def __contains__(self, key: int) -> bool:
+        return self.keys.find(key) >= 0
+
+    def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
+        """Add an object; its key is new."""
+        self.keys.add(key)
+        for name, one in given.items():
+            if one != PROPERTIES[name][1]:
+                self._given.setdefault(name, {})[len(self._values)] = one
+        self._values.append(value)
+
+    def without(self, key: int) -> NewObjects:
+        """These objects without one of them."""
+        out = NewObjects(self.rank)
+        for i, (one, value) in enumerate(zip(self.keys.array.tolist(), self._values, strict=True)):
+            if one != key:
+                given = {name: some[i] for name, some in self._given.items() if i in some}
+                out.add(one, value, given)
+        return out
+
+    def value(self, key: int) -> Any:
+        """One of the objects."""
+        return self._values[self.keys.find(key)]
+
+    def items(self) -> Items:
+        """All of them."""
+        n = len(self)
+        given: dict[str, NDArray[Any]] = {"home": np.full(n, self.rank, np.int32)}
+        for name, some in self._given.items():
+            dtype, default = PROPERTIES[name]
+            given[name] = np.full(n, default, dtype)
+            given[name][list(some)] = list(some.values())
+        return Items(self.keys.array, self._values, Properties(n, given), no_past(n))
+
+
+def no_past(n: int) -> F64:
+    """The estimates of n objects that have not run yet."""
+    return np.zeros((ESTIMATE_ROWS, n))
 
 
 class Store:
@@ -93,8 +164,12 @@ class Store:
 
     Attributes
     ----------
-    items : dict of Item
-        By key, ascending once `arrange` was called.
+    keys : (n,) int64
+        Ascending.
+    places : _core.Keys
+        Finds the place of a key.
+    values : list of n
+    properties : Properties
     recorder : _core.Recorder
         Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
@@ -107,33 +182,63 @@ class Store:
     """
 
     def __init__(self, clock: str) -> None:
-        self.clock = clock
-        self.items: dict[int, Item] = {}
-        self._order: list[int] = []
-        self.estimates: F64 = np.zeros((ESTIMATE_ROWS, 0))
-        self.window: F64 = np.zeros(0)
-        self.passes = 0
-        self.arrange()
+        self.clock, self.passes = clock, 0
+        self.set(Items(NO_KEYS, [], Properties(0, {}), no_past(0)), np.zeros(0))
 
-    def arrange(self) -> None:
-        """Order the objects by key after a change; the estimates of their loads are kept."""
-        known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
-        sums = dict(zip(self._order, self.window.tolist(), strict=True))
-        self.items = dict(sorted(self.items.items()))
-        self._order = list(self.items)
-        past = [known.get(key, item.past) for key, item in self.items.items()]
-        self.estimates = np.array(past).reshape(-1, ESTIMATE_ROWS).T.copy()
-        self.window = np.array([sums.get(key, 0.0) for key in self._order])
-        self.seconds: F64 = np.zeros(len(self.items))
-        self.recorder = _core.Recorder(
-            tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def place(self, key: int) -> int:
+        """The place of an object, or -1."""
+        return self.places.find(key)
+
+    def items(self) -> Items:
+        """All objects."""
+        return Items(self.keys, self.values, self.properties, self.estimates)
+
+    def take(self, index: Any) -> Items:
+        """The objects at these places."""
+        values = list(map(self.values.__getitem__, index.tolist()))
+        return Items(
+            self.keys[index], values, self.properties.take(index), self.estimates[:, index]
         )
 
-    def change(self, changes: Changes) -> None:
-        """Add and remove objects; call `arrange` afterwards."""
-        for key in changes.gone:
-            self.items.pop(key, None)
-        self.items.update(changes.new)
+    def change(self, gone: Ints, more: list[Items]) -> None:
+        """Remove the objects at the places `gone`, and add others with different keys."""
+        self.set(*self.changed(gone, more))
+
+    def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
+        """What `set` is to be given after such a change."""
+        more = [items for items in more if len(items.keys)]
+        if not len(gone) and not more:
+            return self.items(), self.window
+        stays = np.ones(len(self), np.bool_)
+        stays[gone] = False
+        old = np.flatnonzero(stays)
+        n = len(self) + sum(len(items.keys) for items in more)
+        parts = [self.items(), *more]
+        keys = np.concatenate([part.keys for part in parts])
+        at = np.concatenate([old, np.arange(len(self), n)])
+        at = at[np.argsort(keys[at], kind="stable")]  # merges the parts, which mostly ascend
+        values = list(itertools.chain.from_iterable(part.values for part in parts))
+        estimates = np.empty((ESTIMATE_ROWS, len(at)))
+        for row, out in enumerate(estimates):
+            np.concatenate([part.estimates[row] for part in parts]).take(at, out=out)
+        items = Items(
+            keys[at],
+            list(map(values.__getitem__, at.tolist())),
+            Properties.join([part.properties for part in parts]).take(at),
+            estimates,
+        )
+        return items, np.concatenate([self.window, np.zeros(n - len(self))])[at]
+
+    def set(self, items: Items, window: F64) -> None:
+        """Replace all objects; the loads of the pass so far are dropped."""
+        self.keys, self.values, self.properties, self.estimates = items
+        self.window = window
+        self.places = _core.Keys(self.keys)
+        self.seconds: F64 = np.zeros(len(self.keys))
+        self.recorder = _core.Recorder(self.keys, self.values, self.seconds, self.clock)
 
     def end_pass(self) -> None:
         """Enter the loads of the pass into the estimates and the window."""
@@ -141,7 +246,7 @@ class Store:
         self.passes += 1
 
     def forget(self) -> None:
-        """Start a new window."""
+        """Start a new window, after an LB step."""
         self.window.fill(0.0)
         self.passes = 0
 
@@ -152,135 +257,18 @@ class Store:
         drift: F64 = error * np.minimum(signal, 1.0)
         return drift
 
-    def leave(self, keys: I64, factor: F64) -> None:
-        """Convert the estimates of leaving objects to seconds of their new ranks.
-
-        keys: of the leaving objects, ascending; factor: how many times faster the new rank is.
-        """
-        at = np.searchsorted(np.array(self._order, np.int64), keys)
-        for row in (0, 2, 3):  # all but the number of passes
-            self.estimates[row, at] /= factor
-        self.estimates[HERE:, at] = 0.0
-
     def facts(self) -> I64:
-        """The integer properties of each object, (n, 5)."""
-        rows = [item.facts() for item in self.items.values()]
-        return np.array(rows, np.int64).reshape(-1, FACTS)
-
-    def past(self, key: int) -> tuple[float, ...]:
-        """The estimates of an object that was here when `arrange` was called."""
-        return tuple(self.estimates[:, bisect_left(self._order, key)].tolist())
+        """Key, bytes, memory, whether it may migrate, and home of each object, (n, 5)."""
+        names = ("nbytes", "memory", "migratable", "home")
+        return np.stack([self.keys, *(self.properties[name] for name in names)], axis=1).astype(
+            np.int64, copy=False
+        )
 
 
-class Locations:
-    """Where every object lives; the same on all ranks.
-
-    Attributes
-    ----------
-    keys : (n,) int64
-        Keys of all objects, ascending.
-    rank : (n,) int32
-        The rank of each.
-    rank_of : dict
-        The rank by key.
-    """
-
-    def __init__(self) -> None:
-        self.keys: I64 = np.zeros(0, np.int64)
-        self.rank: I32 = np.zeros(0, np.int32)
-        self.rank_of: dict[int, int] = {}
-
-    def add(self, keys: list[I64]) -> None:
-        """Add the new keys of each rank.
-
-        Raises
-        ------
-        DuplicateKeyError
-            A key exists already; the message names both ranks, and nothing is added.
-        """
-        ranks = [np.full(len(k), r, np.int32) for r, k in enumerate(keys)]
-        every = np.concatenate([self.keys, *keys])
-        rank = np.concatenate([self.rank, *ranks])
-        order = np.argsort(every, kind="stable")
-        every, rank = every[order], rank[order]
-        twice = np.flatnonzero(every[1:] == every[:-1])
-        if len(twice):
-            i = twice[0]
-            first, second = sorted(rank[i : i + 2].tolist())
-            raise DuplicateKeyError(
-                f"key {every[i]} was added twice: on rank {first} and on rank {second}"
-            )
-        self.keys = every
-        self.move(rank)
-
-    def remove(self, keys: set[int]) -> None:
-        """Remove objects."""
-        if keys:
-            stays = ~np.isin(self.keys, list(keys))
-            self.keys = self.keys[stays]
-            self.move(self.rank[stays])
-
-    def move(self, rank: I32) -> None:
-        """Set the new rank of each object."""
-        self.rank = rank
-        self.rank_of = dict(zip(self.keys.tolist(), rank.tolist(), strict=True))
-
-
-class Database(NamedTuple):
-    """The objects of all ranks in order of key, the same on any number of ranks.
-
-    Attributes
-    ----------
-    order : (n,) int64
-        Index of each object in the concatenated parts of the ranks.
-    key, bytes, memory : (n,) int64
-        memory: negative if not given.
-    migratable : (n,) bool
-    home : (n,) int32
-        The rank where it was added.
-    src, dst : (m,) int32
-        Indices of objects that talk, sorted by source and target.
-    edge_bytes, edge_messages : (m,) float64
-        Per iteration.
-    """
-
-    order: I64
-    key: I64
-    bytes: I64
-    memory: I64
-    migratable: Any
-    home: I32
-    src: I32
-    dst: I32
-    edge_bytes: F64
-    edge_messages: F64
-
-
-def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
-    """Join the parts of all ranks.
-
-    facts: `Store.facts` of each rank; edges: `Mailbox.edges` of each rank; passes: number of
-    iterations over which the edges of each rank are summed.
-    """
-    every = np.concatenate(facts)
-    order = np.argsort(every[:, 0])
-    key, nbytes, memory, migratable, home = np.ascontiguousarray(every[order].T)
-    ends = np.concatenate([part[:, :2] for part in edges])
-    amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
-    by = np.lexsort((ends[:, 1], ends[:, 0]))
-    by = by[
-        np.isin(ends[by], key).all(axis=1)
-    ]  # the receiver of a message may have been removed since
-    src, dst = (np.searchsorted(key, ends[by, i]).astype(np.int32) for i in (0, 1))
-    return Database(
-        order,
-        key,
-        nbytes,
-        memory,
-        migratable.astype(bool),
-        home.astype(np.int32),
-        src,
-        dst,
-        amounts[by, 0],
-        amounts[by, 1],
-    )
+def converted(estimates: F64, factor: float) -> F64:
+    """The estimates of leaving objects in seconds of their new rank, `factor` times as fast."""
+    out: F64 = estimates.copy()
+    for row in (0, 2, 3):  # all but the number of passes
+        out[row] /= factor
+    out[HERE:] = 0.0
+    return out

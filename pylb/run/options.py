@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from pylb.decide.decider import Settings
-from pylb.errors import DomainError
+from pylb.errors import DomainError, StateError
 from pylb.model.network import Network
 from pylb.run.environment import CLOCKS, MODES
 
@@ -104,3 +104,10 @@ def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise DomainError unless `value` is one of the allowed ones."""
     if value not in allowed:
         raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
+
+
+def no_messages(name: str, lag: float) -> StateError:
+    """The error of a call that needs messages, in a program with a lag."""
+    return StateError(
+        f"{name}() with lag={lag}: expected lag=0; with a lag no messages are delivered"
+    )

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
-from pylb.errors import DomainError, DuplicateKeyError, StateError, UnknownKeyError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.comm.plan import integers
+from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
+from pylb.model.snapshot import I32
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import Item, key_of
+from pylb.run.objects import key_of
+from pylb.run.options import no_messages
 
 
 class ProgramObjects:
@@ -17,6 +24,7 @@ class ProgramObjects:
 
     def __init__(self, objects: LocalObjects, lag: float) -> None:
         self._objects, self._lag = objects, lag
+        self._mail = cast(_core.Mail, NoMessages(lag)) if lag else objects.mailbox.mail
 
     @property
     def rank(self) -> int:
@@ -67,27 +75,21 @@ class ProgramObjects:
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
-            rank = objects.locations.rank_of.get(key, self.rank)
             raise DuplicateKeyError(
-                f"key {key} was added twice: on rank {rank} and on rank {self.rank}"
+                f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
             )
         for name, value in (("nbytes", nbytes), ("memory", memory)):
-            if value is not None and operator.index(value) < 0:
+            if value is not None and not 0 <= operator.index(value) < 2**63:
                 raise DomainError(f"{name} is {value}: expected zero or more bytes")
         if work is not None and not 0.0 < float(work) < math.inf:
             raise DomainError(f"work is {work!r}: expected a number above 0")
-        objects.changes.new[key] = Item(
-            key,
-            block,
-            operator.index(nbytes),
-            -1 if memory is None else operator.index(memory),
-            bool(migratable),
-            0.0 if work is None else float(work),
-            self.rank,
-        )
-        objects.stale = objects.in_loop
-        if not objects.in_loop:
-            objects.store.items[key] = objects.changes.new[key]
+        given = {
+            "nbytes": operator.index(nbytes),
+            "memory": -1 if memory is None else operator.index(memory),
+            "migratable": bool(migratable),
+            "work": 0.0 if work is None else float(work),
+        }
+        objects.add(key, block, given)
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, with the messages to it.
@@ -105,16 +107,9 @@ class ProgramObjects:
             No such object on this rank.
         """
         objects, key = self._objects, key_of(key)
-        item = objects.changes.new.pop(key, None)
-        if item is None and key not in objects.changes.gone:
-            item = objects.store.items.get(key)
-        if item is None:
+        if not objects.has(key):
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-        objects.changes.gone.add(key)
-        objects.stale = objects.in_loop
-        if not objects.in_loop:
-            del objects.store.items[key]
-        return item.value
+        return objects.remove(key)
 
     def local(self) -> Iterator[tuple[int, Any]]:
         """The objects of this rank, (key, object), in increasing order of key; each body is timed.
@@ -122,27 +117,53 @@ class ProgramObjects:
         The times of several loops in one pass are added up.
         """
         objects = self._objects
-        if objects.changes and not objects.in_loop:
-            objects.store.arrange()
+        if not objects.in_loop:
+            objects.arrange()
         elif objects.stale and objects.join is not None:
             objects.join()
         return iter(objects.store.recorder)
 
     def rank_of(self, key: int) -> int:
-        """The rank where an object lives.
+        """The rank where an object lives, if this rank knows it.
+
+        It knows its own objects, those to which it has sent messages, and those that it has asked
+        for by `ranks_of`; migrations keep that up to date.
 
         Raises
         ------
         UnknownKeyError
-            No such object.  An object added on another rank is known from the next loop on.
+            No such object, as far as this rank knows.
         """
-        key = key_of(key)
-        rank = self._objects.locations.rank_of.get(key)
-        if rank is None:
-            if key not in self._objects.store.items:
-                raise UnknownKeyError(f"key {key}: no such object")
-            rank = self.rank
+        objects, key = self._objects, key_of(key)
+        if objects.has(key):
+            return self.rank
+        rank = int(objects.addresses.find(np.array([key]))[0])
+        if rank < 0:
+            raise UnknownKeyError(
+                f"key {key}: no such object known on rank {self.rank}; ranks_of() asks all ranks"
+            )
         return rank
+
+    def ranks_of(self, keys: ArrayLike) -> I32:
+        """The ranks where objects live.  Collective; each rank asks for its own keys, or none.
+
+        Afterwards `rank_of` knows these objects on this rank, also after they have migrated.
+
+        Parameters
+        ----------
+        keys : (n,) array_like of int
+
+        Returns
+        -------
+        (n,) ndarray of int32
+
+        Raises
+        ------
+        UnknownKeyError
+            No such object; every rank raises.  Objects that were added on another rank are known
+            from the next loop on.
+        """
+        return self._objects.ranks_of(integers("keys", keys, np.int64))
 
     def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
         """Send `data` from object `source`, which lives here, to object `target`, anywhere.
@@ -160,17 +181,15 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such target (before the first loop: at its start), or the source lives elsewhere.
+            The source lives elsewhere.  If there is no such target, all ranks raise at the next
+            exchange of messages, and the messages of that pass are dropped.
         """
-        self._check_messages("send")
-        objects = self._objects
-        if source not in objects.store.items:
-            raise UnknownKeyError(f"source {source}: no such object on rank {self.rank}")
-        if objects.in_loop and target not in objects.locations.rank_of:
-            raise UnknownKeyError(
-                f"target {target} of a message from object {source}: no such object"
-            )
-        objects.mailbox.post(key_of(target, "target"), key_of(source, "source"), data, copy)
+        try:
+            self._mail.post(target, source, data, copy)
+        except UnknownKeyError as why:
+            if not self._objects.catches_up():
+                raise UnknownKeyError(f"{why} {self.rank}") from None
+            self._mail.post(target, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
         """The messages that were sent to an object of this rank before the last exchange.
@@ -185,14 +204,24 @@ class ProgramObjects:
         UnknownKeyError
             No such object on this rank.
         """
-        self._check_messages("inbox")
-        if key not in self._objects.store.items:
-            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-        return self._objects.mailbox.inbox.get(key, [])
+        try:
+            return self._mail.inbox(key)
+        except UnknownKeyError as why:
+            if not self._objects.catches_up():
+                raise UnknownKeyError(f"{why} {self.rank}") from None
+            return self._mail.inbox(key)
 
-    def _check_messages(self, name: str) -> None:
-        if self._lag:
-            raise StateError(
-                f"{name}() with lag={self._lag}: expected lag=0; with a lag no messages "
-                "are delivered"
-            )
+
+class NoMessages:
+    """Takes the place of the messages in a program with a lag."""
+
+    def __init__(self, lag: float) -> None:
+        self._lag = lag
+
+    def post(self, *_: Any) -> None:
+        """Raise StateError."""
+        raise no_messages("send", self._lag)
+
+    def inbox(self, _: Any) -> None:
+        """Raise StateError."""
+        raise no_messages("inbox", self._lag)

@@ -17,7 +17,7 @@ from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64, I64
-from pylb.run.objects import database
+from pylb.run.database import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
 from pylb.run.strain import Strain

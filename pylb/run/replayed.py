@@ -13,9 +13,9 @@ from pylb.decide.receipts import Receipt
 from pylb.decide.trigger import Cycle
 from pylb.errors import DomainError
 from pylb.io import h5
-from pylb.model.snapshot import I32, Snapshot
+from pylb.model.snapshot import Snapshot
 from pylb.place.registry import find
-from pylb.run.objects import Locations
+from pylb.run.local_objects import LocalObjects
 
 
 class ReplayedDecider(Decider):
@@ -66,8 +66,10 @@ class ReplayedDecider(Decider):
                 f"expected {end} or more"
             )
 
-    def check_objects(self, iteration: int, locations: Locations, rank: I32 | None = None) -> None:
-        """Check that the recorded run had these objects in that iteration, on these ranks.
+    def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
+        """Check that the recorded run had this rank's objects in that iteration.
+
+        ranks: and that it had them here.
 
         Raises
         ------
@@ -76,17 +78,17 @@ class ReplayedDecider(Decider):
         """
         if iteration >= self.run.n_iterations:
             return
-        there = self.run.at(iteration)
+        there, mine = self.run.at(iteration), objects.store.keys
         name = f"replay is {self.run.path!r}, a record of another program: in iteration {iteration}"
-        if not np.array_equal(there.key, locations.keys):
-            odd = np.setxor1d(there.key, locations.keys)
-            where = "the record" if odd[0] in there.key else "this program"
+        odd = mine[~np.isin(mine, there.key)]
+        if len(odd) or len(there.key) != objects.n_objects:
+            extra = f"; only this program has object {odd[0]}" if len(odd) else ""
             raise DomainError(
-                f"{name} it has {len(there.key)} objects, this program {len(locations.keys)}; "
-                f"only {where} has object {odd[0]}"
+                f"{name} it has {len(there.key)} objects, this program {objects.n_objects}{extra}"
             )
-        if rank is not None and not np.array_equal(there.rank, rank):
-            i = np.argmax(there.rank != rank)
+        was = there.rank[np.searchsorted(there.key, mine)]
+        if ranks and np.any(was != objects.rank):
+            i = np.argmax(was != objects.rank)
             raise DomainError(
-                f"{name} object {there.key[i]} is on rank {there.rank[i]}, here on rank {rank[i]}"
+                f"{name} object {mine[i]} is on rank {was[i]}, here on rank {objects.rank}"
             )

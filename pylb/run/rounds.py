@@ -15,7 +15,6 @@ from pylb.comm.transport import Sends, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import Locations
 
 Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
 
@@ -46,11 +45,9 @@ def place_in_rounds(
     seed: int,
     objects: LocalObjects,
 ) -> tuple[I32, RankTimes, RankTimes]:
-    """Return the new rank of every object, and the imbalance before and after.  Collective.
+    """Return the new rank of this rank's objects, and the imbalance before and after.  Collective.
 
     An agent knows only its own objects, the messages of other agents, and the sums of a round.
-    Afterwards all ranks learn which objects move, because each rank has the locations of all
-    objects.
 
     Raises
     ------
@@ -88,7 +85,7 @@ def place_in_rounds(
         received.sort(key=itemgetter(0))
         tally = _tally(stats)
     before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
-    return _everywhere(agreement.transport, objects.locations, agent.rank), before, after
+    return agent.rank, before, after
 
 
 def _tally(s: Stats) -> Tally:
@@ -107,13 +104,14 @@ def _agent(
     near: I32,
 ) -> Any:
     """The agent for this rank's part of the load database."""
-    store, locations = objects.store, objects.locations
-    items = store.items.values()
-    passes = max(store.passes, 1)
-    keys = np.array([item.key for item in items], np.int64)
-    edges = objects.mailbox.edges()
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
-    peers = np.searchsorted(locations.keys, edges[:, 1])
+    store = objects.store
+    edges = objects.edges()
+    here = store.places.places(edges[:, 1])
+    rank = np.full(len(edges), transport.rank, np.int32)
+    rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    order = order[rank[order] >= 0]  # the receiver of a message may have been removed since
+    edges, rank = edges[order], rank[order]
     return _core.Agent(
         strategy=strategy.name,
         params=strategy.values(params),
@@ -124,14 +122,14 @@ def _agent(
         speed=1.0,
         background=0.0,
         memory_limit=-1,
-        id=np.searchsorted(locations.keys, keys),
+        id=store.keys,
         load=store.estimates[0],
         memory=None,
-        migratable=np.array([item.migratable for item in items], bool),
-        edge_object=np.searchsorted(keys, edges[:, 0]).astype(np.int32),
-        edge_peer_id=peers,
-        edge_peer_rank=locations.rank[peers],
-        edge_bytes=edges[:, 2] / passes,
+        migratable=store.properties["migratable"],
+        edge_object=store.places.places(edges[:, 0]),
+        edge_peer_id=edges[:, 1],
+        edge_peer_rank=rank,
+        edge_bytes=edges[:, 2] / objects.passes,
     )
 
 
@@ -140,15 +138,3 @@ def _balance(agreement: Agreement, iteration: int, seconds: float) -> RankTimes:
     mean = stats.load_sum / agreement.transport.size
     ratio = stats.load_max / mean if mean > 0 else 1.0
     return RankTimes(ratio, stats.load_max - mean, stats.load_max - stats.load_min)
-
-
-def _everywhere(transport: Transport, locations: Locations, own: I32) -> I32:
-    """Return the placement of all objects, from the placements on each rank.  Collective."""
-    mine = np.flatnonzero(locations.rank == transport.rank)
-    moving = own != transport.rank
-    moves = np.stack([mine[moving], own[moving]]).astype(np.int64)
-    rank: I32 = locations.rank.copy()
-    for part in transport.allgather(moves):
-        which, to = np.frombuffer(part, np.int64).reshape(2, -1)
-        rank[which] = to
-    return rank

@@ -8,7 +8,7 @@ import numpy as np
 
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
 
 
@@ -17,17 +17,10 @@ class Savings:
 
     def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
         self._agreement, self._objects = agreement, objects
-        self._keys: I64 = np.zeros(0, np.int64)
-        self._rank: I32 = np.zeros(0, np.int32)
         self._speed: F64 = np.ones(agreement.transport.size)
 
-    def remember(self) -> None:
-        """Remember the present placement, before an LB step."""
-        locations = self._objects.locations
-        self._keys, self._rank = locations.keys, locations.rank
-
     def learn(self, speed: F64) -> None:
-        """Set the speeds that the LB step assumed, as an object that left a slow rank would have
+        """Set the speeds that an LB step assumed, as an object that left a slow rank would have
         taken longer there.
         """
         self._speed = np.where(speed > 0, speed, 1.0)
@@ -40,8 +33,9 @@ class Savings:
         the sums of objects that have moved, to the rank where they were.
         """
         sums = self._objects.store.window
-        was = self._was()
         me = self._agreement.transport.rank
+        was = self._objects.store.properties["was"]
+        was = np.where(was < 0, me, was)
         guests = was != me
         there = sums * (self._speed[me] / self._speed[was])
         sends: Sends = [
@@ -53,14 +47,3 @@ class Savings:
         loads: Any = [sums[~guests], *(np.frombuffer(parts[0]) for _, parts in received)]
         then, _ = self._agreement.step(Step.WORTH, iteration, loads=np.concatenate(loads))
         return then.load_max - now.load_max
-
-    def _was(self) -> I32:
-        """The former ranks of this rank's objects, in order of key; new objects were here."""
-        items = self._objects.store.items
-        keys = np.fromiter(items, np.int64, len(items))
-        out: I32 = np.full(len(keys), self._agreement.transport.rank, np.int32)
-        if len(self._keys):
-            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            known = self._keys[at] == keys
-            out[known] = self._rank[at[known]]
-        return out

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.run.objects import Item, Store
+from pylb.model.snapshot import I64
+from pylb.run.objects import Store
 
 SAMPLE = 32  # how many objects of a type are packed, at most
 
@@ -38,28 +39,33 @@ class SizeEstimator:
         An object that cannot be packed keeps size 0.  The LB step that moves it, or shadow mode,
         raises the error.
         """
-        unknown: dict[type, list[Item]] = {}
-        for item in store.items.values():
-            if item.nbytes == 0 or not self._packed:
-                unknown.setdefault(type(item.value), []).append(item)
-        for kind, items in unknown.items():
+        nbytes = store.properties["nbytes"]
+        unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
+        if not len(unknown):
+            return
+        kinds = list(map(type, map(store.values.__getitem__, unknown.tolist())))
+        every = dict.fromkeys(kinds)
+        number = np.fromiter(map(id, kinds), np.int64, len(kinds)) if len(every) > 1 else None
+        for kind in every:
+            mine = unknown if number is None else unknown[number == id(kind)]
             if kind not in self._of_type:
-                self._sample(kind, items[:: -(-len(items) // SAMPLE)])
-            nbytes, n = self._of_type[kind]
-            for item in items:
-                item.nbytes = item.nbytes or nbytes // max(n, 1)
+                self._sample(kind, mine[:: -(-len(mine) // SAMPLE)], store, nbytes)
+            total, n = self._of_type[kind]
+            mine = mine[nbytes[mine] == 0]
+            nbytes[mine] = total // max(n, 1)
+        store.properties.given["nbytes"] = nbytes
 
-    def _sample(self, kind: type, items: list[Any]) -> None:
+    def _sample(self, kind: type, places: I64, store: Store, nbytes: I64) -> None:
         total = n = 0
-        for item in items:
+        for i in places.tolist():
             begin = _core.clock()
             try:
-                nbytes = parcel.size_of(parcel.pack(item.value))
+                size = parcel.size_of(parcel.pack(store.values[i]))
             except Exception as why:
-                self.refused = self.refused or (item.key, why)
+                self.refused = self.refused or (int(store.keys[i]), why)
                 continue
             self._seconds += max(_core.clock() - begin, 0.0)
             self._packed += 1
-            item.nbytes = item.nbytes or nbytes
-            total, n = total + nbytes, n + 1
+            nbytes[i] = nbytes[i] or size
+            total, n = total + size, n + 1
         self._of_type[kind] = total, n

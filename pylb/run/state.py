@@ -38,7 +38,7 @@ class RunState:
         """Tell all ranks which objects were added and removed.  Collective."""
         for history in self.records.keepers:
             history.change()
-        self.objects.learn()
+        self.objects.learn(self.done)
         if self.options.mode != "off" or self.options.record is not False:
             self.objects.sizes.measure(self.objects.store)
 

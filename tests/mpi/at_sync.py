@@ -258,6 +258,7 @@ class Ring:
             blocks[to]["came"][k] = blocks[to]["came"].get(k, 0) + 1
 
     def run(self, n):
+        self.lb.ranks_of(range(self.n))
         running = [key for key, _ in self.lb.local()]
         for key in running:
             self.send(key, 1)

@@ -149,7 +149,7 @@ def recorded_and_taken_again(comm):
             for key, block in lb.local():
                 block[0] += 1
                 lb.send((key + 1) % 12, key, block)
-            where.append([lb.rank_of(key) for key in range(12)])
+            where.append(lb.ranks_of(range(12)).tolist())
             if it == 5 and lb.rank == 0:
                 lb.add(12, np.zeros(3))
         return lb, where
@@ -202,7 +202,7 @@ def shadow(comm):
         real = run(**options, give_up=False)
         mirrored = run(**options, give_up=False, mode="shadow")
         unbalanced = run(mode="off")
-        assert [mirrored.rank_of(key) for key in range(24)] == [k % comm.size for k in range(24)]
+        assert mirrored.ranks_of(range(24)).tolist() == [k % comm.size for k in range(24)]
         assert np.array_equal(mirrored.iterations.max, unbalanced.iterations.max)
         assert np.allclose(mirrored.shadow.max, real.iterations.max, rtol=1e-12)
         assert np.allclose(mirrored.shadow.mean, real.iterations.mean, rtol=1e-12)
@@ -260,8 +260,8 @@ def off_and_pinned(comm):
         if lb.rank == 0:
             lb.add(key, key, migratable=key % 2 == 0, memory=5, nbytes=7)
     loop(lb, 3)
-    assert all(lb.rank_of(key) == 0 for key in range(1, 8, 2))
-    assert comm.size == 1 or any(lb.rank_of(key) != 0 for key in range(0, 8, 2))
+    assert not lb.ranks_of(range(1, 8, 2)).any()
+    assert comm.size == 1 or lb.ranks_of(range(0, 8, 2)).any()
     return None
 
 
@@ -328,9 +328,11 @@ def placed(comm, strategy, n, **options):
         for key, _ in lb.local():
             for step in (1, 7):
                 lb.send((key + step) % n, key, bytes(1 + key % 5))
-    old = [lb.rank_of(key) for key in range(n)]
+    old = lb.ranks_of(range(n)).tolist()
     loop(lb, 1)
-    return old, [lb.rank_of(key) for key in range(n)], lb.history
+    new = lb.ranks_of(range(n)).tolist()
+    assert [lb.rank_of(key) for key in range(n)] == new
+    return old, new, lb.history
 
 
 def in_rounds(comm):
@@ -439,7 +441,8 @@ def coming_and_going(comm):
     assert len(lb.history) == 3
     assert lb.report().n_objects == 12
     raised(errors.UnknownKeyError, "key 3", lambda: lb.rank_of(3))
-    here = lb.rank_of(104) == lb.rank
+    raised(errors.UnknownKeyError, "key 3", lambda: lb.ranks_of([3, 4]))
+    here = lb.ranks_of([104])[0] == lb.rank
     raised(errors.UnknownKeyError, "key 77: no such object on rank", lambda: lb.remove(77))
     if here:
         assert lb.remove(104) == "again"  # between loops at once
@@ -506,14 +509,69 @@ def unknown_keys(comm):
     mine = lb.rank if lb.rank < 12 else None
     if lb.rank == 0:
         lb.send(999, mine, "x")
-    text = ("target 999", "object 0") + (() if lb.rank == 0 else ("rank 0: ",))
-    raised(errors.UnknownKeyError, text, lambda: loop(lb, 1))
+    raised(errors.UnknownKeyError, ("target 999", "object 0"), lambda: loop(lb, 1))
     raised(errors.UnknownKeyError, "source 77", lambda: lb.send(0, 77, "x"))
     raised(errors.UnknownKeyError, "key 77", lambda: lb.inbox(77))
     raised(errors.UnknownKeyError, "key 77", lambda: lb.rank_of(77))
     for _ in lb.iterate(2):
-        raised(errors.UnknownKeyError, "target 78", lambda: lb.send(78, mine, "x"))
         raised(errors.StateError, "under way", lambda: loop(lb, 1))
+
+    def within():
+        for _ in lb.iterate(3):
+            if lb.rank == 0:
+                lb.send(78, mine, "x")
+
+    raised(errors.UnknownKeyError, ("target 78", "object 0"), within)
+    loop(lb, 2)
+    return None
+
+
+def a_doubled_key_can_be_taken_back(comm):
+    """After the error nothing has changed: the objects are there, and one rank removes its own."""
+    lb = fill(pylb.Balancer(comm, every=1), n=0)
+    lb.add(2**62 + comm.rank, "mine")
+    lb.add(5, "doubled")
+    if comm.size > 1:
+        for _ in range(2):
+            raised(errors.DuplicateKeyError, ("key 5", "rank"), lambda: loop(lb, 1))
+            assert [key for key, _ in lb.local()] == [5, 2**62 + comm.rank]
+    if comm.rank:
+        lb.remove(5)
+    loop(lb, 3)
+    assert lb.report().n_objects == comm.size + 1
+    found = comm.allgather([key for key, _ in lb.local()])
+    assert sorted(key for here in found for key in here)[0] == 5
+    return None
+
+
+def messages_find_objects_that_move(comm):
+    """Each object sends to all others in each pass, while all objects change their ranks."""
+    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=1)
+    fill(lb, n=9)
+    for it in lb.iterate(6):
+        for key, _ in lb.local():
+            senders = range(9 + (it > 4)) if it and key < 9 else ()
+            assert lb.inbox(key) == [(source, [it - 1, source]) for source in senders]
+            for to in range(9):
+                lb.send(to, key, [it, key])
+        if it == 3 and comm.rank == comm.size - 1:
+            lb.add(9, "new")
+        assert all(lb.rank_of(key) == lb.rank for key, _ in lb.local())
+    return None
+
+
+def a_message_that_cannot_be_restored(comm):
+    """All ranks raise, and can continue."""
+    lb = fill(pylb.Balancer(comm, every=1))
+
+    def send():
+        for it in lb.iterate(3):
+            for key, _ in lb.local():
+                lb.send(11, key, Stubborn() if (it, key) == (1, 0) else [it])
+
+    raised(errors.SerializationError, ("a message cannot be restored", "no number"), send)
+    assert lb.iterations.time.shape == (1,)
+    loop(lb, 2)
     return None
 
 
@@ -654,6 +712,9 @@ CASES = (
     reports,
     duplicate_keys,
     unknown_keys,
+    a_doubled_key_can_be_taken_back,
+    messages_find_objects_that_move,
+    a_message_that_cannot_be_restored,
     cannot_be_pickled,
     cannot_be_restored,
     bad_strategies,

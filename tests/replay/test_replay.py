@@ -154,6 +154,7 @@ class Twin:
                 self.held[e] = o.rank
             if is_new:
                 self.take_sizes(o, k)
+                self.was.pop(e, None)  # the last LB step did not move it
         self.here = here
 
     def take_sizes(self, o, k):

@@ -113,9 +113,12 @@ class Program:
     def change(self, lb, it, alive, fresh, between=0):
         """Add and remove objects; update `alive`, and `fresh`, the objects that came here."""
         new, gone = self.changes(it, alive, between)
-        here = {key for key, _ in lb.local()} | fresh if between else None
+        if between:
+            here = {key for key, _ in lb.local()} | fresh
+        else:
+            here = set(np.array(gone)[lb.ranks_of(gone) == lb.rank].tolist()) if gone else ()
         for key in gone:
-            if key in here if between else lb.rank_of(key) == lb.rank:
+            if key in here:
                 lb.remove(key)
             alive.discard(key)
         fresh.clear()

@@ -4,14 +4,18 @@ import math
 import pickle
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pylb
 from pylb import _core
 from pylb.comm import parcel
+from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Serial
 from pylb.errors import (
@@ -22,7 +26,8 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
-from pylb.run.objects import Locations
+from pylb.run.migration import _packed
+from pylb.run.objects import Moves
 from pylb.run.sizes import SAMPLE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
@@ -74,8 +79,8 @@ def test_loads_are_the_time_of_the_bodies():
 
 def test_a_loop_that_is_left_stops_the_clock():
     seconds = np.zeros(3)
-    recorder = _core.Recorder(("a", "b", "c"), seconds, "wall")
-    for item in recorder:
+    recorder = _core.Recorder(np.array([5, 6, 7]), ["a", "b", "c"], seconds, "wall")
+    for _, item in recorder:
         spend(1e-3)
         if item == "b":
             break
@@ -93,7 +98,7 @@ def test_a_loop_that_is_left_stops_the_clock():
         fail()
     assert seconds[0] >= after[0]
     assert seconds[1] == after[1]
-    assert list(recorder) == ["a", "b", "c"]
+    assert list(recorder) == [(5, "a"), (6, "b"), (7, "c")]
 
 
 @pytest.mark.parametrize(
@@ -130,26 +135,51 @@ def test_large_arrays_are_not_copied():
     assert np.shares_memory(np.frombuffer(parts[1], a.dtype), a)
 
 
+def mail(*keys):
+    out = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
+    out.bind(_core.Keys(np.array(sorted(keys), np.int64)))
+    return out
+
+
+def delivered(sent, copy=True):
+    """What object 0 reads after object 1 has sent each of these data to it."""
+    box = mail(0, 1)
+    for data in sent:
+        box.post(0, 1, data, copy)
+    box.open()
+    assert box.pack(np.zeros(len(sent), np.int32), 0) == []
+    box.part()
+    box.restore()
+    box.deliver()
+    return [data for _, data in box.inbox(0)]
+
+
 def test_what_is_sent_is_the_value_at_that_moment():
     for data in (np.ones(3), [1, 2], {"a": np.ones(2)}):
-        frozen = parcel.freeze(data)
+        box = mail(0)
+        box.post(0, 0, data, True)
         before = repr(data)
         data.clear() if not isinstance(data, np.ndarray) else data.fill(7)
-        assert repr(parcel.thaw(frozen)) == before
+        box.open()
+        box.pack([0], 0)
+        box.restore()
+        box.deliver()
+        assert repr(box.inbox(0)[0][1]) == before
     a = np.random.default_rng(1).random((3, 4, 5)).transpose(2, 0, 1)
-    frozen = parcel.freeze(a)
-    there = parcel.unpack(parcel.pack(frozen))
-    assert frozen.strides == there.strides  # so that sums over it have the same bits anywhere
+    (here,) = delivered([a])
+    (there,) = parcel.unpack(parcel.pack([here]))
+    assert here.strides == there.strides  # so that sums over it have the same bits anywhere
 
 
-def test_the_directory_names_both_ranks():
-    directory = Locations()
-    directory.add([np.array([3, 1]), np.array([2])])
-    assert directory.keys.tolist() == [1, 2, 3]
-    assert directory.rank.tolist() == [0, 1, 0]
-    with pytest.raises(DuplicateKeyError, match="key 2 was added twice: on rank 0 and on rank 1"):
-        directory.add([np.array([2]), np.array([9])])
-    assert directory.keys.tolist() == [1, 2, 3]
+def test_a_doubled_key_changes_nothing():
+    where = Addresses(Agreement(Serial()))
+    where.change(0, np.array([3, 1, 2]), np.array([], np.int64), 3)
+    with pytest.raises(DuplicateKeyError, match="key 2 was added twice: on rank 0 and on rank 0"):
+        where.change(0, np.array([2, 9]), np.array([1]), 4)
+    assert where.find(np.array([1, 2, 3, 9])).tolist() == [0, 0, 0, -1]
+    where.change(0, np.array([2, 9]), np.array([2, 1]), 3)  # removed and added again
+    assert where.find(np.array([1, 2, 3, 9])).tolist() == [-1, 0, 0, 0]
+    assert where.n_objects == 3
 
 
 def test_messages_reach_the_next_pass_in_order():
@@ -274,8 +304,10 @@ def test_an_ended_agreement_says_why():
 def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
+    list(lb.local())
+    moves = Moves(np.array([0]), np.array([1], np.int32))
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
-        lb._state.step()._pack(list(lb._objects.store.items.values()))
+        _packed(lb._objects, moves, np.ones(2))
 
 
 class OwnArray(np.ndarray):
@@ -302,13 +334,26 @@ MAIL = [
 ]
 
 
+def packed(messages):
+    """Messages (target, source, data) as they travel from rank 0 to rank 1."""
+    box = mail(*(source for _, source, _ in messages))
+    for target, source, data in messages:
+        box.post(target, source, data, False)
+    box.open()
+    ((rank, wire, others),) = box.pack(np.ones(len(messages), np.int32), 0)
+    assert rank == 1
+    return wire, others
+
+
 def test_mail_arrives_as_it_was_sent():
-    messages = [(k, -k, data) for k, data in enumerate(MAIL)]
-    wire, others = _core.mail_pack(messages, parcel.OUT_OF_BAND)
-    assert len(others) == len(MAIL) - 6  # plain arrays do not go through pickle
-    got = parcel.unpack_mail([bytes(part) for part in parcel.pack_mail(messages)])
-    assert [m[:2] for m in got] == [m[:2] for m in messages]
-    for (_, _, data), sent in zip(got, MAIL, strict=True):
+    wire, others = packed([(k, -k, data) for k, data in enumerate(MAIL)])
+    assert len(others) == len(MAIL) - 7  # plain arrays and numbers do not go through pickle
+    there = mail(*range(len(MAIL)))
+    there.take(wire, parcel.unpack(parcel.pack(others)))
+    there.deliver()
+    for k, sent in enumerate(MAIL):
+        ((source, data),) = there.inbox(k)
+        assert source == -k
         assert type(data) is type(sent)
         if isinstance(sent, np.ndarray):
             assert data.dtype == sent.dtype
@@ -316,21 +361,51 @@ def test_mail_arrives_as_it_was_sent():
             np.testing.assert_array_equal(data, sent)
         elif not isinstance(sent, dict):
             assert data == sent
-    first = got[0][2]
-    first += 1.0  # its own memory
-    assert _core.mail_unpack(wire, others)[0][2][0, 0] == 0.0
-    assert parcel.unpack_mail(parcel.pack_mail([])) == []
+    there.inbox(0)[0][1][:] += 1.0  # its own memory
+    again = mail(*range(len(MAIL)))
+    again.take(wire, others)
+    again.deliver()
+    assert again.inbox(0)[0][1][0, 0] == 0.0
 
 
 def test_mail_that_was_cut():
-    wire, _ = _core.mail_pack([(1, 2, np.ones(3))], 2048)
+    wire, _ = packed([(1, 2, np.ones(3)), (1, 2, parcel.freeze({}))])
     for n in range(len(wire)):
         with pytest.raises(ValueError, match="ends within"):
-            _core.mail_unpack(wire[:n], [])
+            mail(1).take(wire[:n], [])
     with pytest.raises(ValueError, match="fewer items than"):
-        _core.mail_unpack(_core.mail_pack([(1, 2, "x")], 2048)[0], [])
-    with pytest.raises(TypeError, match="expected"):
-        _core.mail_pack([(1, 2)], 2048)
+        mail(1).take(packed([(1, 2, "x")])[0], [])
+
+
+@settings(max_examples=60)
+@given(
+    letters=st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), max_size=60),
+    ranks=st.lists(st.integers(0, 1), min_size=60, max_size=60),
+)
+def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
+    """Sources live on two ranks; what comes from each is one parcel."""
+    source_rank = dict(zip(range(-3, 4), ranks, strict=False))
+    there, home = mail(*range(0, 7, 2)), mail(*range(-3, 4))
+    there.open()
+    for rank in (1, 0):
+        mine = [(i, x) for i, x in enumerate(letters) if source_rank[x[1]] == rank]
+        for i, (target, source) in mine:
+            home.post(target, source, i, True)
+        home.open()
+        for _, wire, others in home.pack(np.zeros(len(mine), np.int32), 1):
+            there.take(wire, others)
+        home.deliver()
+    targets, sources, places = there.part()
+    there.deliver()
+    for key in range(0, 7, 2):
+        sent = [(source, i) for i, (target, source) in enumerate(letters) if target == key]
+        assert there.inbox(key) == sorted(sent)
+    odd = [x for x in letters if x[0] % 2]
+    assert sorted(zip(targets.tolist(), sources.tolist(), strict=True)) == sorted(odd)
+    assert len(places) == len(odd)
+    edges = {(s, t): [b, n] for s, t, b, n in home.edges().tolist()}
+    count = Counter((source, target) for target, source in letters)
+    assert edges == {pair: [8 * n, n] for pair, n in count.items()}
 
 
 def test_the_first_cost_is_foreseen_from_some_objects():
@@ -340,7 +415,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         for key in range(4):
             lb.add(key, np.ones(nbytes // 8))
         list(lb.iterate(1))
-        sizes = [item.nbytes for item in lb._objects.store.items.values()]
+        sizes = lb._objects.store.properties["nbytes"].tolist()
         assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
         handling = lb._objects.sizes.handling
         costs.append(lb._records.loops[0].cost)
@@ -375,7 +450,8 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(10**6 + 1, np.zeros(1000))
     lb.add(10**6 + 2, lambda: None)  # cannot be pickled: the LB step that moves it reports it
     list(lb.iterate(1))
-    size = {key: item.nbytes for key, item in lb._objects.store.items.items()}
+    store = lb._objects.store
+    size = dict(zip(store.keys.tolist(), store.properties["nbytes"].tolist(), strict=True))
     assert 0 < len(packed) <= SAMPLE
     assert max(packed) - min(packed) > 8 * SAMPLE  # evenly over the keys
     assert size[10**6] == 123
@@ -388,7 +464,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(5000, Counted(5000))
     list(lb.iterate(1))
     assert len(packed) == n  # a known type is not pickled again
-    assert lb._objects.store.items[5000].nbytes > 0
+    assert lb._objects.store.properties["nbytes"][store.place(5000)] > 0
 
 
 def test_an_object_that_cannot_be_packed_costs_nothing_yet():

@@ -1,0 +1,113 @@
+/* Room run: the keys of the objects of one rank, with a hash table. */
+#include "bind/rooms.h"
+
+typedef struct keys {
+    PyObject_HEAD plb_keys_t core;
+    PyArrayObject *array; /* owns the keys, or NULL: they are added one by one */
+} keys_t;
+
+static int keys_init(keys_t *self, plb_py_call_t *c)
+{
+    PyObject *keys = Py_None;
+    if (plb_py_parse(c, "| keys:O", &keys) != 0) {
+        return -1;
+    }
+    if (keys == Py_None) {
+        return plb_py_check(c, plb_keys_init(&self->core, 1, &c->err));
+    }
+    if (!PyArray_Check(keys) ||
+        plb_py_in_place(keys, "keys", NPY_INT64, PyArray_SIZE((PyArrayObject *)keys)) == NULL) {
+        return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_TypeError, "keys: no array"), -1);
+    }
+    self->array = (PyArrayObject *)Py_NewRef(keys);
+    return PLB_PY_UNLOCKED(c, plb_keys_over(&self->core, PyArray_DATA(self->array),
+                                            PyArray_SIZE(self->array), &c->err)) == PLB_OK
+               ? 0
+               : (plb_py_fail(c), -1);
+}
+
+static void keys_free(keys_t *self)
+{
+    plb_keys_free(&self->core);
+    Py_XDECREF(self->array);
+}
+
+PLB_PY_METHOD1(keys, add,
+               "add($self, key, /)\n--\n\n"
+               "Add a key.  Returns whether it is new.")
+{
+    const long long key = PyLong_AsLongLong(arg);
+    const int64_t before = self->core.n;
+    int32_t number;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (self->array != NULL) {
+        return PyErr_Format(PyExc_ValueError, "add(): the keys are those of an array");
+    }
+    return PLB_PY_OR(c, plb_keys_add(&self->core, key, &number, &c->err),
+                     PyBool_FromLong(self->core.n > before));
+}
+
+PLB_PY_METHOD1(keys, find,
+               "find($self, key, /)\n--\n\n"
+               "Return the place of a key, or -1.")
+{
+    const long long key = PyLong_AsLongLong(arg);
+    return PyErr_Occurred() ? NULL : PyLong_FromLong(plb_keys_find(&self->core, key));
+}
+
+static int find_each(const plb_keys_t *self, const int64_t *key, int64_t n, int32_t *place)
+{
+    for (int64_t i = 0; i < n; i++) {
+        place[i] = plb_keys_find(self, key[i]);
+    }
+    return PLB_OK;
+}
+
+PLB_PY_METHOD(keys, places,
+              "places($self, keys, /)\n--\n\n"
+              "Return the place of each key, or -1.")
+{
+    const int64_t *key;
+    int64_t n = -1;
+    int32_t *place;
+    if (plb_py_parse(c, "keys:i8", &key, &n) != 0 ||
+        (place = plb_py_new(c, NPY_INT32, n)) == NULL) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, find_each(&self->core, key, n, place));
+    return plb_py_out(c, place);
+}
+
+static Py_ssize_t keys_length(PyObject *object)
+{
+    return (Py_ssize_t)((keys_t *)object)->core.n;
+}
+
+static PyMethodDef keys_methods[] = {
+    PLB_PY_ENTRY(keys, add), PLB_PY_ENTRY(keys, find), PLB_PY_ENTRY(keys, places), {0}};
+
+#define KEYS(X)                                                                                   \
+    X(keys, array,                                                                                \
+      self->array != NULL ? Py_NewRef((PyObject *)self->array)                                    \
+                          : plb_py_copy(self->core.key, self->core.n, NPY_INT64),                 \
+      "The keys, (n,) int64; a copy if they were added one by one.")
+PLB_PY_PROPERTIES(keys, KEYS)
+
+PLB_PY_TYPE(keys, "pylb._core.Keys",
+            "Keys(keys=None)\n--\n\n"
+            "Different keys and their places 0 ... n-1. keys: a contiguous array of int64 that\n"
+            "nobody changes; None: they are added one by one.",
+            {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )
+
+const plb_keys_t *plb_py_keys(PyObject *object)
+{
+    if (!PLB_PY_IS(keys, object)) {
+        PyErr_SetString(PyExc_TypeError, "keys: expected pylb._core.Keys");
+        return NULL;
+    }
+    return &((keys_t *)object)->core;
+}
+
+const plb_py_room_t plb_py_run_keys = {NULL, {&keys_spec}, NULL};

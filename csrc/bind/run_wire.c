@@ -1,0 +1,205 @@
+/* Room run: packs the messages between objects. */
+#include "bind/wire.h"
+
+typedef struct head {
+    int64_t target, source;
+    int32_t kind; /* NumPy type of an array, or one of these: */
+    int32_t ndim;
+    int64_t extra; /* layout of an array (Fortran), bytes of frozen data, an integer */
+} head_t;
+
+enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
+
+static int64_t padded(int64_t n)
+{
+    return (n + 7) & ~(int64_t)7;
+}
+
+/* Whether it is a small contiguous array of numbers. */
+static bool is_plain(PyObject *data, npy_intp most)
+{
+    PyArrayObject *a = (PyArrayObject *)data;
+    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= most &&
+           (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
+           PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
+}
+
+/* The head of a letter, and the bytes that follow it. */
+static head_t head_of(const plb_letter_t *letter, npy_intp most, const PyTypeObject *frozen,
+                      int64_t *n_bytes)
+{
+    PyObject *data = letter->data;
+    head_t head = {letter->target, letter->source, OTHER, 0, 0};
+    *n_bytes = 0;
+    if (PyFloat_CheckExact(data)) {
+        const double x = PyFloat_AS_DOUBLE(data);
+        head.kind = REAL;
+        memcpy(&head.extra, &x, sizeof x);
+    } else if (PyLong_CheckExact(data)) {
+        int overflow = 0;
+        head.extra = PyLong_AsLongLongAndOverflow(data, &overflow);
+        head.kind = overflow == 0 ? INTEGER : OTHER;
+    } else if (data == Py_None) {
+        head.kind = NOTHING;
+    } else if (Py_TYPE(data) == frozen) {
+        head.kind = FROZEN;
+        head.extra = PyBytes_GET_SIZE(data);
+        *n_bytes = padded(head.extra);
+    } else if (is_plain(data, most)) {
+        PyArrayObject *a = (PyArrayObject *)data;
+        head.kind = PyArray_TYPE(a);
+        head.ndim = PyArray_NDIM(a);
+        head.extra = !PyArray_IS_C_CONTIGUOUS(a);
+        *n_bytes = 8 * head.ndim + padded(PyArray_NBYTES(a));
+    }
+    return head;
+}
+
+static char *put(char *to, const void *from, int64_t n)
+{
+    memcpy(to, from, (size_t)n);
+    return to + n;
+}
+
+static char *put_padded(char *to, const void *from, int64_t n)
+{
+    to = put(to, from, n);
+    memset(to, 0, (size_t)(padded(n) - n));
+    return to + (padded(n) - n);
+}
+
+static char *put_array(char *to, PyArrayObject *a)
+{
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        const int64_t dim = PyArray_DIM(a, k);
+        to = put(to, &dim, sizeof dim);
+    }
+    return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
+}
+
+PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
+                        PyTypeObject *frozen, PyObject *others)
+{
+    int64_t size = sizeof n, more;
+    for (int64_t i = 0; i < n; i++) {
+        head_of(&letter[index[i]], most, frozen, &more);
+        size += (int64_t)sizeof(head_t) + more;
+    }
+    PyObject *wire = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    char *to = wire != NULL ? put(PyBytes_AS_STRING(wire), &n, sizeof n) : NULL;
+    for (int64_t i = 0; i < n && wire != NULL; i++) {
+        PyObject *data = letter[index[i]].data;
+        const head_t head = head_of(&letter[index[i]], most, frozen, &more);
+        to = put(to, &head, sizeof head);
+        if (head.kind == OTHER && PyList_Append(others, data) != 0) {
+            Py_CLEAR(wire);
+        } else if (head.kind == FROZEN) {
+            to = put_padded(to, PyBytes_AS_STRING(data), head.extra);
+        } else if (head.kind >= 0) {
+            to = put_array(to, (PyArrayObject *)data);
+        }
+    }
+    return wire;
+}
+
+/* ---- unpacking ------------------------------------------------------------------------------ */
+
+typedef struct reader {
+    const char *at, *end;
+} reader_t;
+
+static int get(reader_t *self, void *to, int64_t n)
+{
+    if (n < 0 || n > self->end - self->at) {
+        PyErr_SetString(PyExc_ValueError, "wire ends within a message");
+        return -1;
+    }
+    memcpy(to, self->at, (size_t)n);
+    self->at += n;
+    return 0;
+}
+
+static int get_padded(reader_t *self, void *to, int64_t n)
+{
+    char rest[8];
+    return get(self, to, n) != 0 || get(self, rest, padded(n) - n) != 0 ? -1 : 0;
+}
+
+static PyObject *get_array(reader_t *self, const head_t *head)
+{
+    npy_intp dim[NPY_MAXDIMS] = {0};
+    if (head->ndim < 0 || head->ndim > NPY_MAXDIMS) {
+        PyErr_SetString(PyExc_ValueError, "wire has an array with too many dimensions");
+        return NULL;
+    }
+    for (int k = 0; k < head->ndim; k++) {
+        int64_t n;
+        if (get(self, &n, sizeof n) != 0) {
+            return NULL;
+        }
+        dim[k] = (npy_intp)n;
+    }
+    PyObject *a = PyArray_EMPTY(head->ndim, dim, head->kind, head->extra != 0);
+    if (a != NULL && get_padded(self, PyArray_DATA((PyArrayObject *)a),
+                                PyArray_NBYTES((PyArrayObject *)a)) != 0) {
+        Py_CLEAR(a);
+    }
+    return a;
+}
+
+/* Frozen data: bytes of that type. */
+static PyObject *get_frozen(reader_t *self, const head_t *head, PyTypeObject *frozen)
+{
+    if (head->extra < 0 || head->extra > INT64_MAX - 8 ||
+        padded(head->extra) > self->end - self->at) {
+        PyErr_SetString(PyExc_ValueError, "wire ends within a message");
+        return NULL;
+    }
+    PyObject *plain = PyBytes_FromStringAndSize(self->at, (Py_ssize_t)head->extra);
+    self->at += padded(head->extra);
+    PyObject *data = plain ? PyObject_CallOneArg((PyObject *)frozen, plain) : NULL;
+    Py_XDECREF(plain);
+    return data;
+}
+
+static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, Py_ssize_t *taken,
+                          PyTypeObject *frozen)
+{
+    double x;
+    switch (head->kind) {
+    case REAL:
+        memcpy(&x, &head->extra, sizeof x);
+        return PyFloat_FromDouble(x);
+    case INTEGER:
+        return PyLong_FromLongLong(head->extra);
+    case NOTHING:
+        return Py_NewRef(Py_None);
+    case FROZEN:
+        return get_frozen(self, head, frozen);
+    case OTHER:
+        if (*taken < PyList_GET_SIZE(others)) {
+            return Py_NewRef(PyList_GET_ITEM(others, (*taken)++));
+        }
+        PyErr_SetString(PyExc_ValueError, "others has fewer items than the wire needs");
+        return NULL;
+    default:
+        return get_array(self, head);
+    }
+}
+
+int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
+                    int (*take)(void *arg, plb_letter_t letter), void *arg)
+{
+    reader_t reader = {wire, wire + n_bytes};
+    int64_t n = 0;
+    Py_ssize_t taken = 0;
+    int failed = get(&reader, &n, sizeof n);
+    for (int64_t i = 0; i < n && failed == 0; i++) {
+        head_t head;
+        PyObject *data = get(&reader, &head, sizeof head) == 0
+                             ? get_data(&reader, &head, others, &taken, frozen)
+                             : NULL;
+        failed = data == NULL || take(arg, (plb_letter_t){head.target, head.source, data}) != 0;
+    }
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,81 @@
+"""The load database: what all ranks know of their objects, joined."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.model.snapshot import F64, I32, I64
+
+
+class Database(NamedTuple):
+    """The objects of all ranks in order of key, the same on any number of ranks.
+
+    Attributes
+    ----------
+    order : (n,) int64
+        Index of each object in the concatenated parts of the ranks.
+    key, bytes : (n,) int64
+    memory : (n,) int64 or None
+        Negative if not given.
+    migratable : (n,) bool or None
+    home : (n,) int32 or None
+        The rank where it was added.
+    src, dst : (m,) int32
+        Indices of objects that talk, sorted by source and target.
+    edge_bytes, edge_messages : (m,) float64
+        Per iteration.
+    """
+
+    order: I64
+    key: I64
+    bytes: I64
+    memory: Any
+    migratable: Any
+    home: Any
+    src: I32
+    dst: I32
+    edge_bytes: F64
+    edge_messages: F64
+
+
+def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
+    """Join the parts of all ranks.
+
+    facts: `Store.facts` of each rank; edges: `Mail.edges` of each rank; passes: number of
+    iterations over which the edges of each rank are summed.
+    """
+    return joined(list(np.ascontiguousarray(np.concatenate(facts).T)), edges, passes)
+
+
+def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
+    """Join parts, given as the columns of `Store.facts`: keys, bytes, memory, migratable, home.
+
+    Each column has the parts of all ranks, one after the other; None: as if not given.
+    """
+    order: I64 = np.argsort(columns[0], kind="stable")  # merges the parts, which mostly ascend
+    key, nbytes, memory, migratable, home = (
+        None if column is None else column[order] for column in columns
+    )
+    assert key is not None
+    assert nbytes is not None
+    places = _core.Keys(key)
+    ends = np.concatenate([part[:, :2] for part in edges])
+    src, dst = (places.places(ends[:, i]) for i in (0, 1))
+    amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
+    by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
+    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed since
+    return Database(
+        order,
+        key,
+        nbytes,
+        memory,
+        None if migratable is None else migratable.astype(bool),
+        None if home is None else home.astype(np.int32),
+        src[by],
+        dst[by],
+        amounts[by, 0],
+        amounts[by, 1],
+    )

@@ -1,0 +1,124 @@
+"""Move objects to other ranks: pack, announce, allocate, send, restore.
+
+After each part all ranks agree that it succeeded.  The objects stay where they are until the last
+of these agreements: an error before it is raised on all ranks, and no object is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.comm import parcel
+from pylb.comm.addresses import by_rank
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.transport import Sends
+from pylb.errors import SerializationError
+from pylb.model.snapshot import F64
+from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import Items, Moves, Properties, converted
+
+
+def migrate(
+    agreement: Agreement, iteration: int, objects: LocalObjects, moves: Moves, speed: F64
+) -> int:
+    """Send each leaving object once, directly to its new rank; return the bytes.  Collective.
+
+    speed: of the ranks, by which estimates are converted; zero: unknown.
+
+    Raises
+    ------
+    SerializationError, MemoryError, ...
+        Of any rank, on all ranks; nothing has moved.
+    """
+    error: Exception | None = None
+    sends: Sends = []
+    objects.store.properties.given.pop("was", None)
+    try:
+        sends = _packed(objects, moves, speed)
+    except Exception as why:
+        error = why
+    nbytes = sum(parcel.size_of(parts) for _, parts in sends)
+    received = _exchanged(agreement, iteration, sends, error)
+    came: list[Items] = []
+    try:
+        came = [_unpack(source, parts, objects) for source, parts in received]
+        following = objects.store.changed(moves.places, came)
+    except Exception as why:
+        error = why
+    agreement.step(Step.PACK, iteration, error=error)
+    objects.store.set(*following)
+    objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])
+    return nbytes
+
+
+def _exchanged(
+    agreement: Agreement, iteration: int, sends: Sends, error: Exception | None
+) -> Sends:
+    """Announce the sizes of what is sent, allocate memory for it, and receive it."""
+    sizes: Sends = [
+        (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])
+        for rank, parts in sends
+    ]
+    _, announced = agreement.step(Step.PACK, iteration, sends=sizes, error=error)
+    memory: dict[int, list[NDArray[np.uint8]]] = {}
+    try:
+        for rank, (size,) in announced:
+            memory[rank] = [np.empty(n, np.uint8) for n in np.frombuffer(size, np.int64).tolist()]
+    except MemoryError as why:
+        error = why
+    agreement.step(Step.ALLOCATE, iteration, error=error)
+    return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
+
+
+def _packed(objects: LocalObjects, moves: Moves, speed: F64) -> Sends:
+    """The leaving objects of each new rank, with their messages."""
+    me, store, mail = objects.rank, objects.store, objects.mailbox.mail
+    mail.open()
+    to = np.full(len(store), -1, np.int32)
+    to[moves.places] = moves.to
+    letters = {rank: (wire, others) for rank, wire, others in mail.pack_inboxes(to)}
+    out: Sends = []
+    for rank, (places,) in by_rank(moves.to, moves.places).items():
+        items = store.take(places)
+        factor = speed[rank] / speed[me] if speed[me] > 0 else 1.0
+        items = items._replace(estimates=converted(items.estimates, factor))
+        out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))
+    return out
+
+
+def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
+    """Pack objects: numbers of parts, properties, values, messages."""
+
+    def refused(i: int, why: Exception) -> Exception:
+        return SerializationError(
+            f"object {items.keys[i]} ({type(items.values[i]).__qualname__}) cannot be pickled: "
+            f"{type(why).__name__}: {why}; nothing has moved"
+        )
+
+    known = parcel.pack((items.keys, items.properties.given, items.estimates))
+    values = parcel.pack_each(items.values, refused)
+    letters = [wire, *parcel.pack(others)] if wire else []
+    return [np.array([len(known), len(values)], np.int64), *known, *values, *letters]
+
+
+def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> Items:
+    """Restore the objects that come from a rank; their messages have arrived."""
+    n_known, n_values = np.frombuffer(parts[0], np.int64).tolist()
+    known, rest = parts[1 : 1 + n_known], parts[1 + n_known :]
+    values, letters = rest[:n_values], rest[n_values:]
+    keys, given, estimates = parcel.unpack(known)
+
+    def refused(i: int, why: Exception) -> Exception:
+        return SerializationError(
+            f"object {keys[i]} cannot be restored on its new rank: {type(why).__name__}: {why}; "
+            "nothing has moved"
+        )
+
+    restored = parcel.unpack_each(values, len(keys), refused)
+    if letters:
+        objects.mailbox.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
+    given["was"] = np.full(len(keys), source, np.int32)
+    return Items(keys, restored, Properties(len(keys), given), estimates)
