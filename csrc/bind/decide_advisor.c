@@ -37,16 +37,17 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
     double load, idle;
     bool mixed;
     plb_stats_init(out);
-    if (plb_py_items(c, tuple,
-                     "kind:l iteration:l arguments:l n_ranks:l n_objects:l n_changed:l n_ended:l "
-                     "n_rebalanced:l load_sum:d idle_sum:d load_max:d load_min:d load_max_rank:l "
-                     "utilization_min:d messages:l message_bytes:l time_max:d cost_max:d "
-                     "failed_rank:l mixed:p",
-                     &out->kind, &out->iteration, &out->arguments, &out->n_ranks, &out->n_objects,
-                     &out->n_changed, &out->n_ended, &out->n_rebalanced, &load, &idle,
-                     &out->load_max, &out->load_min, &out->load_max_rank, &out->utilization_min,
-                     &out->messages, &out->message_bytes, &out->time_max, &out->cost_max,
-                     &out->failed_rank, &mixed) != 0) {
+    if (plb_py_items(
+            c, tuple,
+            "kind:l iteration:l arguments:l n_ranks:l n_objects:l n_changed:l n_ended:l "
+            "n_rebalanced:l load_sum:d idle_sum:d load_max:d load_min:d load_max_rank:l "
+            "utilization_min:d messages:l message_bytes:l messages_open:l time_max:d cost_max:d "
+            "failed_rank:l mixed:p",
+            &out->kind, &out->iteration, &out->arguments, &out->n_ranks, &out->n_objects,
+            &out->n_changed, &out->n_ended, &out->n_rebalanced, &load, &idle, &out->load_max,
+            &out->load_min, &out->load_max_rank, &out->utilization_min, &out->messages,
+            &out->message_bytes, &out->messages_open, &out->time_max, &out->cost_max,
+            &out->failed_rank, &mixed) != 0) {
         return -1;
     }
     plb_exact_add(&out->load_sum, load);

@@ -48,11 +48,14 @@ class Virtual:
     ) -> tuple[tuple[Any, ...], Sends]:
         """Return the merged record of all samples, and what the other ranks sent to this one."""
         sent = {rank: [np.array(memoryview(p).cast("B")) for p in parts] for rank, parts in sends}
-        seconds = self.comm.network.seconds(len(sends), sum(size_of(p) for _, p in sends))
-        _core.clock_declare(seconds)
-        kind, iteration, *_ = sample
-        place = PLACES[Step(kind)].format(iteration)
-        return self.comm.meet("step", (sample, sent), self._finish, f"the balancer {place}")  # type: ignore[no-any-return]
+        if sends:
+            nbytes = sum(size_of(p) for _, p in sends)
+            _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
+
+        def doing() -> str:
+            return "the balancer " + PLACES[Step(sample[0])].format(sample[1])
+
+        return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
         record = _core.stats([sample for sample, _ in values])

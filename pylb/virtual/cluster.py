@@ -17,7 +17,7 @@ from pylb.virtual.scheduler import Scheduler
 
 CLUSTER = Network(alpha=1e-6, beta=1e-10)  # typical of present clusters
 CLOCKS = ("cpu", "wall", "none")
-MOST_RANKS = 10_000  # a rank is a thread
+MOST_RANKS = 10_000
 
 
 class VirtualCluster:
@@ -31,7 +31,7 @@ class VirtualCluster:
     Parameters
     ----------
     p : int
-        Number of ranks; each is a thread, so some hundreds are possible.
+        Number of ranks, up to 10,000; each is a greenlet.
     speed : array_like, (p,), optional
         Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, by_rank
 from pylb.model.network import Network
-from pylb.virtual.scheduler import Scheduler, Ticket
+from pylb.virtual.scheduler import Doing, Scheduler, Ticket
 
 Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]
 
@@ -46,7 +46,7 @@ class World:
         self.awaited: dict[tuple[int, int, int], Ticket] = {}
 
     def meet(
-        self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: str = ""
+        self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: Doing = ""
     ) -> Any:
         """Take part in collective call number `turn` with `value`, and wait for all ranks.
 
@@ -57,10 +57,12 @@ class World:
         finish : callable
             ``finish(values, times)`` is called on the last rank; it returns what each rank gets,
             and when.
-        doing : str
+        doing : str or callable
             Description of what the rank waits for; default: the call.
         """
-        meeting = self.meetings.setdefault(turn, Meeting(self.size))
+        meeting = self.meetings.get(turn)
+        if meeting is None:
+            meeting = self.meetings[turn] = Meeting(self.size)
         meeting.calls[rank], meeting.values[rank] = call, value
         meeting.times[rank] = _core.clock()
         meeting.n_here += 1
@@ -255,7 +257,7 @@ class VirtualComm:
         values = self.gather(sendobj, root)
         return None if values is None else reduce(op, values)
 
-    def meet(self, call: str, value: Any, finish: Finish, doing: str = "") -> Any:
+    def meet(self, call: str, value: Any, finish: Finish, doing: Doing = "") -> Any:
         """Take part in a collective call; see `World.meet`."""
         self._turn += 1
         return self.world.meet(self.rank, self._turn, call, value, finish, doing)
