@@ -14,44 +14,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import I32, I64
 
 NO_KEYS: I64 = np.zeros(0, np.int64)
+NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
+NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
 
 
-def by_rank(rank: Any, *columns: NDArray[Any]) -> dict[int, list[NDArray[Any]]]:
-    """The rows of columns, grouped by the rank of each row and in their order."""
-    order = np.argsort(rank, kind="stable")
-    ranks, split = rank[order], [column[order] for column in columns]
-    starts = np.flatnonzero(np.append(True, ranks[1:] != ranks[:-1])) if len(ranks) else ranks
-    ends = [*starts[1:].tolist(), len(ranks)]
-    return {
-        int(ranks[a]): [column[a:b] for column in split]
-        for a, b in zip(starts.tolist(), ends, strict=False)
-    }
+def by_rank(rank: Any, rows: NDArray[Any]) -> dict[int, NDArray[Any]]:
+    """The rows of each rank, in their order."""
+    if not len(rank):
+        return {}
+    order = rank.argsort(kind="stable")
+    rank, rows = rank[order], rows[order]
+    starts = [0, *((rank[1:] != rank[:-1]).nonzero()[0] + 1).tolist()]
+    ends = [*starts[1:], len(rank)]
+    return {int(rank[a]): rows[a:b] for a, b in zip(starts, ends, strict=True)}
 
 
-def _joined(parts: list[Any], n: int) -> list[I64]:
-    """n columns of int64, each joined from all parts."""
-    rows = [[np.frombuffer(column, np.int64) for column in part[:n]] for part in parts]
-    return [np.concatenate([NO_KEYS, *(row[i] for row in rows)]) for i in range(n)]
+def _table(*columns: NDArray[Any]) -> I64:
+    """Columns of integers as rows."""
+    out = np.empty((len(columns[0]), len(columns)), np.int64)
+    for i, column in enumerate(columns):
+        out[:, i] = column
+    return out
 
 
-def _distinct(first: I64, *more: I64) -> list[I64]:
-    """Rows sorted by the first and second column, each pair once."""
-    order = np.lexsort((more[0], first))
-    columns = [column[order] for column in (first, *more)]
-    new = np.ones(len(first), np.bool_)
-    new[1:] = (columns[0][1:] != columns[0][:-1]) | (columns[1][1:] != columns[1][:-1])
-    return [column[new] for column in columns]
+def _distinct(rows: I64) -> I64:
+    """Rows sorted by the first two columns, each such pair once."""
+    if len(rows) < 2:
+        return rows
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
+    return rows[new]
 
 
-def _told(rank: I64, key: I64, value: I64) -> dict[int, list[I64]]:
-    """Keys and values for each rank, each key once."""
-    return by_rank(*_distinct(rank, key, value))
+def _told(rows: I64) -> dict[int, I64]:
+    """Keys and values for each rank, each key once; rows: rank, key, value."""
+    rows = _distinct(rows)
+    return by_rank(rows[:, 0], rows[:, 1:])
 
 
 class Addresses:
@@ -68,8 +73,8 @@ class Addresses:
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Table(0)  # of the objects whose home this rank is
         self._asked = _core.Table(0)  # told by other homes
-        self._asker_key, self._asker = NO_KEYS, np.zeros(0, np.int64)  # sorted pairs
-        self._new_askers: list[tuple[I64, I64]] = []
+        self._asker = NO_PAIRS  # (key, rank that has asked), sorted
+        self._new_askers: list[I64] = []
         self.n_objects = 0
 
     def _home(self, keys: I64) -> I32:
@@ -79,24 +84,25 @@ class Addresses:
         self,
         kind: Step,
         iteration: int,
-        parcels: dict[int, list[Any]],
+        parcels: dict[int, I64],
         n: int,
         error: Exception | None = None,
         **figures: Any,
-    ) -> tuple[Any, list[I64], list[I64]]:
-        """Send n columns to each rank: the record, all columns that came, the rank of each row.
-
-        Collective.
+    ) -> tuple[Stats, I64, I64]:
+        """Send rows of n integers to each rank; return the record, the rows that came, and the
+        rank of each of them.  Collective.
         """
         own = parcels.pop(self._rank, None)
-        sends: Sends = [] if error else list(parcels.items())
+        sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
         stats, came = self._agreement.step(kind, iteration, sends=sends, error=error, **figures)
+        parts = [np.frombuffer(part, np.int64).reshape(-1, n) for _, (part,) in came]
+        ranks = [rank for rank, _ in came]
         if own is not None:
-            came = [*came, (self._rank, own)]
-        parts = [parts for _, parts in came]
-        lengths = [len(np.frombuffer(part[0], np.int64)) for part in parts]
-        source = np.repeat(np.array([rank for rank, _ in came], np.int64), lengths)
-        return stats, _joined(parts, n), [source]
+            parts, ranks = [*parts, own], [*ranks, self._rank]
+        if not parts:
+            return stats, np.zeros((0, n), np.int64), NO_KEYS
+        source = np.repeat(np.array(ranks, np.int64), [len(part) for part in parts])
+        return stats, np.concatenate(parts), source
 
     # ---- what exists -----------------------------------------------------------------------------
 
@@ -113,27 +119,31 @@ class Addresses:
             rank.
         """
         keys = np.concatenate([new, gone])
-        kind = np.concatenate([np.ones(len(new), np.int64), np.zeros(len(gone), np.int64)])
-        parcels = by_rank(self._home(keys), keys, kind)
-        _, (keys, kind), (source,) = self._exchange(Step.CHANGES, iteration, parcels, 2)
-        lost, born, owner = keys[kind == 0], keys[kind == 1], source[kind == 1]
+        rows = _table(keys, np.arange(len(keys)) < len(new))
+        parcels = by_rank(self._home(keys), rows)
+        _, rows, source = self._exchange(Step.CHANGES, iteration, parcels, 2)
+        is_new = rows[:, 1] == 1
+        lost, born, owner = rows[~is_new, 0], rows[is_new, 0], source[is_new]
         error: Exception | None = None
         try:
             self._check_new(born, owner, lost)
         except DuplicateKeyError as why:
             error = why
-        told = _told(*self._watched(lost, np.full(len(lost), -1)))
-        stats, (removed, _), _ = self._exchange(
+        told = _told(self._watched(lost, np.full(len(lost), -1)))
+        stats, removed, _ = self._exchange(
             Step.CHANGES, iteration, told, 2, error, n_objects=n_here
         )
         self.n_objects = stats.n_objects
-        self._here.remove(lost)
-        self._drop_askers(lost)
+        if len(lost):
+            self._here.remove(lost)
+            self._asker = self._asker[~np.isin(self._asker[:, 0], lost)]
         self._enter(self._here, born, owner)
-        self._asked.remove(removed)
-        return np.concatenate([removed, gone])
+        self._asked.remove(removed[:, 0])
+        return np.concatenate([removed[:, 0], gone])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
+        if not len(born):
+            return
         order = np.lexsort((owner, born))
         born, owner = born[order], owner[order]
         known = self._here.find(born, None)[0].astype(np.int64)
@@ -149,7 +159,7 @@ class Addresses:
 
     def _enter(self, table: _core.Table, keys: I64, owner: NDArray[Any]) -> None:
         if len(keys):
-            table.stage(keys)
+            table.stage(np.ascontiguousarray(keys))
             table.commit(owner.astype(np.int32), np.zeros(len(keys), np.int64), None)
 
     # ---- where objects are -----------------------------------------------------------------------
@@ -171,16 +181,16 @@ class Addresses:
         to[unknown] = home[unknown]
         return to, int(np.count_nonzero(unknown))
 
-    def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, list[I64]]]:
+    def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, I64]]:
         """The ranks of objects for which messages came from the ranks `source`, by their home.
 
         Also returns what to tell these ranks (`learn`).  -1: no such object.
         """
-        return self._here.find(keys, None)[0], _told(*self._answers(keys, source))
+        return self._here.find(keys, None)[0], _told(self._answers(keys, source))
 
-    def learn(self, keys: I64, rank: I64) -> None:
-        """Enter what a home has told."""
-        self._enter(self._asked, keys, rank)
+    def learn(self, rows: I64) -> None:
+        """Enter what a home has told: keys and ranks."""
+        self._enter(self._asked, rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
         """Learn where objects are, which may be anywhere.  Collective.
@@ -193,61 +203,53 @@ class Addresses:
         keys = np.unique(keys)
         known = self._asked.find(keys, None)[0] >= 0
         keys = keys[~known]
-        _, (asked,), (source,) = self._exchange(
-            Step.DIRECTORY, 0, by_rank(self._home(keys), keys), 1
-        )
-        owner, answers = self.forward(asked, source)
+        asking = by_rank(self._home(keys), _table(keys))
+        _, asked, source = self._exchange(Step.DIRECTORY, 0, asking, 1)
+        owner, answers = self.forward(asked[:, 0], source)
         error = None
         if np.any(owner < 0):
-            error = UnknownKeyError(f"key {asked[np.argmax(owner < 0)]}: no such object")
-        _, (keys, rank), _ = self._exchange(Step.DIRECTORY, 0, answers, 2, error)
-        self.learn(keys, rank)
+            error = UnknownKeyError(f"key {asked[np.argmax(owner < 0), 0]}: no such object")
+        self.learn(self._exchange(Step.DIRECTORY, 0, answers, 2, error)[1])
 
     def move(self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32) -> int:
         """Tell where objects of this rank have moved; return the number of all.  Collective.
 
         wanted, by: objects to which the ranks `by` will send, from now on.
         """
-        rows = np.concatenate([keys, wanted]), np.concatenate([rank, by]).astype(np.int64)
-        kind = np.repeat(np.array([1, 0]), [len(keys), len(wanted)])
-        stats, (key, at, kind), _ = self._exchange(
-            *(Step.MOVED, iteration, by_rank(self._home(rows[0]), *rows, kind), 3),
-            n_changed=len(keys),
-            messages=len(wanted),
+        about = np.concatenate([keys, wanted])
+        rows = _table(about, np.concatenate([rank, by]), np.arange(len(about)) < len(keys))
+        parcels = by_rank(self._home(about), rows)
+        stats, rows, _ = self._exchange(
+            Step.MOVED, iteration, parcels, 3, n_changed=len(keys), messages=len(wanted)
         )
         if stats.n_changed or stats.messages:
-            moved = kind == 1
-            self._enter(self._here, key[moved], at[moved])
-            told = self._watched(key[moved], at[moved])
-            asked = self._answers(key[~moved], at[~moved])
-            both = [np.concatenate(pair) for pair in zip(told, asked, strict=True)]
-            _, (key, at), _ = self._exchange(Step.MOVED, iteration, _told(*both), 2)
-            self.learn(key, at)
-        return int(stats.n_changed)
+            has_moved = rows[:, 2] == 1
+            (key, at, _), (asked, asker, _) = rows[has_moved].T, rows[~has_moved].T
+            self._enter(self._here, key, at)
+            told = np.concatenate([self._watched(key, at), self._answers(asked, asker)])
+            self.learn(self._exchange(Step.MOVED, iteration, _told(told), 2)[1])
+        return stats.n_changed
 
     # ---- who has asked ---------------------------------------------------------------------------
 
-    def _answers(self, keys: I64, asker: I64) -> tuple[I64, I64, I64]:
+    def _answers(self, keys: I64, asker: I64) -> I64:
         """Note who asks for keys that are at home here: (asker, key, rank) of those that exist."""
-        owner = self._here.find(keys, None)[0].astype(np.int64)
-        known = owner >= 0
-        self._new_askers.append((keys[known], asker[known]))
-        return asker[known], keys[known], owner[known]
+        if not len(keys):
+            return NO_TRIPLES
+        owner = self._here.find(keys, None)[0]
+        rows = _table(asker, keys, owner)[owner >= 0]
+        self._new_askers.append(rows[:, 1::-1])
+        return rows
 
-    def _watched(self, keys: I64, value: I64) -> tuple[I64, I64, I64]:
+    def _watched(self, keys: I64, value: I64) -> I64:
         """Who has asked for these keys: (asker, key, value)."""
         if self._new_askers:
-            key = np.concatenate([self._asker_key, *(k for k, _ in self._new_askers)])
-            rank = np.concatenate([self._asker, *(r for _, r in self._new_askers)])
+            self._asker = _distinct(np.concatenate([self._asker, *self._new_askers]))
             self._new_askers = []
-            self._asker_key, self._asker = _distinct(key, rank)
-        begin = np.searchsorted(self._asker_key, keys, "left")
-        count = np.searchsorted(self._asker_key, keys, "right") - begin
+        if not len(keys) or not len(self._asker):
+            return NO_TRIPLES
+        known = np.ascontiguousarray(self._asker[:, 0])
+        begin = np.searchsorted(known, keys, "left")
+        count = np.searchsorted(known, keys, "right") - begin
         at = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
-        return self._asker[at], np.repeat(keys, count), np.repeat(value, count)
-
-    def _drop_askers(self, keys: I64) -> None:
-        """Forget who has asked for removed objects."""
-        if len(keys):
-            stays = ~np.isin(self._asker_key, keys)
-            self._asker_key, self._asker = self._asker_key[stays], self._asker[stays]
+        return _table(self._asker[at, 1], np.repeat(keys, count), np.repeat(value, count))

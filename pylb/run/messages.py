@@ -96,7 +96,7 @@ class Mailbox:
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (told, *packed) in received:
             if len(told):
-                self._addresses.learn(*np.frombuffer(told, np.int64).reshape(2, -1))
+                self._addresses.learn(np.frombuffer(told, np.int64).reshape(-1, 2))
             if packed:
                 mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
             ends.append(mail.n_coming)
@@ -123,9 +123,9 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
     )
 
 
-def _parcels(packed: list[tuple[int, bytes, list[Any]]], told: dict[int, list[I64]]) -> Sends:
+def _parcels(packed: list[tuple[int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
     """The parcel of each rank: what it is told of addresses, and its messages."""
-    out: dict[int, list[Any]] = {rank: [np.concatenate(pair)] for rank, pair in told.items()}
+    out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, wire, others in packed:
         parts = out.setdefault(rank, [b""])
         parts += [wire, *parcel.pack(others)] if others else [wire]

@@ -81,7 +81,7 @@ def _packed(objects: LocalObjects, moves: Moves, speed: F64) -> Sends:
     to[moves.places] = moves.to
     letters = {rank: (wire, others) for rank, wire, others in mail.pack_inboxes(to)}
     out: Sends = []
-    for rank, (places,) in by_rank(moves.to, moves.places).items():
+    for rank, places in by_rank(moves.to, moves.places).items():
         items = store.take(places)
         factor = speed[rank] / speed[me] if speed[me] > 0 else 1.0
         items = items._replace(estimates=converted(items.estimates, factor))
