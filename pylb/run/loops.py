@@ -76,8 +76,7 @@ class IterationLoop:
         if stats.n_changed:
             state.learn()
         if clock != objects.store.clock:
-            objects.store.clock = clock
-            objects.store.arrange()
+            objects.store.use(clock)
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         self._mode.start(n)

@@ -238,7 +238,12 @@ class Store:
         self.window = window
         self.places = _core.Keys(self.keys)
         self.seconds: F64 = np.zeros(len(self.keys))
-        self.recorder = _core.Recorder(self.keys, self.values, self.seconds, self.clock)
+        self.use(self.clock)
+
+    def use(self, clock: str) -> None:
+        """Time the objects by this clock from now on."""
+        self.clock = clock
+        self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
 
     def end_pass(self) -> None:
         """Enter the loads of the pass into the estimates and the window."""

@@ -35,7 +35,7 @@ def compute(seconds):
 def timed(clock):
     """Seconds of 40 bodies that compute for 1 ms, and of a sleep of 20 ms."""
     seconds = np.zeros(41)
-    for i in _core.Recorder(tuple(range(41)), seconds, clock):
+    for i, _ in _core.Recorder(np.arange(41), [None] * 41, seconds, clock):
         time.sleep(0.02) if i == 40 else compute(1e-3)
     return seconds[:40], seconds[40]
 
@@ -96,7 +96,7 @@ def test_a_child_process_counts_its_own_waits():
 
 def test_clocks_are_checked():
     with pytest.raises(ValueError, match="clock is 'sun': expected auto, wall, cpu or none"):
-        _core.Recorder((), np.zeros(0), "sun")
+        _core.Recorder(np.arange(0), [], np.zeros(0), "sun")
     with pytest.raises(ValueError, match="clock is 'sun'"):
         _core.load_clock("sun")
 
