@@ -67,8 +67,9 @@ def _exchanged(
     try:
         for rank, (size,) in announced:
             memory[rank] = [np.empty(n, np.uint8) for n in np.frombuffer(size, np.int64).tolist()]
-    except MemoryError as why:
-        error = why
+    except MemoryError:
+        total = sum(int(np.frombuffer(size, np.int64).sum()) for _, (size,) in announced)
+        error = MemoryError(f"{total:,} bytes for objects that come; nothing has moved")
     agreement.step(Step.ALLOCATE, iteration, error=error)
     return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
 

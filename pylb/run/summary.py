@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,12 @@ def report_on(
     )
     if path is None:
         return report
+    write: Callable[[], object] = functools.partial(report.write, path)
     if check_suffix(path) == ".html":
         course = _course(state, mode, rank_loads(state, loop), title or Path(path).stem, names)
         if course is not None:
-            page.write(replace(course, coords=coords), path)
-    elif state.objects.rank == 0:
-        report.write(path)
+            write = functools.partial(page.write, replace(course, coords=coords), path)
+    state.agreement.on_root(Step.RECORDS, state.done, write)
     return report
 
 

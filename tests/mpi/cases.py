@@ -488,6 +488,11 @@ def reports(comm):
             assert len(d["history"]) == 2
             assert "Decisions" in Path(folder, "run.txt").read_text()
         raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.pdf"))
+        for name in ("run.json", "run.html"):  # an error of rank 0 is one of all
+            nowhere = Path(folder, "no", name)
+            text = "there is no folder"
+            raised(errors.MissingFileError, text, lambda nowhere=nowhere: lb.report(nowhere))
+    loop(lb, 1)
     return None
 
 

@@ -1,7 +1,7 @@
 """The runtime under mpiexec: the programs of tests/mpi, each on several numbers of ranks."""
 
 import pytest
-from launch import HERE, answers_of, launch
+from launch import HERE, answers_of, every_case_is_done, launch
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +47,8 @@ def test_a_good_end_says_nothing(mpiexec, case):
     for r in range(3):  # the ranks' lines may run into one another
         assert out.count(f"rank {r} is through") == 1
     assert "pylb" not in said
+
+
+def test_a_rank_without_memory_in_a_migration(mpiexec):
+    """Nothing has moved, all ranks know, and the program continues."""
+    every_case_is_done(mpiexec, 3, "no_memory.py")
