@@ -83,10 +83,17 @@ static int key_of(PyObject *object, const char *name, int64_t *key)
     return overflow == 0 ? 0 : -1;
 }
 
+/* The keys of the objects that are here; none before bind(). */
+static const plb_keys_t *keys_of(const mail_t *self)
+{
+    static const plb_keys_t none = {0};
+    return self->keys != NULL ? plb_py_keys(self->keys) : &none;
+}
+
 /* Place of an object that is here, or -1.  A program asks for objects mostly in their order. */
 static int64_t place_of(mail_t *self, int64_t key)
 {
-    const plb_keys_t *keys = plb_py_keys(self->keys);
+    const plb_keys_t *keys = keys_of(self);
     for (int64_t i = self->at; i < self->at + 2 && i < keys->n; i++) {
         if (keys->key[i] == key) {
             return self->at = i;
@@ -141,7 +148,7 @@ static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n
         key_of(args[1], "source", &letter.source) != 0) {
         return NULL;
     }
-    if (self->keys == NULL || place_of(self, letter.source) < 0) {
+    if (place_of(self, letter.source) < 0) {
         return plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
                                      (long long)letter.source),
                             &err);
@@ -274,10 +281,12 @@ PLB_PY_METHOD(mail, pack_inboxes,
               "is here, or below 0.")
 {
     const int32_t *to;
+    int64_t n = keys_of(self)->n;
     int32_t *where = plb_py_memory(c, self->in.n, sizeof *where);
-    if (where == NULL || plb_py_parse(c, "to:i4", &to, &self->n) != 0) {
+    if (where == NULL || plb_py_parse(c, "to:i4", &to, &n) != 0) {
         return NULL;
     }
+    memset(where, -1, (size_t)self->in.n * sizeof *where);
     for (int64_t k = 0; k < self->n; k++) {
         for (int64_t i = self->start[k]; i < self->start[k + 1]; i++) {
             where[self->order[i]] = to[k];
@@ -361,11 +370,15 @@ PLB_PY_METHOD0(mail, restore,
 /* Sort what has been delivered for the objects that are here; what is for others is dropped. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
-    const int64_t n = (int64_t)plb_py_keys(self->keys)->n, m = self->in.n;
+    const int64_t n = keys_of(self)->n, m = self->in.n;
     int ret = PLB_OK;
     plb_err_t *err = &c->err;
     int64_t *source = NULL;
     int32_t *to = NULL;
+    if (m == 0) { /* most programs with very many objects send nothing */
+        self->n = 0;
+        return 0;
+    }
     PLB_NEW(to, m);
     PLB_NEW(source, m);
     PLB_RENEW(self->start, n + 1);
@@ -474,7 +487,7 @@ PLB_PY_METHOD1(mail, inbox,
     if (key_of(arg, "key", &key) != 0) {
         return NULL;
     }
-    const int64_t k = self->keys ? place_of(self, key) : -1;
+    const int64_t k = place_of(self, key);
     if (k < 0) {
         return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_KEY, "key %lld: no such object on this rank",
                                      (long long)key),

@@ -75,6 +75,8 @@ class Mailbox:
         self.mail.deliver()
 
     def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+        if not received and not self.mail.n_coming and not stats.messages_open:
+            return
         while True:
             error: Exception | None = None
             sends: Sends = []
