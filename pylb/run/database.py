@@ -20,7 +20,7 @@ class Database(NamedTuple):
     key, bytes : (n,) int64
     memory : (n,) int64 or None
         Negative if not given.
-    migratable : (n,) bool or None
+    migratable : (n,) bool
     home : (n,) int32 or None
         The rank where it was added.
     src, dst : (m,) int32
@@ -61,6 +61,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     )
     assert key is not None
     assert nbytes is not None
+    assert migratable is not None
     places = _core.Keys(key)
     ends = np.concatenate([part[:, :2] for part in edges])
     src, dst = (places.places(ends[:, i]) for i in (0, 1))
@@ -72,7 +73,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
         key,
         nbytes,
         memory,
-        None if migratable is None else migratable.astype(bool),
+        migratable.astype(bool),
         None if home is None else home.astype(np.int32),
         src[by],
         dst[by],

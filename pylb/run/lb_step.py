@@ -172,7 +172,7 @@ class LBStep:
         counts = [len(part) for part in keys]
         every = Properties.join([Properties(n, g) for n, g in zip(counts, given, strict=True)])
         columns = [np.concatenate(keys), every["nbytes"], every.given.get("memory")]
-        db = joined([*columns, every.given.get("migratable"), None], edges, passes)
+        db = joined([*columns, every["migratable"], None], edges, passes)
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), counts)[db.order]
         snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole))
         learned = np.concatenate(here)[db.order] if here[0] is not None else None
