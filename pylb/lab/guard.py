@@ -31,7 +31,7 @@ class Guard:
         command = [sys.executable, "-m", "pylb.lab.guard", *map(str, where)]
         paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
-            ["sh", "-c", WAIT, "sh", *command],
+            ["/bin/sh", "-c", WAIT, "sh", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -224,7 +224,7 @@ def multicasts(n=400, p=8, seed=3):
 @pytest.mark.skipif(not here("ZoltanLB") or not here("MetisLB"), reason="needs Zoltan and METIS")
 def test_hypergraphs_reach_fewer_ranks_than_graphs():
     s = multicasts()
-    reached = {name: reach(s, pylb.place(s, name).rank) for name in NAMES}
+    reached = {name: reach(s, pylb.place(s, name).rank) for name in NAMES if here(name)}
     assert reached["ZoltanLB"] < reached["MetisLB"]
     assert reached["HypergraphLB"] < reached["MetisLB"]
     assert max(reached.values()) < 0.5 * reach(s, s.rank)

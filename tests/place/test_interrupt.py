@@ -46,8 +46,11 @@ def interrupted():
     """Call a function, and interrupt it after some processor time: how late it ended, in processor
     seconds, which do not depend on how busy the machine is."""
 
-    def handler(*_):
-        raise Stopped
+    def handler(_, frame):
+        if frame.f_code.co_name == "_remove":  # of a weak set: what it raises is lost
+            signal.setitimer(signal.ITIMER_PROF, 1e-3)
+        else:
+            raise Stopped
 
     def call(function, after):
         before = time.process_time()

@@ -186,7 +186,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     heavy, light = (point(int(old.key[at(load)]))[1] for at in (np.argmax, np.argmin))
     assert heavy[0] > light[0] + 60  # from blue to yellow
     tab.get_by_label("coloured by").select_option("rank")
-    tab.wait_for_function("document.querySelectorAll('.legend span').length === 8")
+    sync_api.expect(tab.locator(".legend span")).to_have_count(8)
     tab.locator(".held select").first.select_option("ranks")
     check_access(tab, "light", part=".objectview")
     assert [text for text in tab.said if "getImageData" not in text] == []  # of COLOUR

@@ -664,14 +664,11 @@ def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
     (tmp_path / "other").mkdir()
     (tmp_path / "run").touch()
-    assert main(["record", "-o", str(tmp_path / "run"), "--", "true"]) == 1
+    program = [sys.executable, "-c", "from mpi4py import MPI"]
+    assert main(["record", "-o", str(tmp_path / "run"), "--", *program]) == 0
     said = capfd.readouterr().err
     assert "No space left on device" in said
     where = next((tmp_path / "other").glob("pylb-*/run"))
-    assert f"{where}: 0 operations" in said
-    run = pylb.Recording.read(where)
-    assert run.n_ranks == 0
-    for ask in (pylb.whatif, pylb.procedures, pylb.critical_path):
-        with pytest.raises(pylb.errors.DomainError, match="has no ranks; no rank called MPI_Init"):
-            ask(run)
+    assert f"{where}: " in said
+    assert pylb.Recording.read(where).n_ranks == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no part is left

@@ -1,6 +1,6 @@
 """A whole LB step on 1,000 to a million simulated ranks: seconds and bytes of each part.
 
-    python benchmarks/cycle.py [--most 100000] [--objects 100] [--json out/cycle.json]
+    python benchmarks/lb_step.py [--most 100000] [--objects 100] [--json out/lb_step.json]
 
 Objects on a square, each of which sends to two neighbours; a hot spot whose objects take nine times
 as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
@@ -78,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=100_000, help="ranks")
     parser.add_argument("--objects", type=int, default=100, help="per rank")
-    parser.add_argument("--json", default="out/cycle.json")
+    parser.add_argument("--json", default="out/lb_step.json")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for p in (size for size in SIZES if size <= args.most):
