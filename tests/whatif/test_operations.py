@@ -665,7 +665,7 @@ def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
     (tmp_path / "other").mkdir()
     (tmp_path / "run").touch()
     program = [sys.executable, "-c", "from mpi4py import MPI"]
-    assert main(["record", "-o", str(tmp_path / "run"), "--", *program]) == 0
+    assert main(["record", "-o", str(tmp_path / "run"), "--", *program]) == 1
     said = capfd.readouterr().err
     assert "No space left on device" in said
     where = next((tmp_path / "other").glob("pylb-*/run"))
