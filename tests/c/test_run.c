@@ -1,10 +1,11 @@
 /* Room run: the order of messages, and the communication graph, against plain loops. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/mem.h"
 #include "base/rng.h"

@@ -240,7 +240,7 @@ def test_another_program_is_told_so(tmp_path):
     run(path, every=7)
     with pytest.raises(DomainError, match=r"iteration 0 .* only this program has object 8"):
         run(replay=path, keys=range(9))
-    with pytest.raises(DomainError, match=r"only the record has object 7"):
+    with pytest.raises(DomainError, match=r"it has 8 objects, this program 7"):
         run(replay=path, keys=range(7))
     with pytest.raises(DomainError, match=r"a run of 40 iterations: expected 41 or more"):
         run(replay=path, n=41)
