@@ -72,8 +72,9 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
         return ret;
     }
     if ((t->period > 0.0 && t->period < LEAST) || (t->quantum > 0.0 && t->quantum < LEAST)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g, quantum %g: expected 0, or 1e-9 s or more",
-                        t->period, t->quantum);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "period is %g, quantum %g: expected 0, or 1e-9 s or more", t->period,
+                        t->quantum);
     }
     if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
