@@ -17,7 +17,7 @@ from pylb.place.placement import place
 from pylb.place.registry import find
 from pylb.replay.protocol import protocol_params
 
-RECORD = 216  # bytes of the statistics of an iteration
+RECORD = _core.STATS_BYTES  # of the statistics of an iteration
 FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for an object and for an edge
 MOVE = 16  # bytes of a key and its new rank
 ENTRY = 24  # bytes of what a distributed strategy holds for an object or a rank, about
