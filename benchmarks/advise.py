@@ -30,6 +30,7 @@ def build(folder: str) -> str:
     """The program."""
     program, library = f"{folder}/advise", pylb.get_library()
     words = ["mpicc", "-O2", "-std=c11", f"-I{pylb.get_include()}", str(SOURCE)]
+    words.append(f"-DRECORD={pylb._core.STATS_BYTES}")
     links = [f"-L{library}", f"-Wl,-rpath,{library}", "-lpylb_mpi", "-lpylb"]
     subprocess.run([*words, *links, "-o", program], check=True)
     return program

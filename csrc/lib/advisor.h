@@ -45,7 +45,6 @@ typedef struct plb_lib_advisor {
     pylb_plan plan;    /* of the last step; ranks is NULL: there is none */
     int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
     int64_t n_exported;
-    bool has_keys;
 
     plb_step_row_t *row; /* [n_rows] owned */
     int64_t n_rows, room;

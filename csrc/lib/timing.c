@@ -44,6 +44,13 @@ int pylb_stop(pylb_advisor *lb)
     return PLB_OK;
 }
 
+static int check_seconds(double seconds, plb_err_t *err)
+{
+    return seconds >= 0.0 && seconds <= 1e30
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
+}
+
 int pylb_work(pylb_advisor *lb, double seconds)
 {
     plb_err_t *err = plb_lib_error();
@@ -51,9 +58,7 @@ int pylb_work(pylb_advisor *lb, double seconds)
     if (self == NULL) {
         return err->code;
     }
-    if (!(seconds >= 0.0 && seconds <= 1e30)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
-    }
+    PLB_PASS(check_seconds(seconds, err));
     self->work += seconds;
     return PLB_OK;
 }
@@ -126,9 +131,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
     if (self == NULL) {
         return err->code;
     }
-    if (!(seconds >= 0.0 && seconds <= 1e30)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
-    }
+    PLB_PASS(check_seconds(seconds, err));
     self->rebalanced = true;
     self->cost += seconds;
     return PLB_OK;

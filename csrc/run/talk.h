@@ -1,5 +1,5 @@
-/* Who sends how much to whom: the part of the communication graph that starts at one rank's
- * objects, summed over iterations. */
+/* Messages and bytes between pairs of objects: the part of the communication graph that starts at
+ * one rank's objects, summed over iterations. */
 #ifndef PLB_RUN_TALK_H
 #define PLB_RUN_TALK_H
 

@@ -230,10 +230,10 @@ class Addresses:
             self.learn(self._exchange(Step.MOVED, iteration, _told(told), 2)[1])
         return stats.n_changed
 
-    # ---- who has asked ---------------------------------------------------------------------------
+    # ---- ranks that have asked -------------------------------------------------------------------
 
     def _answers(self, keys: I64, asker: I64) -> I64:
-        """Note who asks for keys that are at home here: (asker, key, rank) of those that exist."""
+        """Note which ranks ask for keys at home here: (asker, key, rank) of those that exist."""
         if not len(keys):
             return NO_TRIPLES
         owner = self._here.find(keys, None)[0]
@@ -242,7 +242,7 @@ class Addresses:
         return rows
 
     def _watched(self, keys: I64, value: I64) -> I64:
-        """Who has asked for these keys: (asker, key, value)."""
+        """The ranks that have asked for these keys: (asker, key, value)."""
         if self._new_askers:
             self._asker = _distinct(np.concatenate([self._asker, *self._new_askers]))
             self._new_askers = []

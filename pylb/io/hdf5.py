@@ -1,8 +1,8 @@
 """HDF5 files: written so that a full disk ends nothing, and read so that none can do harm.
 
 libhdf5 sees the files only through the two classes of this module.  A write that fails would leave
-its file open for ever, and crash the process at its end; a damaged file can make it loop without
-end, allocate what a number in the file says, or open other files.
+its file open and crash the process at its end.  A damaged file can make libhdf5 loop without end,
+allocate what a number in the file says, or open other files.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ class _Bounded(io.FileIO):
 def _check_heaps(data: bytes, left: int) -> None:
     """Check the global heaps in a part of a file that has `left` bytes.
 
-    libhdf5 goes through a heap by the sizes of its objects, for ever if a free one has no size.
+    libhdf5 goes through a heap by the sizes of its objects, without end if a free one has no size.
     Only texts of variable length are in such heaps, as in pylb's files before version 3.
     """
     start = data.find(HEAP)

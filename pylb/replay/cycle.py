@@ -140,7 +140,9 @@ def simulate_cycle(
     net = LogGP() if network is None else network
     if snapshot.n_ranks < 2:
         raise DomainError(f"the snapshot has {snapshot.n_ranks} rank: expected 2 or more")
-    record = CyclePart("statistics", 2 * net.tree(snapshot.n_ranks, RECORD), *3 * (3 * RECORD,))
+    handled = 3 * RECORD  # of a rank and its two children
+    both_ways = 2 * net.tree(snapshot.n_ranks, RECORD)
+    record = CyclePart("statistics", both_ways, handled, handled, handled)
     entry = find(strategy)
     rank, parts = (_distributed if entry.distributed else _central)(snapshot, entry.name, net, seed)
     moved = np.flatnonzero(rank != snapshot.rank)

@@ -79,7 +79,7 @@ class LocalObjects:
         return self.store.facts()
 
     def edges(self) -> I64:
-        """What was sent, as `Mail.edges`."""
+        """The messages that were sent: what `Mail.edges` returns."""
         return self.mailbox.mail.edges()
 
     # ---- objects that come and go ----------------------------------------------------------------

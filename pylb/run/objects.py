@@ -256,7 +256,7 @@ class Store:
         self.passes = 0
 
     def drift(self) -> F64:
-        """Return the change of each load per pass, (n,), as ``plb_estimate_drift`` does."""
+        """Return the change of each load per pass, (n,), by ``plb_estimate_drift``."""
         error, spread = self.estimates[2:HERE]
         signal = np.divide(np.abs(error), spread, out=np.zeros_like(error), where=spread > 0)
         drift: F64 = error * np.minimum(signal, 1.0)

@@ -37,7 +37,7 @@ class Objects:
     key : (n,) int64
     n_ranks, n_iterations : int
     at : callable
-        The objects of an iteration, as `Present`.
+        The objects of an iteration: a `Present`.
     edges : callable
         The objects that communicate in an iteration: two arrays of indices.
     """

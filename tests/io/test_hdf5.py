@@ -136,7 +136,7 @@ def virtual(file, other):
 def test_data_are_in_the_file_itself(tmp_path, make, said):
     path, pipe = tmp_path / "run.h5", tmp_path / "pipe"
     recorded(path)
-    os.mkfifo(pipe)  # whoever opens it waits for ever
+    os.mkfifo(pipe)  # a process that opens it waits without end
     changed(path, "load", lambda file: make(file, pipe))
     signal.alarm(20)
     with pytest.raises(FormatError, match=said):
