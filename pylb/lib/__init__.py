@@ -1,4 +1,4 @@
-"""Where the C library of this installation is, for programs in C, C++ and Fortran.
+"""Find the C library of this installation, for programs in C, C++ and Fortran.
 
 In: nothing.  Out: folders.  The library itself is built from ``csrc/lib``.
 """
@@ -27,8 +27,14 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """Return the folder of ``libpylb``, and of ``libpylb_mpi`` if pylb was built with MPI, for
-    ``cc -L``; raises what `get_include` does.
+    """Return the folder of ``libpylb`` and ``libpylb_mpi``, for ``cc -L``.
+
+    ``libpylb_mpi`` exists if pylb was built with MPI.
+
+    Raises
+    ------
+    MissingPartError
+        The C library was left out of this installation.
     """
     return _folder_of("libpylb.so")
 

@@ -32,24 +32,23 @@ class Evaluation(NamedTuple):
         Sum over the multicasts of bytes times the number of ranks that the multicast reaches,
         not counting its sender's rank (weighted connectivity - 1).
     bytes_local, bytes_node, bytes_network : float
-        Bytes delivered within a rank, between ranks of a node, and between nodes.
+        Bytes delivered within a rank, between ranks of one node, and between nodes.
     hop_bytes : float
-        Sum of bytes times the number of links on their way in the tree of ranks, nodes and
-        network: 2 within a node, 4 between nodes.
+        Sum of bytes times the number of links on their way: 2 within a node, 4 between nodes (a
+        tree of ranks, nodes and network).
     messages_local, messages_node, messages_network : float
-        Number of delivered messages, divided like `bytes_local` and so on.
+        Messages delivered within a rank, between ranks of one node, and between nodes.
     sent_max, received_max : float
-        Largest number of bytes that a rank sends to others, and that a rank receives from others.
+        Largest number of bytes that one rank sends to others, or receives from others.
     link_max : float
-        Largest number of bytes from one rank to another.
+        Largest number of bytes that one rank sends to one other rank.
     link_src, link_dst : int
-        These two ranks; -1 if no rank sends to another.
+        Sender and receiver of these bytes; -1 if no rank sends to another.
     neighbours_mean : float
         Mean number of ranks that a rank sends to or receives from.
     neighbours_max : int
     memory_max : int
-        Largest memory of a rank in bytes: its objects, and each block that they share, counted
-        once.
+        Largest memory of a rank in bytes: its objects, and once each block of data that they share.
     migrations : int
         Objects that change their rank.
     migration_bytes : int
@@ -79,14 +78,12 @@ class Evaluation(NamedTuple):
 
     @property
     def metrics(self) -> Metrics:
-        """Metrics of the ranks' times in the first component (the only one if a load is one
-        number).
-        """
+        """Metrics of the ranks' times in the first component of the loads."""
         return self.components[0]
 
     @property
     def seconds(self) -> float:
-        """Seconds of an iteration whose components are phases that end for all ranks together."""
+        """Seconds of an iteration whose components are phases, each ended by a barrier."""
         return math.fsum(component.max for component in self.components)
 
 
@@ -106,8 +103,8 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     Raises
     ------
     DomainError, OutOfRangeError
-        There is not one rank for each object; a rank is out of range; or an object moves that may
-        not migrate.
+        `rank` does not have one entry for each object; a rank is out of range; or an object that
+        may not migrate has changed its rank.
 
     Examples
     --------

@@ -13,11 +13,11 @@ from pylb.model.snapshot import F64
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
-    The time of an object on a rank is its work over the rank's speed; objects that move allow to
-    separate the two (`csrc/measure/speeds.h`).  The last eight placements are remembered, and old
-    ones count less.  Speeds are used after they have correctly predicted placements that were not
-    used to fit them (`csrc/measure/evidence.h`).  Where all objects on a rank change by the same
-    factor, it is treated as a new rank (`csrc/measure/learner.h`).
+    The time of an object on a rank is its work divided by the rank's speed.  Objects that move
+    separate the two (`csrc/measure/speeds.h`).  The last eight placements are remembered; older
+    ones count less.  Speeds are used only after they have predicted placements that were not used
+    to fit them (`csrc/measure/evidence.h`).  If the times of all objects on a rank change by the
+    same factor, the rank is treated as a new one (`csrc/measure/learner.h`).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Speeds with geometric mean 1, (p,) float64; None if no difference was found so far."""
+        """Speeds with geometric mean 1, (p,) float64; None until a difference has been found."""
         return self._core.speed
 
     @property
@@ -45,23 +45,23 @@ class SpeedLearner:
 
     @property
     def sigma(self) -> float:
-        """Noise of an observation: standard deviation of its logarithm."""
+        """Noise of the measured times: standard deviation of their logarithms."""
         return self._core.sigma
 
     @property
     def explained(self) -> float:
-        """Fraction of the variance that the speeds explain, 0 ... 1."""
+        """Fraction of the variance of the logarithms that the speeds explain, 0 ... 1."""
         return self._core.explained
 
     @property
     def evidence(self) -> float:
-        """How much better the speeds predict than the best simpler rule, as a logarithm."""
+        """Logarithm of the factor by which speeds predict better than the best simpler rule."""
         return self._core.evidence
 
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
     ) -> F64 | None:
-        """Enter the objects' times on another placement, and return the new `speed`.
+        """Add the objects' times under one more placement, and return the new `speed`.
 
         Parameters
         ----------
@@ -70,9 +70,10 @@ class SpeedLearner:
         rank : (n,) int32
             The rank where each object was.
         seconds : (n,) float64
-            Its time per iteration there, the mean of several; objects without a time are left out.
+            Its time per iteration there, the mean of several iterations.  Leave out objects without
+            a measured time.
         work : (n,) float64, optional
-            The user's own estimate of its work, in any unit; 0: none.
+            The user's own estimate of its work, in any unit; 0: no estimate.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Loads of cells that are not measured one by one: seconds of a rank as a sum over its cells."""
+"""Estimate the loads of single cells from the seconds of whole ranks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, _array
 
-KEEPS = 0.95  # weight of a step against the one after it
-ROUNDS = 100  # of the search for the features that count; it takes one for each feature
+KEEPS = 0.95  # weight of a step relative to the next one
+ROUNDS = 100  # limit of the active-set search, per feature; usually one round per feature is enough
 
 
 class LoadModel:
-    """Seconds of a rank in a step = sum over its cells of features x coefficients, fitted online.
+    """A linear model, fitted online: the load of a cell is its features times coefficients.
 
-    Least squares with coefficients of zero or more; earlier steps count less (`KEEPS`).  The sums
-    of the ranks are added before an LB step, so that every rank's experience counts.
+    The seconds of a rank in a step are the sum of the loads of its cells.  The fit is by least
+    squares with coefficients of zero or more; earlier steps count less (`KEEPS`).  The sums of all
+    ranks are added before an LB step, so that the measurements of every rank count.
 
     Attributes
     ----------
     sums : (k, k + 1) float64
-        This rank's normal equations: of products of features, and of features x seconds.
+        This rank's normal equations: sums of products of features, and, in the last column, of
+        features times seconds.
     """
 
     def __init__(self, k: int) -> None:
@@ -40,19 +42,19 @@ class LoadModel:
 
     @staticmethod
     def coefficients(sums: F64) -> F64:
-        """Seconds of each feature, (k,); 1 where no time was measured.
+        """Return seconds per unit of each feature, (k,); all 1 if no time was measured.
 
-        sums: of one rank, or added over several.
+        sums: those of one rank, or added over several ranks.
         """
         found = non_negative(sums[:, :-1], sums[:, -1])
         return found if found.any() else np.ones(len(sums))
 
 
 def non_negative(a: F64, b: F64) -> F64:
-    """The x >= 0 of least x a x / 2 - b x, where a is symmetric and positive semidefinite.
+    """Minimize x a x / 2 - b x over x >= 0, where a is symmetric and positive semidefinite.
 
-    Lawson and Hanson 1974, chapter 23: features enter one by one, and leave where their coefficient
-    would fall below zero.  Features of the same value everywhere share what they explain.
+    Lawson and Hanson 1974, chapter 23: features enter one by one, and leave if their coefficient
+    would fall below zero.  If two features always have equal values, one of them gets 0.
     """
     scale = np.sqrt(np.diagonal(a))
     scale = np.where(scale > 0, scale, 1.0)
@@ -79,12 +81,12 @@ def non_negative(a: F64, b: F64) -> F64:
 
 
 def features_of(features: Any, name: str = "features") -> F64:
-    """Features as (n, k) float64; one column for each number of `(n,)`.
+    """Return features as (n, k) float64; an array of shape (n,) becomes one column.
 
     Raises
     ------
     DomainError
-        Not such an array, or a value is negative, NaN or infinite.
+        The shape is neither (n,) nor (n, k), or a value is not a number of 0 ... 1e30.
     """
     out: F64 = _array(name, features, np.float64)
     if out.ndim == 1:
@@ -93,5 +95,5 @@ def features_of(features: Any, name: str = "features") -> F64:
         raise DomainError(f"{name} has shape {out.shape}: expected (n, k)")
     if out.size and not (out.min() >= 0.0 and out.max() <= 1e30):
         bad = np.flatnonzero(~((out >= 0.0) & (out <= 1e30)).all(axis=1))[0]
-        raise DomainError(f"{name}[{bad}] is {out[bad]}: expected numbers of 0 ... 1e30")
+        raise DomainError(f"{name}[{bad}] is {out[bad]}: expected numbers from 0 to 1e30")
     return out

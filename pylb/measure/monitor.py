@@ -16,7 +16,7 @@ from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.snapshot import F64
 
-SHORT = 1e-3  # seconds: shorter computations give no usable speed
+SHORT = 1e-3  # seconds; a shorter computation gives no usable speed
 
 
 class SpeedSample(NamedTuple):
@@ -27,11 +27,11 @@ class SpeedSample(NamedTuple):
     seconds : (p,) float64
         Wall time of each rank in its timed blocks.
     cpu : (p,) float64
-        Part of these seconds in which the rank had a core.
+        Processor time in these blocks: the seconds in which the rank had a core.
     work : (p,) float64
-        Work done in them, in the user's unit; NaN if the user did not give it.
+        Work done in these blocks, in the user's unit; NaN if the user did not give it.
     node_load : (p,) float64
-        Running processes of the rank's node, of all users: the load average of a minute.
+        Mean number of running processes of all users on the rank's node in the last minute.
     """
 
     seconds: F64
@@ -43,9 +43,9 @@ class SpeedSample(NamedTuple):
 class Monitor:
     """Follow the speeds of a machine's ranks while the program runs.
 
-    If the blocks give their work, a rank's speed is work divided by time.  Otherwise it is the
-    speed measured alone on a core, times the fraction of time in which the rank had a core (DRUM's
-    utilisation, measured while the program wants the core).
+    If `timed` is given the work, a rank's speed is work divided by time.  Otherwise it is the
+    measured speed of an unshared core, times the fraction of time in which the rank had a core
+    (DRUM's utilisation, measured in the timed blocks only).
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Monitor:
     Attributes
     ----------
     machine : Machine
-        With the speeds of the last update.
-    history : list of Sample
+        The machine with the speeds of the last update.
+    history : list of SpeedSample
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Monitor:
         Parameters
         ----------
         work : float
-            Work in the block, in any unit; on all ranks or on none.
+            Work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
             raise StateError("timed() inside of timed()")
@@ -101,7 +101,7 @@ class Monitor:
     def update(self) -> Machine:
         """Return the machine with the speeds of the blocks since the last update.  Collective.
 
-        Ranks that computed for less than a millisecond keep the speed that they had.
+        Ranks that computed for less than a millisecond keep their speed.
         """
         mine = self._seconds, self._cpu, self._work, _load_average()
         every = [mine] if self._comm is None else self._comm.allgather(mine)

@@ -28,7 +28,7 @@ def whole(
 
 
 def instance(name: str, value: Any, kind: type) -> None:
-    """Check for an object of a class of pylb."""
+    """Check for an instance of `kind`, a class of pylb."""
     if not isinstance(value, kind):
         raise DomainError(f"{name} is {clip(repr(value), 60)}: expected a pylb.{kind.__name__}")
 
@@ -49,7 +49,7 @@ def number(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """Check for a time: zero or more, at most 1e30."""
+    """Check for a time in seconds: 0 ... 1e30."""
     try:
         out = -1.0 if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
@@ -60,7 +60,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Check for n numbers, (n,)."""
+    """Check for n numbers; return them as an array, (n,)."""
     try:
         out = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as why:

@@ -1,4 +1,4 @@
-"""The machine as a tree of places, with their power to compute and to communicate."""
+"""The machine as a tree of places, each with its computing and communication power."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 8  # how many children of a place repr shows
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Machine:
-    """A machine as a tree, the ranks at its leaves.
+    """A machine as a tree with the ranks at its leaves.
 
     `measure` builds it from the running job, `parse` from a string, `read` from a file.
 
@@ -37,8 +37,8 @@ class Machine:
     ranks : (p,) sequence of int, optional
         The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
     alpha, beta : (m, m) array of float, optional
-        Seconds per message and per byte between two nodes; on the diagonal within a node.  NaN:
-        not known.
+        Seconds per message and per byte between two nodes; on the diagonal: between ranks of one
+        node.  NaN: not known.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Machine:
         object.__setattr__(self, "_tree", tree)
         object.__setattr__(self, "_leaf", leaf)
 
-    # ---- what it is ----------------------------------------------------------------------------
+    # ---- properties ----------------------------------------------------------------------------
 
     @property
     def _parts(self) -> tuple[list[tuple[int, Place]], I32]:
@@ -113,7 +113,7 @@ class Machine:
 
     @property
     def node(self) -> I32:
-        """The number of the node of each rank; -1: none."""
+        """Index of the node of each rank in `nodes`; -1: none."""
         tree, leaf = self._parts
         number, count = np.full(len(tree), -1, np.int32), 0
         for v, (above, place) in enumerate(tree):
@@ -131,7 +131,7 @@ class Machine:
 
     @property
     def load(self) -> F64:
-        """Cores that other programs took from each rank while it was measured."""
+        """Fraction of each rank's core that other programs used while it was measured, 0 ... 1."""
         return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
@@ -156,7 +156,7 @@ class Machine:
         """The cost of a message between two nodes."""
         return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
 
-    # ---- what follows --------------------------------------------------------------------------
+    # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
         """DRUM's power of each rank, with sum 1 (Devine 2005/2008).
@@ -169,7 +169,7 @@ class Machine:
         Parameters
         ----------
         w_comm : float
-            0 ... 1; ``w_cpu`` is the rest.
+            Weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
 
         Returns
         -------
@@ -206,13 +206,14 @@ class Machine:
 
         return replace(self, root=renew(self.root))
 
-    # ---- where it comes from -------------------------------------------------------------------
+    # ---- measure, parse, read ------------------------------------------------------------------
 
     @classmethod
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
         """Measure the machine that a job runs on.  Collective; may block.
 
-        Ranks that share memory are on one node; sockets are shown if each rank is bound to one.
+        Ranks that share memory are on one node.  Sockets are part of the tree if each rank is bound
+        to one.
         All ranks compute for a while at the same time, so that the speeds include quotas and other
         programs on the same cores.  Then the first ranks of all pairs of nodes play ping-pong, in
         rounds in which each has one partner.
@@ -222,7 +223,7 @@ class Machine:
         comm : mpi4py communicator, VirtualComm or None
             None: one rank.  A virtual cluster is not measured: its properties are known.
         seconds : float
-            How long to compute.  With quotas, use several of their periods.
+            How long to compute.  If ranks have CPU quotas, choose several periods of the quota.
         network : bool
             Whether to measure the network.
         """
@@ -261,14 +262,14 @@ class Machine:
         MissingFileError, FormatError
             There is no such file; it does not contain a machine.
         """
-        with files.understood(path, "a file of a machine"):
+        with files.understood(path, "a file that describes a machine"):
             found = files.json_of(path)
             files.check_format(found, FORMAT)
             networks = [np.array(found[name], float) for name in ("alpha", "beta")]
             alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
             return cls(from_json(found["root"]), found["ranks"], alpha, beta)
 
-    # ---- for people ----------------------------------------------------------------------------
+    # ---- text ----------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         leaf = iter(self.ranks)

@@ -1,4 +1,4 @@
-"""Metrics of imbalance, each under the name of its definition."""
+"""Metrics of imbalance; each has its own name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pylb import _core
 
 
 def reduction(idle: float, other: float) -> float:
-    """Return by how many percent an idle time is below another one (Dasgupta 2013, eq. 5).
+    """Return by how many percent `idle` is below `other` (Dasgupta 2013, eq. 5).
 
-    Less idle time is positive, as in the paper's table II; its formula has the opposite sign. 0 if
-    both are 0, -inf if only the other one is 0.
+    The result is positive if `idle` is shorter, as in the paper's table II; the paper's formula has
+    the opposite sign.  It is 0 if both are 0, and -inf if only `other` is 0.
     """
     if idle == other:
         return 0.0
@@ -34,17 +34,17 @@ class Metrics(NamedTuple):
     Attributes
     ----------
     max, mean, min, std : float
-        Seconds; `max` is the time of the iteration, `std` is divided by p.
+        Seconds.  `max` is the time of the iteration.  `std` is the population's: divided by p.
     max_over_mean : float
-        max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature).
+        max/mean; 1 is perfect (Charm++'s ratio; lambda in the literature).
     percent : float
-        100 (max/mean - 1) (vt and LBAF give it as the fraction I).
+        100 (max/mean - 1); vt and LBAF print the fraction I = max/mean - 1.
     efficiency : float
         mean/max (load balance of POP and TALP).
     idle_mean : float
-        Mean over the ranks of max - time, seconds (Dasgupta 2013, eq. 1).
+        Mean over the ranks of max - time, in seconds (Dasgupta 2013, eq. 1).
     idle_max : float
-        max - min, seconds (Dasgupta 2013, eq. 2).
+        max - min, in seconds (Dasgupta 2013, eq. 2).
     """
 
     max: float

@@ -12,8 +12,8 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
-REPEATS = 3, 20  # least and greatest number of repeats, up to this time
-ENOUGH = 1e-2  # seconds per size: if ranks share cores, a message may take a time slice
+REPEATS = 3, 20  # least and greatest number of repeats per size
+ENOUGH = 1e-2  # seconds per size; if ranks share cores, a message may take a whole time slice
 
 
 class Network(NamedTuple):
@@ -35,9 +35,7 @@ class Network(NamedTuple):
         return self.alpha * messages + self.beta * bytes
 
     def rank_times(self, snapshot: Snapshot) -> F64:
-        """Return the seconds of each rank in one iteration, including what it sends to others,
-        (p,).
-        """
+        """Return the seconds of each rank in one iteration, including its messages, (p,)."""
         out: F64 = _core.phase_times(snapshot, self.alpha, self.beta)
         return out
 
@@ -83,7 +81,7 @@ def measure_network(comm: Any) -> Network:
     the fastest of some repeats counts, because delays only make messages slower; the mean over the
     pairs is fitted.  Takes some milliseconds.  Collective; may block.
 
-    On one rank messages cost nothing; a virtual cluster has its own alpha and beta.
+    With one rank, alpha and beta are 0.  A virtual cluster is not measured: it knows its own.
 
     Raises
     ------
@@ -93,7 +91,7 @@ def measure_network(comm: Any) -> Network:
         mpi4py is missing.
     """
     known = getattr(comm, "network", None)
-    if isinstance(known, Network):  # of a virtual cluster
+    if isinstance(known, Network):  # `comm` belongs to a virtual cluster
         return known
     optional.require("mpi4py")
     from mpi4py import MPI
@@ -125,15 +123,15 @@ def _halves(comm: Any, clock: Any) -> list[float] | None:
 
 
 def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
-    """Return half the seconds of a round trip for each of `SIZES`, the least of some repeats.
+    """Return half the seconds of the fastest round trip for each of `SIZES`.
 
-    The partner calls it too; exactly one of the two is `first`.
+    The partner calls it too, and exactly one of the two passes ``is_first=True``.
     """
     out = []
     for size in SIZES:
         data, times = np.zeros(size, dtype=np.uint8), list[float]()
         begin = clock()
-        while not data[0]:  # the last message says that it is the last
+        while not data[0]:  # in the last message, the first byte is 1
             start = clock()
             if is_first:
                 n = len(times) + 1

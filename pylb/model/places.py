@@ -22,10 +22,10 @@ class Place:
     Attributes
     ----------
     kind : str
-        "machine", "switch", "node", "socket", "rank", or what a user calls it.
+        "machine", "switch", "node", "socket", "rank", or a word of the user's.
     name : str
     children : tuple of Place
-        Empty: it is a leaf, where a rank runs.
+        Empty: this place is a leaf, where a rank runs.
     speed : float
         Processing power of a leaf, in any unit (measured: 10⁹ steps per second).
     load : float
@@ -54,7 +54,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """List this place and all below it, parents first, each with the number of its parent."""
+        """Yield this place and all below it, parents first, each with the index of its parent."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()
@@ -70,14 +70,14 @@ def parse(text: str) -> Place:
         found = LEVEL.fullmatch(word)
         if found is None or not 1 <= int(found["count"][:8]) <= MOST:
             raise FormatError(
-                f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[facts], with "
-                f"counts of 1 ... {MOST}"
+                f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[properties], "
+                f"with counts of 1 ... {MOST}"
             )
         levels.append((found["kind"], int(found["count"]), _facts(found["facts"] or "", word)))
     if math.prod(count for _, count, _ in levels) > MOST:
         raise FormatError(f"{clip(text)!r} has more than {MOST} ranks")
     if not levels:
-        raise FormatError(f"{text!r} has no levels: expected some, such as 'node:2 rank:4'")
+        raise FormatError(f"{text!r} has no levels: expected levels, e.g. 'node:2 rank:4'")
 
     def below(depth: int, name: str, speed: float) -> tuple[Place, ...]:
         if depth == len(levels):
@@ -104,7 +104,9 @@ def _facts(text: str, word: str) -> dict[str, list[float]]:
         except ValueError:
             name = ""
         if name not in ("speed", "bandwidth"):
-            raise FormatError(f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., numbers")
+            raise FormatError(
+                f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., with numbers"
+            )
     return out
 
 
@@ -114,7 +116,7 @@ def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) ->
 
 
 def to_json(place: Place) -> dict[str, Any]:
-    """Return the place and all below it, for JSON."""
+    """Return the place and all places below it as a dict for JSON."""
     out: dict[str, Any] = {"kind": place.kind, "name": place.name}
     if place.children:
         out["children"] = [to_json(child) for child in place.children]

@@ -27,8 +27,8 @@ class PlaceFacts(NamedTuple):
     node: str
     cores: int  # of the node
     sockets: int
-    socket: int  # those of this rank; -1: it may run on several
-    core: int
+    socket: int  # that this rank is bound to; -1: it may run on several
+    core: int  # likewise
     speed: float
     load: float
 
@@ -65,15 +65,15 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
-    """Measure the present speed of this rank, in 10⁹ steps per second, and the fraction of time
-    in which it had no core.
+    """Measure the speed of this rank in 10⁹ steps per second, and its fraction of time without a
+    core.
     """
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
 
 
 def cores() -> tuple[int, int]:
-    """Cores and sockets of this node; 0 if the system does not say."""
+    """Count the cores and the sockets of this node; 0 if the system does not tell them."""
     cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
     found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
     known = {place for place in found if place[0] >= 0}
@@ -81,7 +81,7 @@ def cores() -> tuple[int, int]:
 
 
 def where() -> tuple[int, int]:
-    """The socket and the core that this process is bound to; -1 if there are several."""
+    """Return the socket and the core that this process is bound to; -1 if there are several."""
     try:
         cpus = sorted(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -106,7 +106,8 @@ def _only(numbers: set[int]) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """All pairs of 0 ... n-1, in rounds in which each has at most one partner (circle method).
+    """Yield all pairs of 0 ... n-1, in rounds in which each number has at most one partner (circle
+    method).
 
     There are n - 1 rounds of n/2 pairs; if n is odd, there are n rounds, and each number has no
     partner in one of them.
@@ -119,7 +120,7 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
-    """Measure alpha and beta between all pairs of nodes; diagonal: between ranks of a node."""
+    """Measure alpha and beta between all pairs of nodes; on the diagonal, within each node."""
     from mpi4py import MPI
 
     leaders = sorted(set(first))
@@ -146,7 +147,7 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
 def _line(times: list[float]) -> Network:
     """Fit alpha and beta to the smallest and the largest message only.
 
-    A link with a limited rate lets medium-sized messages pass faster than its bandwidth."""
+    A link with a rate limit lets medium-sized messages pass faster than its bandwidth."""
     return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
 
 
@@ -178,7 +179,7 @@ def _built(
 
 
 def _sockets(ranks: list[int], facts: list[PlaceFacts]) -> tuple[Place, ...]:
-    """The ranks of a node, by socket if each rank has one and there are several."""
+    """Return the ranks of a node, below their sockets if these are known and differ."""
     numbers = sorted({facts[r].socket for r in ranks})
     if numbers[0] < 0 or len(numbers) < 2:
         return tuple(_rank(r, facts) for r in ranks)
@@ -194,7 +195,7 @@ def _rank(rank: int, facts: list[PlaceFacts]) -> Place:
 
 
 def _virtual(comm: Any, network: Network) -> Found:
-    """The machine of a virtual cluster: each rank is a node."""
+    """Return the machine of a virtual cluster, where each rank is a node."""
     speeds = comm.allgather(comm.speed)
     wide = 1.0 / network.beta if network.beta > 0 else math.nan
     nodes = [

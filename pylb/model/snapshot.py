@@ -20,7 +20,7 @@ I64 = NDArray[np.int64]
 
 
 class Edges(NamedTuple):
-    """Communication per iteration, one entry for each directed pair of objects that talk.
+    """Communication per iteration, one entry for each directed pair of objects with messages.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Edges(NamedTuple):
     nbytes : (m,) float64
         Bytes per iteration.
     messages : (m,) float64 or None
-        Messages per iteration; None is one each.
+        Messages per iteration; None: one for each edge.
     """
 
     src: ArrayLike
@@ -50,9 +50,9 @@ class Multicasts(NamedTuple):
     dst : (start[-1],) int32
         Indices of the receiving objects; the sender may be among them.
     nbytes : (c,) float64
-        Bytes of the message per iteration, however many receive it.
+        Bytes per iteration, counted once for all receivers.
     messages : (c,) float64 or None
-        Messages per iteration; None is one each.
+        Messages per iteration; None: one for each multicast.
     """
 
     src: ArrayLike
@@ -63,7 +63,10 @@ class Multicasts(NamedTuple):
 
 
 def _column(owner: str, name: str, doc: str) -> Any:
-    """A column of the edges or multicasts as a property of the snapshot; None: there are none."""
+    """Make a property of the snapshot from a column of its edges or multicasts.
+
+    It is None if the snapshot has no edges or multicasts.
+    """
 
     def get(self: Snapshot) -> Any:
         return getattr(getattr(self, owner), name, None)
@@ -81,15 +84,16 @@ class Snapshot:
     Parameters
     ----------
     load : (n,) or (n, d) array of float
-        Seconds per iteration; with a second axis one load per phase or kind of processor.
+        Seconds per iteration.  With a second axis: one load for each phase of an iteration, or for
+        each kind of processor.
     rank : (n,) array of int
-        Where each object lives, 0 ... n_ranks - 1.
+        The rank of each object, 0 ... n_ranks - 1.
     n_ranks : int, optional
-        Default: the highest rank named, plus one.
+        Default: the highest number in `rank`, plus one.
     edges : Edges or (src, dst, nbytes[, messages]), optional
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
-        Messages to several objects at once; do not include them in `edges`.
+        Messages to several objects at once.  Do not repeat them in `edges`.
     bytes : (n,) array of int, optional
         Bytes that the migration of an object sends.
     memory : (n,) array of int, optional
@@ -97,7 +101,7 @@ class Snapshot:
     migratable : (n,) array of bool, optional
         False: the object stays where it is.
     key : (n,) array of int, optional
-        The program's own numbers of the objects.  Default: the index.
+        The program's own number of each object.  Default: its index.
     coords : (n, 3) array of float, optional
         Positions.
     speed : (p,) array of float, optional
@@ -116,7 +120,7 @@ class Snapshot:
     Raises
     ------
     DomainError
-        A load, size or speed is NaN, infinite or negative, or lengths of arrays differ.
+        A load, size or speed is NaN, infinite or negative, or arrays differ in length.
     OutOfRangeError
         A rank or an edge's end is out of range.
 
@@ -158,7 +162,7 @@ class Snapshot:
         if self.multicasts is not None:
             put(self, "multicasts", _multicasts(self.multicasts))
         if (self.block is None) != (self.block_bytes is None):
-            raise DomainError("block and block_bytes: expected both or none of them")
+            raise DomainError("block and block_bytes: expected both or neither")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
             if value is not None:
@@ -186,7 +190,7 @@ class Snapshot:
     edge_dst = _column("edges", "dst", "Receiving object of each edge, (m,) int32.")
     edge_bytes = _column("edges", "nbytes", "Bytes per iteration of each edge, (m,) float64.")
     edge_messages = _column(
-        "edges", "messages", "Messages per iteration of each edge, (m,) float64; None is one each."
+        "edges", "messages", "Messages per iteration of each edge, (m,) float64; None: one each."
     )
     multicast_src = _column("multicasts", "src", "Sending object of each multicast, (c,) int32.")
     multicast_start = _column(
@@ -203,7 +207,7 @@ class Snapshot:
     multicast_messages = _column(
         "multicasts",
         "messages",
-        "Messages per iteration of each multicast, (c,) float64; None is one each.",
+        "Messages per iteration of each multicast, (c,) float64; None: one each.",
     )
 
     @property
@@ -228,7 +232,7 @@ class Snapshot:
 
     @property
     def metrics(self) -> Metrics:
-        """Every metric of imbalance of the present placement."""
+        """Metrics of imbalance of the present placement."""
         return Metrics.of(self.rank_times)
 
     def with_rank(self, rank: ArrayLike) -> Snapshot:

@@ -15,20 +15,21 @@ from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
-PAGING = 0.5  # of the best speed with fewer rows: below it, the rank pages
+PAGING = 0.5  # a rank pages if its speed is below this fraction of its best speed with fewer rows
 
 
 class SpeedModels:
-    """A piecewise linear speed function for each rank, built from what was measured.
+    """A piecewise linear speed function for each rank, built from measurements.
 
-    A function is linear between its points, and constant before the first and after the last; with
+    A function is linear between its points, and constant before the first and after the last.  With
     one point it is the constant model.  More rows always take longer, so each line through the
     origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
 
     Parameters
     ----------
     points : sequence of (rows, speed)
-        For each rank: numbers of rows, ascending, and rows per second, array_like; may be empty.
+        For each rank two arrays of one length, which may be empty: ascending numbers of rows, and
+        the speed with each of them in rows per second.
 
     Attributes
     ----------
@@ -91,15 +92,15 @@ class SpeedModels:
         where = slice(*self.start[rank : rank + 2])
         return self.rows[where], self.speed[where]
 
-    # ---- what is measured ----------------------------------------------------------------------
+    # ---- measurements --------------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Update the models by a measurement of each rank.
 
-        Points that contradict the new measurement (more rows took no longer, or fewer rows took no
-        less time) are removed.  If the same number of rows was measured before, and the speed
-        differs by more than a quarter, the processor has changed: all its points are scaled.  The
-        exception is a speed below half of the best, where a processor pages.
+        Earlier points that contradict the new one are removed: those with more rows that were as
+        fast, or with fewer rows that took as long.  If the speed for the same number of rows
+        differs by more than a quarter, the processor has changed, and all its points are scaled.
+        The exception is a speed below half of the best: there the processor pages.
 
         Parameters
         ----------
@@ -110,11 +111,11 @@ class SpeedModels:
         """
         times = np.asarray(seconds, float)
         if not (np.isfinite(times) & (times >= 0)).all():
-            raise DomainError("seconds has a value that is not finite or below 0")
+            raise DomainError("seconds has a value that is negative or not finite")
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Like `update`, but forget all earlier points of the ranks that have measured."""
+        """Like `update`, but forget all earlier points of the ranks with a measurement."""
         rows = np.asarray(counts, np.int64)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
@@ -134,14 +135,14 @@ class SpeedModels:
             out.update(counts, seconds)
         return out
 
-    # ---- what follows --------------------------------------------------------------------------
+    # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
-        """Divide n rows such that the longest time is the least possible by these models.
+        """Divide n rows among the ranks such that the predicted longest time is minimal.
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
-        rounded down.  Each remaining row goes to the rank that would finish first, in a tie to the
-        lowest rank.  A rank without points counts as the mean of the others.
+        rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
+        the lowest of these ranks.  A rank without points counts as the mean of the others.
 
         Returns
         -------
@@ -164,8 +165,9 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks do not page with the given rows, and have a point within that fraction of
-        them.
+        """Say which ranks have a measured point near the given rows, and do not page there.
+
+        Near: the numbers of rows differ by at most the fraction `part`.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -178,8 +180,10 @@ class SpeedModels:
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def edges(self) -> F64:
-        """Return the rows of each rank's last point before it pages, or infinity.  A rank pages at
-        the first point whose speed is below half of the best speed with fewer rows.
+        """Return the rows of each rank's last point before it pages; infinity if it never pages.
+
+        A rank pages from the first point whose speed is below half of its best speed with fewer
+        rows.
         """
         edge, best = np.full(len(self), np.inf), np.zeros(len(self))
         for k in range(int(np.diff(self.start).max())):
@@ -191,8 +195,9 @@ class SpeedModels:
         return edge
 
     def wary(self) -> SpeedModels:
-        """Return models in which a rank pages from the first row after its edge: there the speed is
-        already that of the next point.
+        """Return cautious models, in which a rank pages from the first row after its edge.
+
+        There the speed is already that of the next point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])

@@ -1,4 +1,4 @@
-"""Machines with distances, and the mapping of ranks to their places."""
+"""Regular machines with distances between places, and the mapping of ranks to places."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Tree:
     Parameters
     ----------
     sizes : tuple of int
-        Children of a vertex on each level, from the root on: ``(8, 2, 16)`` is eight nodes of two
-        sockets with sixteen ranks each.  Two ranks are 2 links apart in one socket, 4 in one node,
-        else 6.
+        Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
+        sockets each, and sixteen ranks on each socket.  There, two ranks are 2 links apart on the
+        same socket, 4 on the same node, and otherwise 6.
     """
 
     sizes: tuple[int, ...]
@@ -58,7 +58,7 @@ class Hops(NamedTuple):
     Attributes
     ----------
     hop_bytes : float
-        Sum over the messages between ranks of bytes times links on the way.
+        Sum over all messages between ranks: bytes times number of links on their way.
     hops : float
         Mean number of links that a byte passes; 0 if no rank sends to another.
     link_max : float
@@ -76,7 +76,7 @@ class Mapping(NamedTuple):
     Attributes
     ----------
     rank : (n,) int32
-        The new rank of each object; objects that shared a rank still do.
+        The new rank of each object.  Objects that shared a rank still share one.
     place : (p,) int32
         The place to which the objects of each rank go.
     before, after : Hops
@@ -160,7 +160,7 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
     Raises
     ------
     DomainError
-        The machine has another number of places.
+        The machine does not have one place for each rank.
     """
     where = _check(snapshot, machine, rank)
     return _hops(machine, _flows(snapshot, where), np.arange(snapshot.n_ranks, dtype=np.int32))
@@ -171,7 +171,7 @@ def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None 
 
     Use it after a strategy that ignores the machine.  Objects on one rank stay together, so balance
     and cut do not change.  Two ranks are exchanged only if they have the same speed, background
-    and memory limit, and no objects that may not migrate.
+    and memory limit, and if all their objects may migrate.
 
     The method is a greedy construction, then swaps of two ranks until no swap saves hop-bytes.  The
     result is never worse than the given placement.

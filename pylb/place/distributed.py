@@ -1,4 +1,4 @@
-"""Count the messages of a distributed strategy, and what each rank has to hold."""
+"""Count the messages of a distributed strategy, and the items that each rank holds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Traffic(NamedTuple):
     Attributes
     ----------
     rank : (n,) int32
-        The new rank of each object, as `place` gives it.
+        The new rank of each object, the same as from `place`.
     rounds : int
-        Rounds; each is one sparse exchange and one reduction of seven numbers.
+        Number of rounds; each has one sparse exchange and one reduction of seven numbers.
     messages, bytes : (p,) int64
-        Sent by each rank in all rounds together.
+        Messages and bytes that each rank sent, in all rounds together.
     held : (p,) int64
-        The largest number of items that each rank held at a time: objects, facts about other ranks,
-        and lines of the messages that it read.
+        The largest number of items that each rank held at a time: objects, data about other ranks,
+        and entries of received messages.
     """
 
     rank: I32
@@ -51,12 +51,12 @@ def traffic(
         A distributed one: ``pylb.strategies()[name].distributed``.
     seed : int
     **params
-        The strategy's own.
+        The strategy's own parameters.
 
     Raises
     ------
     UnknownStrategyError, DomainError
-        As in `place`; or the strategy is not distributed.
+        As in `place`; also if the strategy is not distributed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One call of one strategy on one snapshot."""
+"""Run one strategy on one snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Placement:
-    """The answer of a strategy, and its figures.
+    """The result of a strategy, and its figures.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class Placement:
     bytes : int
         Bytes that these migrations send; 0 if the snapshot has no sizes.
     seconds : float
-        Time that the strategy took.
+        Run time of the strategy.
     strategy : str
         The strategy that was used.
     seed : int
-        With the same snapshot, parameters and seed the strategy gives the same placement.
+        The same snapshot, parameters and seed give the same placement.
     why : str
-        Why this strategy was chosen, if there were several.
+        With "auto": why this strategy was chosen.
     """
 
     rank: I32
@@ -73,13 +73,13 @@ def place(
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
         for each object.  The default balances as well as GreedyLB with fewer migrations.
-        "auto": chosen as in the first LB step of a `Balancer` (Menon 3.7).
+        "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 3.7).
     seed : int
         For strategies that draw random numbers.
     **params
-        The strategy's own; ``pylb.strategies()[name].params`` lists them.  For "auto" those of
-        `pylb.decide.selection.PARAMS`, and alpha and beta: seconds per message and per byte, by
-        which the choice counts communication (default: 2 µs and 0.1 ns).
+        The strategy's own parameters; ``pylb.strategies()[name].params`` lists them.  "auto" takes
+        those of `pylb.decide.selection.PARAMS`, and alpha and beta, the seconds per message and per
+        byte that the choice assumes (default: 2 µs and 0.1 ns).
 
     Returns
     -------
@@ -90,7 +90,7 @@ def place(
     UnknownStrategyError, DomainError
         No such strategy or parameter, or a parameter out of range.
     InfeasibleError
-        No placement was found that keeps to the memory limits; the message says by how much.
+        No placement within the memory limits was found; the message says how many bytes lack.
     StrategyError
         A Python strategy raised, or returned no placement.
 

@@ -1,4 +1,4 @@
-"""The table of strategies: those of the C core and Python functions."""
+"""The table of strategies: those of the C core, and Python functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
-LOOKS_AT = _core.LOOKS_AT  # a bit for each word
+LOOKS_AT = _core.LOOKS_AT  # part of the snapshot -> its bit
 
 
 class Param(NamedTuple):
@@ -29,7 +29,7 @@ class Param(NamedTuple):
 
 
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
-    """Return the values in the order of `params`, with defaults, after checking their ranges.
+    """Check the given values, and return all values, defaults included, in the order of `params`.
 
     Raises
     ------
@@ -65,13 +65,14 @@ class Strategy:
     ----------
     name : str
     family : {"comprehensive", "refinement"}
-        Whether it ignores the present placement or changes it as little as possible (Menon 2.2).
+        A comprehensive strategy ignores the present placement; a refinement changes it as little as
+        possible (Menon 2.2).
     looks_at : tuple of str
         The parts of the snapshot that influence the placement.
     help, source : str
     params : tuple of Param
     call : callable or None
-        None for those of the C core.
+        None for a strategy of the C core.
     selectable : bool
         Whether `pylb.Selector` may choose it by default.
     distributed : bool
@@ -93,11 +94,11 @@ class Strategy:
     library: str | None = None
 
     def values(self, given: Mapping[str, float]) -> list[float]:
-        """Return the values in the order of the table, with defaults, ranges checked."""
+        """Check the given parameters, and return all values in the order of `params`."""
         return values_of(self.name, self.params, given)
 
     def bound(self, given: Mapping[str, Any]) -> Any:
-        """Return what the C core takes: the name, or the callable with its parameters bound.
+        """Return the argument for the C core: the name, or the callable with bound parameters.
 
         Raises
         ------
@@ -135,7 +136,7 @@ _registry: dict[str, Strategy] = _table()
 
 
 def strategies() -> dict[str, Strategy]:
-    """Return every strategy by name: the C core's and those registered with `strategy`."""
+    """Return all strategies by name: those of the C core and those registered with `strategy`."""
     return dict(_registry)
 
 
@@ -146,7 +147,7 @@ def strategy(
     family: str = "comprehensive",
     looks_at: Iterable[str] | None = None,
 ) -> Any:
-    """Make a Python function a strategy, usable by name wherever a built-in one is.
+    """Register a Python function as a strategy, which can then be used by its name.
 
     The function is called as ``f(snapshot, **params)`` and returns a rank for each object, an
     (n,) array or sequence of int.
@@ -182,7 +183,7 @@ def strategy(
         entry = replace(entry, looks_at=_looks(looks_at), selectable=True)
     known = _registry.get(entry.name)
     if known is not None and known.call is None:
-        raise DomainError(f"name is {entry.name!r}: that is a strategy of pylb itself")
+        raise DomainError(f"name is {entry.name!r}: expected a name that no built-in strategy has")
     _registry[entry.name] = entry
     return call
 
@@ -228,7 +229,8 @@ def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
     Raises
     ------
     StrategyError
-        The strategy raised (the cause is chained), or did not return a rank for each object.
+        The strategy raised an exception, which is chained, or did not return a rank for each
+        object.
     """
     inner = call.func if isinstance(call, functools.partial) else call
     name = getattr(inner, "__name__", repr(inner))

@@ -25,7 +25,7 @@ class VirtualCluster:
 
     ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
     ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
-    the same in every run, and each has its own virtual time, which passes while the rank runs:
+    the same in every run.  Each rank has its own virtual time, which passes while the rank runs, so
     loads, waits and iteration times are those of p processors.
 
     Parameters
@@ -36,12 +36,12 @@ class VirtualCluster:
         Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
-        alpha + beta * bytes seconds, and arrives then; a collective call takes as many messages as
-        the depth of a binary tree of the ranks, after the last rank has called it.
+        alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
+        has called it, and takes one message per level of a binary tree of the ranks.
     clock : {"cpu", "wall", "none"}
-        How virtual time passes.  "cpu": by the rank's processor time, without other processes and
-        sleep; "wall": by the wall clock; "none": only by messages and by ``comm.elapse(seconds)``
-        in the program, so that every figure is the same in every run.
+        How virtual time passes.  "cpu": by the rank's processor time, which excludes other
+        processes and sleep; "wall": by the wall clock; "none": only by messages and by
+        ``comm.elapse(seconds)`` in the program, so that every figure is the same in every run.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class VirtualCluster:
     An error on one rank ends all ranks, and `run` raises it.  If no rank can continue, `run` raises
     `pylb.errors.DeadlockError`, which says what each rank waits for.
 
-    Ranks share the variables of the process, e.g. those of modules, and nothing else.  A rank runs
-    without interruption until it waits.
+    Ranks share the global variables of the process, e.g. those of modules.  A rank runs without
+    interruption until it waits.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """The time at which a call ends in which all ranks wait for the last one."""
+        """Return the time, for each rank, at which a call ends that waits for the last rank."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
@@ -114,11 +114,11 @@ class VirtualComm:
     ----------
     rank, size : int
     speed : float
-        Of this rank.
+        Speed of this rank.
     world : World
         The data shared with other ranks.
     attributes : dict
-        Values that other code attaches, like MPI's attributes.
+        Values that other code attaches to the communicator, like MPI's attributes.
     """
 
     def __init__(self, world: World, rank: int):
@@ -148,17 +148,17 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let the time pass that so many seconds of work take on this rank.
+        """Let virtual time pass as if this rank worked.
 
         Parameters
         ----------
         seconds : float
-            Seconds on a rank of speed 1; zero or more.
+            Work, in seconds on a rank of speed 1: 0 ... 1e9.
 
         Raises
         ------
         DomainError
-            It is negative or not finite.
+            `seconds` is out of this range.
         """
         if not 0.0 <= seconds < 1e9:
             raise DomainError(f"seconds is {seconds!r}: expected 0 or more, and less than 1e9")

@@ -1,8 +1,8 @@
 """Ranks as greenlets, of which one runs at a time, each with its own virtual time.
 
-A rank runs until it has to wait for another one.  Then the rank runs that has been ready for the
-longest time; with ties, the lowest rank.  So the order is the same in every run.  A rank's time
-passes at its speed while it runs; the event that it waits for sets the time at which it continues.
+A rank runs until it has to wait for another one.  Next comes the rank that has been ready for the
+longest time; in a tie, the lowest rank.  So the order is the same in every run.  A rank's time
+passes while it runs, divided by its speed; when it has waited, the event sets its time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from greenlet import getcurrent, greenlet
 from pylb import _core
 from pylb.errors import DeadlockError, by_rank
 
-Doing = str | Callable[[], str]  # what a rank waits for, or how to find out
+Doing = str | Callable[[], str]  # the call in which a rank waits, or a function that returns it
 
 
 class Ended(BaseException):
-    """Ends this rank because another one failed; ``except Exception`` does not catch it."""
+    """Raised on a rank when another one has failed; ``except Exception`` does not catch it."""
 
 
 class Ticket:
@@ -47,9 +47,9 @@ class VirtualRank:
     pace : float
         Virtual seconds per second of the clock.
     now : float
-        Its virtual time while it does not run.
+        Its virtual time when it last stopped running.
     doing : str or callable
-        Description of what it waits for.
+        The call in which it waits.
     result : object
         Return value of its program.
     """
@@ -64,7 +64,7 @@ class VirtualRank:
 
 
 class Scheduler:
-    """Decides which rank runs.
+    """The scheduler, which decides which rank runs.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Scheduler:
             self.failure = self._deadlock()
         for rank in alive:
             self.running = rank
-            if rank.life:  # it has begun
+            if rank.life:  # the greenlet has begun
                 rank.life.throw(Ended)
         if self.failure is not None:
             raise self.failure
@@ -136,7 +136,7 @@ class Scheduler:
         _core.clock_enter(self.source, max(rank.now, ticket.at[rank.number]), rank.pace)
 
     def happen(self, ticket: Ticket, at: Mapping[int, float]) -> None:
-        """Let the ranks continue that wait for this event."""
+        """Let all ranks that wait for this event continue."""
         ticket.at = at
         self.ready.extend(sorted(ticket.waiting, key=lambda rank: rank.number))
 

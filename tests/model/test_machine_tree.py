@@ -122,7 +122,7 @@ def test_a_file(tmp_path):
     assert np.array_equal(again.beta, beta, equal_nan=True)
     assert again.network(0, 1) == Network(np.sqrt(2e-9), 2e-9)
     (tmp_path / "m.json").write_text('{"format": "pylb machine", "version": 1}')
-    with pytest.raises(FormatError, match="not a file of a machine"):
+    with pytest.raises(FormatError, match="not a file that describes a machine"):
         pylb.Machine.read(tmp_path / "m.json")
 
 

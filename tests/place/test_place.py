@@ -626,7 +626,7 @@ def test_a_callable_cannot_be_changed_by_what_it_gets():
         ({"block": [0, 1], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is 1: expected 0"),
         ({"block": [0, -2], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is -2"),
         ({"block": [0, -1], "block_bytes": [-5]}, DomainError, r"block_bytes\[0\] is -5"),
-        ({"block": [0, -1]}, DomainError, "expected both or none"),
+        ({"block": [0, -1]}, DomainError, "expected both or neither"),
     ],
 )
 def test_bad_snapshots_are_named(change, error, message):
