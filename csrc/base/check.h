@@ -41,11 +41,11 @@ typedef struct plb_figure {
     double value;
 } plb_figure_t;
 
-/** The error of a figure outside of its domain. */
+/** Report a figure outside of its domain: PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  Inline: of constant
- *  domains and numbers of figures the comparisons alone are left. */
+/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  Inline: if domain
+ *  and n are constants, the compiler leaves only the comparisons. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {

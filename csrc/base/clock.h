@@ -28,7 +28,7 @@ typedef struct plb_clock_frame {
     int64_t declared;   /* sum over all frames of this thread */
 } plb_clock_frame_t;
 
-/** The clock named "auto", "wall", "cpu" or "none"; false: no such one. */
+/** Find the clock named "auto", "wall", "cpu" or "none"; false: no such clock. */
 bool plb_clock_named(const char *name, plb_clock_t *out);
 const char *plb_clock_name(plb_clock_t clock);
 
@@ -44,7 +44,7 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** This thread's own time by that clock. */
+/** This thread's own time inside a frame, in nanoseconds of that clock. */
 int64_t plb_clock_own_ns(plb_clock_t clock);
 
 static inline int64_t plb_clock_ns(plb_clock_t clock)

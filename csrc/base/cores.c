@@ -57,8 +57,7 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Look at a group and those that it is part of.  A group that cannot be seen from a container is
- * passed over. */
+/* Look at a control group and its parents.  Groups that a container cannot see are skipped. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];
@@ -110,7 +109,7 @@ void plb_cores_here(plb_cores_t *out)
 {
     *out = (plb_cores_t){.host = host_here()};
     if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
-        memset(out->mask, 0, sizeof out->mask); /* not known */
+        memset(out->mask, 0, sizeof out->mask); /* unknown */
     }
     quota_here(out);
 }
@@ -167,7 +166,7 @@ static bool same_mask(const plb_cores_t *a, const plb_cores_t *b)
     return by_mask(a, b) == 0;
 }
 
-/* The cores of c[n] together; 0: not known. */
+/* The number of cores that at least one of c[n] may use; 0: unknown. */
 static double cores_of_masks(const plb_cores_t *c, int32_t n)
 {
     uint64_t every[WORDS] = {0};
@@ -184,7 +183,7 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* Look at each run of ranks that are alike. */
+/* Keep in `out` the run of ranks that are alike and have the fewest cores per rank. */
 static void look(const plb_cores_t *c, int32_t p,
                  bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                  double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
@@ -207,7 +206,8 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
     PLB_NEW(c, p);
     *out = (plb_crowd_t){0, 0.0, ""};
     memcpy(c, all, (size_t)p * sizeof *c);
-    qsort(c, (size_t)p, sizeof *c, by_mask); /* the host comes first */
+    qsort(c, (size_t)p, sizeof *c,
+          by_mask); /* hosts stay together: a host is the first thing that is compared */
     look(c, p, same_host, cores_of_masks, out);
     look(c, p, same_mask, cores_of_masks, out);
     qsort(c, (size_t)p, sizeof *c, by_group);

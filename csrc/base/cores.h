@@ -14,31 +14,31 @@
 
 #include "base/err.h"
 
-enum { PLB_CORES_MOST = 1024 }; /* of a host; without effect where there are more */
+enum { PLB_CORES_MOST = 1024 }; /* of a host; on larger hosts the cores count as unknown */
 
 /* What a rank knows of its cores; sent between ranks as bytes. */
 typedef struct plb_cores {
     uint64_t host;                      /* the kernel that runs the rank */
-    uint64_t mask[PLB_CORES_MOST / 64]; /* bit c: it may use core c */
-    uint64_t group;                     /* the control group with its tightest quota; 0: none */
+    uint64_t mask[PLB_CORES_MOST / 64]; /* bit c: the rank may use core c */
+    uint64_t group;                     /* the control group whose quota limits it most; 0: none */
     double quota;                       /* cores that the processes of the group may use */
 } plb_cores_t;
 
-/* The ranks that share cores most. */
+/* The ranks that have the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
-    double n_cores; /* less than n_ranks: they wait for one another */
-    char words[48]; /* then in words, else empty */
+    double n_cores; /* fewer than n_ranks: they wait for one another */
+    char words[48]; /* e.g. "4 ranks share 2 cores"; empty if they do not share */
 } plb_crowd_t;
 
 /** The cores of the calling process. */
 void plb_cores_here(plb_cores_t *out);
 
-/** Whether a quota below its cores holds for this rank, and for no other of all[p]. */
+/** Whether this rank, and no other of all[p], has a quota of fewer cores than it may use. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
-/** The ranks of a host, with the same cores or under the same quota, that have the fewest cores
- * per rank. */
+/** Find the ranks with the fewest cores per rank.  Compared are the ranks of each host, those
+ * that may use the same cores, and those under the same quota. */
 int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-enum { LEAST = 16, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched so far ahead */ };
+enum { LEAST = 16, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched this many keys ahead */ };
 
 static inline uint64_t first_bucket(const plb_keys_t *self, int64_t key)
 {

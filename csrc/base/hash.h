@@ -30,10 +30,10 @@ typedef struct plb_keys {
     bool borrowed; /* the keys belong to the caller */
 } plb_keys_t;
 
-/** No keys, with room for `room`.  Also valid as {0}. */
+/** Begin without keys, with room for `room`.  {0} is valid, too. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 
-/** The keys of an array, which lives as long as `self`; none can be added. */
+/** Number the keys of an array, which must live as long as `self`.  No key can be added. */
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 

@@ -3,8 +3,9 @@
 #include "base/clock.h"
 
 enum {
-    STEPS = 1 << 15,   /* between two readings of the clock: less than 1 ms, mostly */
-    LOOK_NS = 5000000, /* between two looks, which may have to wait for the interpreter */
+    STEPS = 1 << 15, /* between two readings of the clock: usually less than 1 ms */
+    LOOK_NS =
+        5000000, /* between two calls of `look`, which may have to wait for the interpreter */
 };
 
 static _Thread_local plb_interrupt_t interrupt;

@@ -26,8 +26,8 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
         }                                                                                         \
     }
 
-/** Set at[i] to the sum of count[0] ... count[i - 1], the displacements of an MPI collective,
- * which must be below 2^31.  Returns the sum of all. */
+/** Set at[i] to the sum of count[0] ... count[i - 1], as an MPI collective expects.  These sums
+ * must be below 2^31.  Returns the sum of all counts. */
 static inline int64_t plb_displacements(const int *count, int n, int *at)
 {
     int64_t sum = 0;

@@ -10,7 +10,7 @@ typedef struct plb_item {
     int32_t id;
 } plb_item_t;
 
-/** By key, ties the lowest id: a total order where ids differ. */
+/** Whether a comes before b: by key, then by id. */
 static inline bool plb_item_before(plb_item_t a, plb_item_t b)
 {
     return a.key < b.key || (a.key == b.key && a.id < b.id);

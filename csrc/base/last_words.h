@@ -1,13 +1,13 @@
-/* A message, and perhaps the end of the process, some seconds after its program has ended: where
- * it then waits in MPI_Finalize for ranks that wait for it elsewhere, nothing else is left that
- * could speak. */
+/* Prints a message some seconds after the program has ended, and may end the process.  By then
+ * the process may wait in MPI_Finalize, for ranks that wait for it elsewhere: nothing else can
+ * report this. */
 #ifndef PLB_BASE_LAST_WORDS_H
 #define PLB_BASE_LAST_WORDS_H
 
 #include <stdbool.h>
 
-/** Write `text` (at most 500 bytes) to standard error after `seconds`, by SIGALRM; `ends`: then
- *  end the process with code 1, at once. */
+/** Write `text` (at most 500 bytes) to standard error after `seconds`, by SIGALRM.  If `ends`,
+ *  the process then ends at once with code 1. */
 void plb_last_words(double seconds, const char *text, bool ends);
 
 #endif

@@ -7,8 +7,7 @@
 
 enum { HUGE_BLOCK = 1 << 22 };
 
-/* Counts down to the allocation that a test wants to fail; -1: none.  The only global of the
- * core, and nothing but tests writes it. */
+/* Counts down to the allocation that a test wants to fail; -1: none.  Only tests set it. */
 static _Atomic int64_t fail_at = -1;
 
 void plb_mem_fail_at(int64_t n)

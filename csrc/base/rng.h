@@ -1,5 +1,5 @@
 /* Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.  Each
- * user has its own stream; the receipt stores the seed, so every run can be repeated.
+ * caller has its own stream; the receipt stores the seed, so every run can be repeated.
  */
 #ifndef PLB_BASE_RNG_H
 #define PLB_BASE_RNG_H

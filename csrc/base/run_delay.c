@@ -29,7 +29,7 @@ static void close_meter(void *arg)
     *self = (meter_t){0};
 }
 
-/* The file that a child inherits is that of its parent's thread. */
+/* After a fork, the open file still counts the waits of the parent's thread. */
 static void after_fork(void)
 {
     close_meter(&meter);
@@ -41,7 +41,7 @@ static void set_up(void)
     pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* If the library is unloaded before its threads end. */
+/* The library may be unloaded before its threads end. */
 __attribute__((destructor)) static void tear_down(void)
 {
     pthread_once(&once, set_up);

@@ -4,8 +4,8 @@
  * and input or output are not in it: while a thread waits for these, it wants no core.
  *
  * To read it takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS, which costs
- * 0.3 % of the time at most.  A longer wait is then always noticed at the end of the object that
- * it delayed; a shorter one may be taken off the objects after it, and no wait is lost.
+ * at most 0.3 % of the time.  A longer wait is always subtracted from the object that it delayed.
+ * A shorter wait may be subtracted from a later object, but it is never lost.
  */
 #ifndef PLB_BASE_RUN_DELAY_H
 #define PLB_BASE_RUN_DELAY_H

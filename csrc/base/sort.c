@@ -10,10 +10,11 @@ enum {
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* items that insertion sorts fastest */
     FEW_LOADS = 4096, /* fewer are not worth a pass of the radix sort */
-    CROWD = 16,       /* from so many items in one bin on, insertion takes too long */
+    CROWD = 16,       /* with this many items in a bin, insertion takes too long */
     MOST_DEPTH = 1,   /* of bins in bins; deeper ones are sorted by merging */
     LARGE =
-        1 << 16, /* so many items do not fit the cache: they first go into large bins, depth -1 */
+        1
+        << 16, /* this many items do not fit the cache: they first go into large bins, depth -1 */
     MANY = 512,
 };
 
@@ -78,7 +79,7 @@ static void merge_sort(plb_item_t *item, int64_t n, plb_item_t *spare)
     }
 }
 
-/* Turn count[n] into first places; return the largest count. */
+/* Replace each of count[n] by the index where its bin begins; return the largest count. */
 static uint32_t starts(uint32_t *count, int64_t n)
 {
     uint32_t sum = 0, most = 0;
@@ -122,7 +123,7 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all are equal up to tiny differences */
+    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all keys differ by tiny amounts */
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
         }
@@ -210,7 +211,7 @@ static inline uint64_t part_of(const struct plb_parts *self, double key)
     return (image(key) - self->first) >> self->shift;
 }
 
-/* Choose the parts and count their items; end[] is then where each begins. */
+/* Choose the parts and count their items; end[k] is then where part k begins. */
 static void split(struct plb_parts *self, const double *x, int64_t n, double sign)
 {
     double low = 0.0, high = 0.0;

@@ -8,11 +8,10 @@
 #include "base/err.h"
 
 enum {
-    PLB_WAIT_SPIN_NS = 30000,   /* about twice a small Iallreduce between two cores */
-    PLB_WAIT_YIELD_NS = 100000, /* then yield the core, but stay runnable */
-    PLB_WAIT_SLEEP_NS = 20000,  /* then sleep, at first this long */
-    PLB_WAIT_MOST_NS =
-        200000, /* and at most this long, the most that it may notice an arrival too late */
+    PLB_WAIT_SPIN_NS = 30000,    /* spin first: about twice a small Iallreduce on two cores */
+    PLB_WAIT_YIELD_NS = 100000,  /* then yield the core, but stay runnable */
+    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep, at first this long */
+    PLB_WAIT_MOST_NS = 200000,   /* and at most this long: an arrival is noticed so much later */
     PLB_WAIT_TICK_NS = 20000000, /* look for signals this often */
 };
 

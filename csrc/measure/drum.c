@@ -12,7 +12,7 @@ static int check(const plb_drum_t *self, plb_err_t *err)
         const int32_t above = self->parent[v];
         if (v == 0 ? above != -1 : above < 0 || above >= v) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "parent[%lld] is %d: expected %s", (long long)v,
-                            above, v == 0 ? "-1" : "one that comes before");
+                            above, v == 0 ? "-1" : "a place before this one");
         }
         if (!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v]))) {
             return PLB_FAIL(err, PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 or more",
@@ -22,7 +22,7 @@ static int check(const plb_drum_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Sum cpu[n] of all places from that of the leaves. */
+/* Compute cpu[n]: of each place, the sum over its leaves. */
 static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -43,7 +43,7 @@ static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
         cpu[self->parent[v]] += cpu[v];
     }
     if (!(cpu[0] > 0.0)) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE, "cpu: all of it is zero");
+        ret = PLB_FAIL(err, PLB_ERR_VALUE, "cpu is 0 for all leaves: expected one above 0");
     }
 out:
     plb_free(inner);

@@ -10,16 +10,16 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu;  /* p_n of the leaves, 0 or more, with a sum above 0; others are ignored */
+    const double *cpu;  /* p_n of the leaves, 0 or more, not all 0; other values are ignored */
     const double *comm; /* c_n, 0 or more; NaN: equal for all children of the parent */
 } plb_drum_t;
 
-/** power[n]: the root has 1, and each place divides its power among its children,
+/** Compute power[n]: the root has 1, and each place divides its power among its children,
  *    power_n = pp_n (w_comm c_n / sum c_j + w_cpu p_n / sum p_j),  w_cpu = 1 - w_comm.
- *  Differs: the slide sums over a whole level, which loses power if the level has several
- *  parents; here j runs over the children of n's parent.  If a sum of c is zero or unknown, only p
- *  counts; so it does between the ranks of a node, where comm is NaN.  A place without computing
- * power (p_n = 0) gets 0.
+ *  Here j runs over the children of n's parent.  (The slide sums over a whole level, which loses
+ *  power if the level has several parents.)  If a sum of c is zero or unknown, only p counts, e.g.
+ *  between the ranks of a node, where comm is NaN.  A place without computing power (p_n = 0)
+ *  gets 0.
  */
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 

@@ -8,9 +8,8 @@
 
 static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
 
-/* If the sum of the loads changes by CHANGED (relative) and by NOISES times its noise, the rank
- * itself has changed.
- */
+/* The rank itself has changed if the sum of the loads changes by more than the fraction CHANGED
+ * and by more than NOISES times its noise. */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
 /* Enter a pass of object i into one estimator, four rows of the table. */

@@ -37,8 +37,8 @@ void plb_estimate_update(const double *load, int64_t n, double *table);
 /** Update only the first four rows, which do not depend on the rank. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
-/** The change per pass that the errors of the estimates show, out[n]: the smoothed error, times
- * the tracking signal, so that noise is no change. */
+/** Estimate by how much each load changes per pass, out[n]: the smoothed error times the tracking
+ * signal, which is small if the errors are only noise. */
 void plb_estimate_drift(const double *table, int64_t n, double *out);
 
 /** Update the rows of object i only. */

@@ -16,7 +16,7 @@ typedef struct work {
     int32_t *to, *from;            /* [deliveries between ranks] */
     double *bytes;                 /* of those in `to` */
     double *received;              /* [p] */
-    double *pair;                  /* [p] from the rank at hand to each */
+    double *pair;                  /* [p] bytes from the present rank to each */
     int64_t *mark;                 /* [p] */
 } work_t;
 

@@ -14,7 +14,7 @@ static const double ENOUGH =
 static const double PRIOR =
     4.0; /* weight, in objects, of the average over all ranks in each rank's control group */
 
-static const double FEW = 4.0; /* at least so many objects must share the explained change */
+static const double FEW = 4.0; /* at least this many objects must share the explained change */
 
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
@@ -236,7 +236,8 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
         was += size;
         squares += size * size;
     }
-    return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* how many objects share it */
+    return was * was > FEW * squares ? 1.0 - left / was
+                                     : 0.0; /* was^2 / squares objects share it */
 }
 
 double plb_evidence_total(const plb_evidence_t *self)

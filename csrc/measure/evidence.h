@@ -1,6 +1,6 @@
 /* Tests whether the speeds predict times that they were not fitted to.
  *
- * The balancer does not move objects at random, but those whose loads were high or grow.  If an
+ * The balancer moves objects whose loads are high or grow, not objects drawn at random.  If an
  * object's work changes when it moves, this looks like a difference of speed.  But only real
  * speeds also predict the next placement: an object that moves from rank a to rank b takes s_a
  * - s_b longer there, in logarithms.  So each new placement tests the speeds that were fitted
@@ -41,10 +41,11 @@ typedef struct plb_evidence {
 /* The interval between two placements; ranks in both are below p. */
 typedef struct plb_interval {
     const plb_timings_t *last, *now;
-    const plb_timings_t *before; /* last; NULL: none */
+    const plb_timings_t *before; /* the placement before `last`; NULL: none */
     const plb_timings_t *oldest; /* `intervals` before last; NULL: none */
     int32_t intervals;           /* from oldest to last */
-    const double *shift; /* [p] by how much longer the objects that stayed on a rank take */
+    const double
+        *shift; /* [p] log of the factor by which objects that stayed on a rank take longer */
     const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */
 } plb_interval_t;
 

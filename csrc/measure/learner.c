@@ -9,10 +9,11 @@
 static const double AGEING = 0.7; /* weight of a placement relative to the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
-/* A rank counts as a new one if at least LEAST of its objects have changed by the same factor:
- * their median has changed by CHANGED or more, and by ERRORS times its own error; and the
- * distance of the outer deciles is at most half of the change plus the noise (the usual one on
- * all ranks, or less).  Objects whose work grows change by different factors. */
+/* A rank counts as a new one if at least LEAST of its objects have changed by the same factor.
+ * That is: their median has changed by CHANGED or more, and by ERRORS times its own error; and
+ * the outer deciles differ by at most half of the change plus the noise (the median of this
+ * difference over all ranks, but at most that of the fit's noise).  Objects whose work grows
+ * change by different factors. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
 static const double NOISE =
@@ -32,12 +33,12 @@ static const double PROVEN = 8.5, CLEAR = 0.75;
 
 static const double WARY = 1.5; /* factor on the measured unsteadiness of ranks, which rests on few
 values */
-static const double BETTER = 0.05; /* the model of changing work must explain so much more
+static const double BETTER = 0.05; /* the model of changing work must explain this much more
 to be chosen */
 
 enum {
-    DOUBTS = 2, /* after so many fits in a row without a difference, ranks count as equal again */
-    FEW = 50,   /* at least one object in so many must have moved, or nothing is learned */
+    DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
+    FEW = 50,   /* at least one of this many objects must have moved, else nothing is learned */
     MOST = PLB_LEARNER_PLACEMENTS,
 };
 
@@ -142,7 +143,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
             shift[change[i].rank] =
-                self->unlike ? change[i].middle : all; /* or all of its work grew */
+                self->unlike ? change[i].middle : all; /* perhaps only its work grew */
         }
     }
     self->now.usual = all;

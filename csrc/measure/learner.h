@@ -7,8 +7,8 @@
  *
  * Speeds are used only after they have predicted placements that they were not fitted to
  * (evidence.h): otherwise a program whose work changes together with its placement could look
- * like one on slow and fast ranks.  Only with the user's own estimates of the work are they
- * used at once.
+ * like one on slow and fast ranks.  If the user gives estimates of the work, they are used at
+ * once.
  *
  * A state machine without input or output; `speeds.h` has the fit.
  */

@@ -14,7 +14,7 @@ static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
 {
     alone_t *s = self;
     if (s->begun - s->taken == s->depth) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way", s->depth);
+        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way already", s->depth);
     }
     s->ring[s->begun++ % s->depth] = *mine;
     return PLB_OK;

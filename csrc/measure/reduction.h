@@ -1,8 +1,8 @@
-/* Reductions of statistics that are under way: the interface through which AtSync communicates.
+/* Nonblocking reductions of statistics: the interface through which AtSync communicates.
  *
  * Statistics and maxima are two kinds of traffic.  All ranks begin reductions of one kind in the
- * same order, and the results come in that order.  comm/reduction.h has those by MPI; the one for
- * a single rank is here.
+ * same order, and the results come in that order.  comm/reduction.h makes them by MPI, and
+ * plb_reduction_alone for a single rank.
  */
 #ifndef PLB_MEASURE_REDUCTION_H
 #define PLB_MEASURE_REDUCTION_H
@@ -21,7 +21,7 @@ typedef struct plb_reduction {
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** Make progress; *done: `all` is the result of the oldest one under way. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
-    /** The same for maxima, one at a time. */
+    /** The same two calls for maxima, one at a time. */
     int (*begin_maximum)(void *self, int64_t mine, plb_err_t *err);
     int (*test_maximum)(void *self, int64_t *all, bool *done, plb_err_t *err);
 } plb_reduction_t;

@@ -17,7 +17,7 @@
 typedef struct plb_repeats {
     int32_t p;
     double *mean;  /* [p] seconds: the means */
-    int64_t *n;    /* [p] measurements in it */
+    int64_t *n;    /* [p] measurements in the mean */
     double *doubt; /* [p] the sign of a deviation that may be a change, or 0 */
     double *off;   /* ring buffer of relative deviations, and scratch to sort them */
     int64_t n_off; /* deviations so far */
@@ -29,7 +29,7 @@ void plb_repeats_free(plb_repeats_t *self);
 /** Start again: the ranks have other parts from now on. */
 void plb_repeats_begin(plb_repeats_t *self);
 
-/** By what fraction the longest time may be too long by chance. */
+/** The fraction by which noise may have lengthened the longest time. */
 double plb_repeats_by_chance(plb_repeats_t *self);
 
 /** Enter a measurement of the busy ranks; return whether no rank's time is in doubt. */
@@ -51,7 +51,7 @@ typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
     double bold;        /* with the bold parts, by the models */
     double bold_paging; /* with the bold parts, if ranks page with more rows than before */
-    double safe;        /* with the safe parts, likewise */
+    double safe;        /* with the safe parts, under the same assumption */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 

@@ -55,8 +55,8 @@ typedef struct fit {
     const plb_moved_t *in;
     int32_t p;
     float *weight;   /* [m] by Huber's rule */
-    float *miss;     /* [m] y + s less its object's mean */
-    uint32_t *count; /* [BINS] observations by what they miss */
+    float *miss;     /* [m] y + s minus the mean of its object */
+    uint32_t *count; /* [BINS] number of observations for each bin of |miss| */
     double *share;   /* [n] 1 / sum of an object's weights; for two observations the strength of
                         their spring */
     double *s;       /* [p] the unknowns: logarithms of the speeds */
@@ -356,8 +356,8 @@ static void hand_over(const fit_t *self, double sigma, double *log_speed, double
     }
 }
 
-/* Fit weights and speeds in turn, until sigma converges; from s and the sigma of a fit that
- * began with a residual of `first`, or from 0.  Returns the first residual. */
+/* Fit weights and speeds in turn, until sigma converges.  Start from s and sigma of an earlier
+ * fit, whose first residual was `first`; if sigma is 0, from 0.  Returns the first residual. */
 static double iterate(fit_t *self, double first, plb_speeds_t *out)
 {
     double before;

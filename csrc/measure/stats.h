@@ -2,7 +2,7 @@
  *
  * Menon reduces average load, maximum load and minimum utilization per iteration; the reducer
  * here also carries what the cost model needs (3.5, eq. 3.6) and checks that all contributions
- * speak of the same iteration.  The merge is associative and commutative to the last bit: sums of
+ * belong to the same iteration.  The merge is associative and commutative to the last bit: sums of
  * seconds are exact (exact.h), the rest are integers, maxima and minima.
  */
 #ifndef PLB_MEASURE_STATS_H

@@ -129,7 +129,7 @@ static bool speaks_for_all(int64_t key, uint64_t parts)
     return (mixed >> 32) % parts == 0;
 }
 
-/* One of this number of objects is remembered. */
+/* The number of objects of which one is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

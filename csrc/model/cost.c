@@ -7,7 +7,7 @@
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
-/* What each rank sends to others. */
+/* What each rank sends to other ranks. */
 typedef struct sent {
     double *messages, *bytes; /* [p] */
 } sent_t;
@@ -53,7 +53,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
     const int32_t p = in->n_ranks;
     double *busy = NULL;
     plb_groups_t leaving = {0}; /* objects by the rank where they are */
-    int32_t *told = NULL;       /* for each rank: the last rank that has sent to it */
+    int32_t *told = NULL;       /* [p] the rank that was last counted as a sender to this rank */
     *seconds = 0.0;
     PLB_NEW0(busy, p);
     PLB_TRY(plb_groups_init(&leaving, in->rank, in->n_objects, p, err));

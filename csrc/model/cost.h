@@ -6,7 +6,7 @@
  * to the receiver's rank, a multicast is one message to each rank that has receivers.
  *
  * An LB step takes
- *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it
+ *     steps + strategy + time of the busiest rank for the objects that leave it or come to it
  * where `steps` is the constant part: gathering the load database and the collective steps.  A
  * rank needs `handling` seconds for each object that it packs or unpacks, and sends the objects
  * that leave it in one message to each receiving rank.
@@ -27,7 +27,7 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
 
 /* X(name, unit, help). */
 #define PLB_LB_COST(X)                                                                            \
-    X(alpha, "s", "a message")                                                                    \
+    X(alpha, "s", "for each message")                                                             \
     X(beta, "s", "for each byte that is sent")                                                    \
     X(steps, "s", "time of an LB step in which nothing moves, without the strategy")              \
     X(handling, "s", "for each object that is packed or unpacked")                                \
@@ -43,8 +43,7 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Seconds of a first LB step for a rank if all of its objects leave: an estimate before any LB
- * step. */
+/** Estimate the seconds of the first LB step, of a rank that all of its objects leave. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
 
 #endif

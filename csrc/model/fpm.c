@@ -8,12 +8,12 @@
 #include "base/ints.h"
 #include "base/mem.h"
 
-/* Smaller differences of times count as zero: the pieces between them would have no slope. */
+/* Relative differences of times below SAME_TIME count as zero. */
 static const double SAME_TIME = 1e-9, SHORTEST = 1e-9;
 
 static const double CHANGED = 1.25; /* factor between speeds that noise rarely reaches */
 static const double PAGING =
-    0.5; /* below this fraction of its best speed a processor is taken to page */
+    0.5; /* below this fraction of its best speed, a processor counts as paging */
 
 /* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for
  * each bit between the ends. */
@@ -217,7 +217,7 @@ static double meet(lines_t *self, int32_t i, double seconds, double *rate)
     }
     /* On this piece x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
     const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
-    const double below = dx - seconds * ds; /* above 0, as time rises along the piece */
+    const double below = dx - seconds * ds; /* above 0, because the time rises along the piece */
     *rate = dx * (s1 * dx - x1 * ds) / (below * below);
     return x1 + (seconds * s1 - x1) / below * dx;
 }
