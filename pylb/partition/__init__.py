@@ -1,7 +1,7 @@
 """Partitions of graphs, hypergraphs, points and trees: one call for every method.
 
-In: on each rank, arrays of its own objects.  Out: a part for each object (`Partition`), colours,
-orders.  Imports `model` and `comm`.
+In: on each rank, arrays that describe its own objects.  Out: a part for each object (`Partition`);
+also colourings and orderings of graphs.  Imports `model` and `comm`.
 """
 
 from pylb.partition.call import partition

@@ -22,7 +22,7 @@ MOST_PARTS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a graph or the nets of a hypergraph; integers of 32 or 64 bits."""
+    """The rows of a graph, or the nets of a hypergraph; `start` and `to` have 32 or 64 bits."""
 
     start: NDArray[Any]
     to: NDArray[Any]
@@ -33,7 +33,7 @@ class Rows:
 
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
-    """Check for a vector of integers; int32 and int64 are not converted."""
+    """Check for a vector of integers, (n,); return int32 unchanged and others as int64."""
     given = np.asarray(value)
     if given.ndim != 1 or (n is not None and len(given) != n):
         shape = "(n,)" if n is None else f"({n},)"
@@ -48,7 +48,7 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def number(name: str, value: Any, above: float) -> float:
-    """Check for a finite number above another one."""
+    """Check for a finite number greater than `above`."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -72,7 +72,7 @@ def floats(name: str, value: Any) -> F64:
 
 
 def places(name: str, value: Any, n: int, parts: int) -> I32:
-    """Check for numbers of parts, or -1."""
+    """Check for the number of a part, or -1, for each object."""
     given = whole(name, value, n)
     bad = np.flatnonzero((given < -1) | (given >= parts))
     if len(bad):
@@ -83,7 +83,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
-    """Check for numbers, zero or more: (n,), or with `several` also (n, d)."""
+    """Check for finite numbers, zero or more; shape (n,), or with `several` also (n, d)."""
     out = floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
@@ -96,7 +96,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 
 def points(name: str, value: Any) -> F64:
-    """Check for coordinates (n, 1 ... 3) whose squares are finite; a vector is points on a line."""
+    """Check for coordinates (n, 1 ... 3) whose squares are finite; (n,) means points on a line."""
     xyz = floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
@@ -110,7 +110,10 @@ def points(name: str, value: Any) -> F64:
 
 
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
-    """Convert a scipy.sparse matrix or (start, indices[, weight]), with weights."""
+    """Convert a scipy.sparse matrix or (start, indices[, weight]).
+
+    `per_entry`: there is a weight for each entry, otherwise for each row.
+    """
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()
         if not matrix.has_canonical_format:
@@ -133,7 +136,7 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
 
 
 def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
-    """Replace the objects' ids in rows by their numbers.  Collective."""
+    """Replace the ids of objects in rows by the objects' numbers.  Collective."""
     if numbering is None:
         return given
     number = numbering.of(given.to.astype(np.int64, copy=False))
@@ -160,7 +163,7 @@ def without_loops(given: Rows, first: int) -> Rows:
 
 
 def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
-    """Add the other direction of each edge, with the larger of two weights.  Collective."""
+    """Add the other direction of each edge; both get the larger of their weights.  Collective."""
     first, n = int(dist[ranks.rank]), len(given)
     source = first + np.repeat(np.arange(n), np.diff(given.start))
     to = given.to.astype(np.int64)
@@ -180,7 +183,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
 
 
 def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) -> str:
-    """Describe an edge that lacks its other direction.  Collective."""
+    """Describe an edge that is given in one direction only.  Collective."""
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     to = given.to.astype(np.int64)
     n = int(dist[-1])
@@ -194,12 +197,15 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
 
 
 def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
-    """Check rows; return (loops, skew), where the skews of symmetric rows sum to 0 modulo 2^64."""
+    """Check the rows of this rank; return (loops, skew).
+
+    `skew` is a checksum: added over all ranks, it is 0 modulo 2^64 if the graph is symmetric.
+    """
     return _core.scan_rows(name, given.start, given.to, first, n_objects)
 
 
 def closed(graph: Rows, first: int) -> Rows:
-    """The nets of each object with its neighbours."""
+    """Make a net for each object of a graph: the object and its neighbours."""
     n = len(graph)
     own = np.arange(first, first + n, dtype=graph.to.dtype)
     start = (graph.start + np.arange(n + 1)).astype(graph.start.dtype)

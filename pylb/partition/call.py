@@ -69,70 +69,72 @@ def partition(
     Parameters
     ----------
     graph : scipy.sparse matrix or (start, to[, weight]), optional
-        A symmetric graph; object v has edges to ``to[start[v]:start[v + 1]]``, so each edge occurs
-        in both directions.  Loops are ignored, and so are the values of a matrix.
+        A symmetric graph: object v has edges to ``to[start[v]:start[v + 1]]``, and each edge occurs
+        in both directions.  Loops and the values of a matrix are ignored.
     parts : int
-        Number of parts.  Default: the number of ranks; without a communicator 2.
+        Number of parts.  Default: the number of ranks; without a communicator, 2.
     nets : scipy.sparse matrix or (start, pin[, weight]), optional
-        A hypergraph: row e is a net with the objects ``pin[start[e]:start[e + 1]]``; a rank passes
-        whole nets.  Default, for methods that need one: a net for each object of the graph, with
-        its neighbours.  The volume is then that of a sparse matrix-vector product.
+        A hypergraph: net e has the objects ``pin[start[e]:start[e + 1]]``.  Each net is passed by
+        one rank.  Default, for methods that need nets: for each object of the graph a net with the
+        object and its neighbours.  The volume is then that of a sparse matrix-vector product.
     coords : (n, 1 ... 3) array of float, optional
         Positions, for "rcb", "rib" and "hsfc".
     tree : (m,) array of int, optional
         For "reftree": the parent of each element of a refinement tree, e.g. a quadtree or octree;
-        -1 for the coarsest elements.  The objects are its leaves, in their order; a curve passes
-        the children of an element in order of index.  Every rank passes the whole tree.
+        -1 for the coarsest elements.  The objects are the leaves, in order of index.  The curve
+        visits the children of an element in order of index.  Every rank passes the whole tree.
     weight : (n,) or (n, d) array of float, optional
-        Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default 1.
+        Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default: 1.
     shares : (parts,) array of float, optional
-        Relative sizes of the parts; zero: the part stays empty.  Default: equal.
+        Relative sizes of the parts; a part with share 0 stays empty.  Default: all equal.
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
         "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (if Zoltan was built with it);
         the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
-        pylb's own "reftree" and "pylb"; "keep": the parts in `old` are only evaluated;
-        "hypergraph": the best of `starts` hypergraph partitions with different seeds (by Zoltan,
-        else by pylb; the first one by Mt-KaHyPar if it is installed), all refined by one V-cycle,
-        the two best by `cycles`.  On several ranks "scotch" means "ptscotch", "hypergraph" means
-        "zoltan", and "metis", "kaminpar", "mtkahypar" and "pylb" run on the first rank.  Default:
-        "hypergraph" with a graph or nets, else "rcb", else "reftree".
-        With `machine`: a sequence of names, one for each level, beginning with the nodes.
+        pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
+        "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
+        V-cycle and the two best by `cycles`, and return the best.  Zoltan makes them, or pylb if
+        Zoltan is missing; Mt-KaHyPar makes the first one if it is installed.
+        On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
+        "kaminpar", "mtkahypar" and "pylb" run on the first rank.
+        Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
+        With `machine`, also a sequence of names, one for each level, beginning with the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
         Divide hierarchically: first for the top level, then each part for the next level, and so
         on.  The default of `parts` is then the number of leaves, and the default of `shares` are
-        the part sizes of a `pylb.Machine`.  A string as for `pylb.Machine.parse`, or a file
-        written by `pylb.Machine.save`.
+        the part sizes of the `pylb.Machine`.  A string is read by `pylb.Machine.parse`; a path
+        names a file written by `pylb.Machine.save`.
     approach : {"partition", "repartition", "refine"}, optional
         "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
-        the communication plus the sizes of the objects that leave their part.  "refine": improve
-        `old` only.  Points are always divided from scratch.  The new parts are numbered so that
-        most objects stay (``REMAP=0``: Zoltan's numbers).  Default: "repartition" if `old` is
-        given, else "partition".
+        the communication plus the sizes of the objects that leave their part.  "refine": only
+        improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
+        most objects stay (with ``REMAP=0``, Zoltan's numbers are kept).  Default: "repartition" if
+        `old` is given, otherwise "partition".
     old : (n,) array of int, optional
-        Present part of each object (-1: new object).  Default on several ranks: the first part of
-        the rank.
+        Present part of each object; -1 for a new object.  Default on several ranks: the first part
+        of the rank that owns the object.
     sizes : (n,) array of float, optional
-        Cost of migrating an object, in units of the edges' or nets' weight.  Default 1.
+        Cost of migrating an object, in units of the edges' or nets' weight.  Default: 1.
     migration_ratio : float
-        How many communications occur between two repartitions (PHG_REPART_MULTIPLIER).
+        Number of communications between two repartitions (PHG_REPART_MULTIPLIER).
     fixed : (n,) array of int, optional
-        Part that an object must be in, -1: any.
+        Part to which an object must belong; -1: any part.
     imbalance : float
-        Allowed ratio of the largest part to its share, above 1.
+        Allowed ratio of the largest part to its share; above 1.
     seed : int
-        Same input, same ranks, same seed: same partition.
+        The same input, number of ranks and seed give the same partition.
     symmetrize : bool
-        Add the other direction of edges that lack it; otherwise such an edge is an error.
+        Add the other direction of edges that are given in one direction only.  Without it, such an
+        edge is an error.
     comm : mpi4py.MPI.Intracomm, optional
     ids : (n,) array of int, optional
-        Global id of each own object, used in `graph` and `nets`.  Default: objects are numbered
-        from rank to rank.
+        Global id of each object of this rank, used in `graph` and `nets`.  Default: 0, 1, ... from
+        the first rank to the last.
     starts, cycles : int
-        How much work "hypergraph" does (`cycles` is also for "pylb").
+        How much work "hypergraph" does; see `method`.  `cycles` is also used by "pylb".
     **params
-        Parameters of the library, with their own names: ``PHG_COARSENING_METHOD="IPM"`` (Zoltan),
-        ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
+        Parameters of the library, with the library's names: ``PHG_COARSENING_METHOD="IPM"``
+        (Zoltan), ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
         ``STRATEGY="quality"`` (Scotch).
 
     Returns
@@ -142,14 +144,14 @@ def partition(
     Warns
     -----
     PartitionerWarning
-        What Zoltan writes to standard error.
+        Zoltan has written a warning to standard error.
 
     Raises
     ------
     DomainError, OutOfRangeError, DuplicateKeyError, UnknownKeyError
-        A value is out of its domain, an object or part out of range, ids are duplicate or unknown,
-        arguments differ between ranks, or the method cannot use the arguments.  All errors are
-        raised on every rank.
+        A value is out of its domain, an object or part is out of range, an id is duplicate or
+        unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
+        are raised on every rank.
     MissingPartError
         The library is not installed; the message has the command that installs it.
     PartitionerError
@@ -189,7 +191,7 @@ def partition(
 
 
 class Request(NamedTuple):
-    """The methods, the approach and the effort of a call."""
+    """What a call asks for: methods, approach, levels and effort."""
 
     names: tuple[str, ...]  # of the methods, one for each level
     approach: str
@@ -300,7 +302,7 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
 
 
 def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
-    """Return the part of each own object, the cuts, and whether the parts may be renumbered."""
+    """Return this rank's parts, the cuts, and whether parts may be renumbered."""
     if choice.levels is None:
         name = choice.names[0]
         part, held = _answer(problem, name, choice)
@@ -315,7 +317,7 @@ def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
 
 
 def _free(problem: Problem, name: str) -> bool:
-    """Whether the parts of a method may be renumbered; parts along a curve keep its order."""
+    """Say whether the parts of a method may be renumbered; parts along a curve keep their order."""
     ordered = METHODS[name].takes == "tree" and problem.old is None
     return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
 

@@ -29,9 +29,9 @@ class Coloring:
         Number of vertices of each colour, on all ranks together.
     distance : int
     conflicts : int
-        Number of neighbouring pairs with equal colours, on all ranks together; checked to be 0.
+        Number of pairs of neighbours with equal colours, on all ranks together: 0.
     seconds : float
-        Time of Zoltan on the rank where it took longest.
+        Run time of Zoltan on the slowest rank.
     """
 
     color: I32
@@ -62,28 +62,29 @@ def color(
 ) -> Coloring:
     """Colour a graph: no two vertices within `distance` edges get the same colour.
 
-    Zoltan's distributed greedy colouring; the answer is checked on all ranks.  Collective.
+    The method is Zoltan's distributed greedy colouring; all ranks check the result.  Collective.
 
     Parameters
     ----------
     graph : (start, to) or scipy.sparse matrix
-        This rank's vertices: neighbours ``to[start[v]:start[v + 1]]`` by their global ids; the
-        columns of a matrix' rows.  Loops and repeated edges are ignored.
+        Vertex v of this rank has the neighbours ``to[start[v]:start[v + 1]]``, given by their
+        global ids.  Of a matrix, the rows are this rank's vertices and the columns are neighbours.
+        Loops and repeated edges are ignored.
     distance : {1, 2}
-        2: neighbours of neighbours differ, too.
+        1: neighbours get different colours.  2: neighbours of neighbours do, too.
     comm : mpi4py communicator, optional
         Default: this process has the whole graph.
     ids : (n,) array_like of int, optional
-        Global ids of this rank's vertices.  Default: 0, 1, ... through all ranks.
+        Global ids of this rank's vertices.  Default: 0, 1, ... from the first rank to the last.
     symmetrize : bool
-        Add the other direction of edges that lack it.
+        Add the other direction of edges that are given in one direction only.
 
     Raises
     ------
     DomainError
         The graph is invalid or not symmetric; ranks gave different arguments.
     DuplicateKeyError, UnknownKeyError
-        An id is duplicate, or an edge leads to an unknown vertex.
+        An id is duplicate, or an edge leads to an unknown id.
     MissingPartError
         pylb was built without Zoltan and PT-Scotch.  All errors are raised on every rank.
     """
@@ -110,8 +111,11 @@ def color(
 
 
 def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
-    """Count edges with one colour at both ends and, for distance 2, pairs of equal colours among
-    the neighbours of a vertex, for this rank's vertices."""
+    """Count the conflicts at this rank's vertices.
+
+    A conflict is an edge with equal colours at both ends, or, for distance 2, two neighbours of a
+    vertex with equal colours.
+    """
     ghosts, which = np.unique(part.to, return_inverse=True)
     own = np.arange(part.first, part.first + len(part.ids))
     theirs = plan_on(part.agreement, own, ghosts).forward(colors)[which.reshape(-1)]
@@ -124,7 +128,7 @@ def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
 
 
 def native(agreement: Agreement, comm: Any) -> Any:
-    """The communicator for the libraries; COMM_SELF for a graph on one process."""
+    """Return the communicator for the libraries: COMM_SELF for a graph on one process."""
     from mpi4py import MPI
 
     if comm is None:

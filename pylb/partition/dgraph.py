@@ -18,7 +18,7 @@ MOST = 2**31 - 1  # limit of vertices and edges of all ranks: the libraries coun
 
 
 class LocalGraph(NamedTuple):
-    """A rank's vertices and their edges, numbered through all ranks: rank after rank.
+    """The vertices of one rank, and their edges.  Vertices are numbered rank after rank.
 
     Attributes
     ----------
@@ -26,10 +26,11 @@ class LocalGraph(NamedTuple):
     ids : (n,) int64
         The user's ids of this rank's vertices.
     firsts : (p + 1,) int64
-        First vertex number of each rank, and the total number.
+        Number of the first vertex of each rank; at the end, the number of all vertices.
     start : (n + 1,) int32
     to, owner : (m,) int32
-        Number and rank of each neighbour; ascending, without loops and repeated edges.
+        Number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``, ascending,
+        without loops and repeated edges.
     """
 
     agreement: Agreement
@@ -58,7 +59,9 @@ def read(
     call: str,
     error: Exception | None = None,
 ) -> LocalGraph:
-    """Make it from the user's arguments; `error`: an error in other arguments.  Collective.
+    """Make the graph of this rank from the user's arguments.  Collective.
+
+    If `error`, an error in another argument, is given on any rank, all ranks raise it.
 
     Raises
     ------
@@ -97,7 +100,7 @@ def read(
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:
-    """Convert rows to start and ids of neighbours."""
+    """Convert a graph to two arrays: starts of rows, and ids of neighbours."""
     if hasattr(graph, "tocsr"):
         matrix = graph.tocsr()
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
@@ -129,8 +132,8 @@ def _symmetric(
     if len(missing) and not symmetrize:
         a, b = missing[0] % total, missing[0] // total
         error = DomainError(
-            f"the graph is not symmetric: vertex number {a} has an edge to {b}, and {b} none to "
-            f"{a}, and {len(missing) - 1} more (symmetrize=True adds them)"
+            f"the graph is not symmetric: vertex number {a} has an edge to {b}, but {b} has none "
+            f"to {a}; {len(missing) - 1} more such edges (symmetrize=True adds what is missing)"
         )
     agreement.agree(Step.DIRECTORY, "checking a graph", error)
     whole = np.union1d(mine, missing)

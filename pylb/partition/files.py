@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 
-MOST_LONELY = 1 << 20  # objects that a file may have beyond one for each of its bytes
-MOST_DEFLATED = 1032  # how many times larger data become: RFC 1951
+MOST_LONELY = 1 << 20  # a file of b bytes may have at most b + MOST_LONELY objects
+MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
     *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
@@ -22,17 +22,20 @@ KEYS = (
 def read(path: str | Path) -> dict[str, Any]:
     """Read arguments of `pylb.partition` from a file; its suffix tells the format.
 
-    ``.graph`` (METIS), ``.hgr`` (hMETIS), ``.mtx`` (Matrix Market: the graph of a square matrix,
-    made symmetric, else rows as nets), ``.npy`` (points, or of integers the parents of a tree),
-    ``.npz`` (arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight, old,
-    fixed, sizes, tree, shares).
+    - ``.graph``: METIS
+    - ``.hgr``: hMETIS
+    - ``.mtx``: Matrix Market; a square matrix becomes a symmetric graph, the rows of other matrices
+      become nets
+    - ``.npy``: points; an array of integers: the parents of a refinement tree
+    - ``.npz``: arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight,
+      old, fixed, sizes, tree, shares
 
     Raises
     ------
     MissingFileError
         There is no such file.
     FormatError
-        The file does not have the format of its suffix; the message has the line.
+        The file does not have the format of its suffix; the message names the line.
     """
     file = Path(path)
     readers = {".graph": _metis, ".hgr": _hmetis, ".mtx": _market, ".npy": _npy, ".npz": _npz}
@@ -43,7 +46,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def write(path: str | Path, part: NDArray[np.int32]) -> None:
-    """Write parts as METIS does, one per line, or as ``.npy``."""
+    """Write parts: as ``.npy``, or like METIS one per line."""
     with writing(path) as file:
         if Path(path).suffix == ".npy":
             np.save(file, part)
@@ -52,7 +55,7 @@ def write(path: str | Path, part: NDArray[np.int32]) -> None:
 
 
 def read_parts(path: str | Path) -> NDArray[np.int64]:
-    """Read parts that `write` wrote; raises what `read` does."""
+    """Read parts that `write` wrote; the errors are those of `read`."""
     file = Path(path)
     with understood(file, "a file of one part per line"):
         given = _array(file) if file.suffix == ".npy" else np.array(text(file).split())
@@ -63,7 +66,7 @@ def read_parts(path: str | Path) -> NDArray[np.int64]:
 
 
 def _lines(file: Path) -> list[tuple[int, list[str]]]:
-    """(number, words) of the lines that are not comments."""
+    """Return (line number, words) of each line that is not a comment."""
     with reading(file) as lines:
         said = lines.read().decode(errors="replace").splitlines()
     return [(i, line.split()) for i, line in enumerate(said, 1) if not line.startswith("%")]
@@ -83,7 +86,7 @@ def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
 
 
 def _check_count(file: Path, line: int, *counts: int) -> None:
-    """Reject numbers of objects for which the file is too small: an object is in an edge or net."""
+    """Reject a number of objects that is too large for the size of the file."""
     most = file.stat().st_size + MOST_LONELY
     wrong = [n for n in counts if not 0 <= n <= most]
     if wrong:
@@ -104,7 +107,11 @@ def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArra
 
 
 def _metis(file: Path) -> dict[str, Any]:
-    """Format: n m [fmt [ncon]]; a line per vertex: [size] [weights] (neighbour [weight]) ..."""
+    """Read METIS' format.
+
+    First line: n m [fmt [ncon]].  Then a line for each vertex: [size] [weights] (neighbour
+    [weight]) ...
+    """
     lines = _lines(file)
     head = _head(file, lines)
     n, m = int(head[0]), int(head[1])
@@ -135,7 +142,11 @@ def _metis(file: Path) -> dict[str, Any]:
 
 
 def _hmetis(file: Path) -> dict[str, Any]:
-    """Format: nets n [fmt]; a line per net: [weight] vertices ...; with fmt 10, 11 weights."""
+    """Read hMETIS' format.
+
+    First line: nets n [fmt].  Then a line for each net: [weight] vertices ...  With fmt 10 or 11, a
+    line with the weight of each vertex follows.
+    """
     lines = _lines(file)
     head = _head(file, lines)
     nets, n, kind = int(head[0]), int(head[1]), int(head[2]) if len(head) > 2 else 0
@@ -156,7 +167,7 @@ def _hmetis(file: Path) -> dict[str, Any]:
 
 
 def _market(file: Path) -> dict[str, Any]:
-    """Coordinates of the entries of a matrix; their values do not count."""
+    """Read the positions of a matrix's entries; their values are ignored."""
     with open(descriptor(file)) as lines:
         banner = lines.readline().lower().split()
         if banner[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
@@ -211,7 +222,9 @@ def _npz(file: Path) -> dict[str, Any]:
             raise FormatError(f"{file}: array {strange[0]!r}: expected {', '.join(KEYS)}")
         size = sum(one.file_size for one in archive.zip.infolist())
         if size > MOST_DEFLATED * file.stat().st_size:
-            raise FormatError(f"{file}: it would be {size} bytes")
+            raise FormatError(
+                f"{file}: its arrays claim {size} bytes, more than a file of this size can hold"
+            )
         given = {name: archive[name] for name in archive.files}
     out: dict[str, Any] = {}
     for name, words in (

@@ -14,13 +14,13 @@ from pylb.partition.arrays import F64, I32
 
 
 class Hits(NamedTuple):
-    """The parts that each box meets, as rows.
+    """The parts that each box intersects.
 
     Attributes
     ----------
     start : (n + 1,) int64
     part : (start[n],) int32
-        Box i meets the parts ``part[start[i]:start[i + 1]]``, ascending.
+        Box i intersects the parts ``part[start[i]:start[i + 1]]``, ascending.
     """
 
     start: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Hits(NamedTuple):
 
 
 class Cuts:
-    """The cuts of "rcb", "rib" or "hsfc"; every rank has all of them, so its calls are local.
+    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts, so the methods are local.
 
     Attributes
     ----------
@@ -38,10 +38,8 @@ class Cuts:
 
     def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32 | None):
         self.method, self.n_parts, self.n_dims = method, n_parts, n_dims
-        self._held, self._label = (
-            held,
-            label,
-        )  # the part of each region; None: every part has a region
+        self._held = held
+        self._label = label  # the part of each region; None: region i is part i
         self._n_regions = n_parts if label is None else len(label)
 
     def points(self, points: ArrayLike) -> I32:
@@ -65,12 +63,12 @@ class Cuts:
         return found if self._label is None else self._label[found]  # type: ignore[no-any-return]
 
     def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
-        """Return the parts whose regions meet each box (Zoltan_LB_Box_Assign for many boxes).
+        """Return the parts whose regions intersect each box (Zoltan_LB_Box_Assign for many boxes).
 
         Parameters
         ----------
         lo, hi : (n, n_dims) array of float
-            Lower and upper corners; a box and a region that only touch count as meeting.
+            Lower and upper corners.  A box that only touches a region intersects it, too.
 
         Raises
         ------
@@ -90,7 +88,7 @@ class Cuts:
     def regions(self) -> tuple[F64, F64]:
         """Return the box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
 
-        Sides without a cut are at -inf and inf; a part without a share has NaN.
+        Sides without a cut are at -inf or inf.  A part with share 0 has NaN.
 
         Raises
         ------
@@ -98,7 +96,7 @@ class Cuts:
             The regions of this method are not boxes.
         """
         if self.method != "rcb":
-            raise DomainError(f"regions of {self.method!r} are no boxes: those of 'rcb' are")
+            raise DomainError(f"method is {self.method!r}: expected 'rcb', whose regions are boxes")
         out = []
         for side in require("Zoltan").regions(self._held, self.n_dims, self._n_regions):
             box = np.full((self.n_parts, self.n_dims), np.nan)

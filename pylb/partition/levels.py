@@ -1,4 +1,4 @@
-"""Hierarchical partitions: divide between a machine's nodes, then inside each node."""
+"""Hierarchical partitions: divide among a machine's nodes, then within each node."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Levels:
     Parameters
     ----------
     machine : pylb.Machine, pylb.model.Tree, str or path
-        A string is parsed; a path, or a string that ends in .json, is read.
+        A string is parsed; a path, or a string that ends in .json, names a file to read.
 
     Attributes
     ----------
     branch : Branch
     label : (k,) int32
-        The part (its rank) at each leaf, leaves in the order of the tree.
+        The part at each leaf, which is the number of its rank; leaves in the order of the tree.
     shares : (k,) float64 or None
         The share of each part, if the machine has speeds.
 
     Raises
     ------
     DomainError
-        It is not a machine, or has no leaves.
+        The argument is not a machine, or has no leaves.
     FormatError, OSError
         The string does not describe a machine, or the file cannot be read.
     """
@@ -68,7 +68,7 @@ class Levels:
 
     @cached_property
     def depth(self) -> int:
-        """Levels below the root."""
+        """Number of levels below the root."""
         return _depth(self.branch)
 
     @property
@@ -97,14 +97,14 @@ def _leaves(branch: Branch) -> int:
 def divide(
     problem: Problem, levels: Levels, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """Return the part of each object, with a method for each level.  Collective.
+    """Divide level by level, and return the part of each object.  Collective.
 
-    If k levels divide, each gets the k-th root of the tolerance.
+    If k levels divide, the allowed imbalance of each is the k-th root of the problem's.
 
     Parameters
     ----------
     ask : callable
-        ``ask(problem, method)``: the parts of a problem by a method.
+        ``ask(problem, method)`` returns the parts that a method gives to a problem.
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
@@ -149,7 +149,7 @@ def _divide(
 
 
 def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
-    """Return the problem whose parts are groups of parts; group g begins with the part first[g]."""
+    """Return the problem of dividing among groups of parts; group g begins with part first[g]."""
     shares = problem.shares
     group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
 
@@ -187,7 +187,7 @@ def _inner(problem: Problem, first: int, end: int) -> Problem:
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """Return the problem restricted to some objects, renumbered; edges to others are left out."""
+    """Return the problem for some of the objects, renumbered, without edges to the others."""
     ranks = problem.ranks
     counts = ranks.gather(int(np.count_nonzero(keep)))
     dist = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -216,7 +216,10 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
 
 
 def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, number: I32) -> Rows:
-    """Return rows (None: all) with renumbered entries, without those that have no new number."""
+    """Select and renumber the entries of rows.
+
+    Entries without a new number are left out.  `of_rows`: which rows to keep; None: all.
+    """
     first = problem.first
     others, theirs = ghosts(problem.ranks, problem.dist, rows.to, number)
     own = (rows.to >= first) & (rows.to < first + problem.n)

@@ -1,4 +1,4 @@
-"""The table of methods, and their libraries, which may be absent."""
+"""The table of methods, and the libraries that they need, which may be absent."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ class Method(NamedTuple):
     Attributes
     ----------
     library : str
-        One of `NAMES`, "pylb", or "" for the best of several.
+        One of `NAMES`, "pylb", or "" if the method uses several libraries.
     takes : {"graph", "nets", "coords", "tree", ""}
+        The argument that the method divides; "": any objects.
     options : tuple of (name, value)
         Zoltan's parameters.
     several : bool
-        Whether it balances each column of a matrix of weights.
+        Whether it balances several weights per object.
     fixes : bool
-        Whether it takes fixed objects.
+        Whether it accepts fixed objects.
     over : str
-        The method that replaces it on several ranks.  "": no other; a library that is not parallel
-        runs on the first rank.
+        The method that replaces it on several ranks.  "": the same; a library that is not parallel
+        then runs on the first rank.
     """
 
     library: str
@@ -94,7 +95,7 @@ def load(name: str) -> None:
 
 
 def _start_mpi() -> None:
-    """Initialize MPI if mpi4py was told not to."""
+    """Initialize MPI if mpi4py has not done so."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():

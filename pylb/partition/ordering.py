@@ -1,4 +1,4 @@
-"""Orders of a graph's vertices with little fill in a sparse factorisation."""
+"""Order the vertices of a graph such that a sparse factorisation has little fill."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pylb.partition.coloring import native
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ordering:
-    """A nested dissection of a graph.
+    """An order of a graph's vertices by nested dissection.
 
     Attributes
     ----------
     perm : (n,) int32
-        The new place of each of this rank's vertices, among those of all ranks.
+        The new position of each of this rank's vertices in the order of all vertices.
     fill : int
-        Number of entries of the Cholesky factor L in that order, including the diagonal.
+        Number of entries of the Cholesky factor L in the new order, including the diagonal.
     flops : float
         Operations of the factorisation: the sum of the squared column lengths of L.
     fill_before : int
-        `fill` of the original order.
+        Number of entries of L in the original order.
     separators : (s,) int64
         Sizes of the separators, the top one first.
     blocks : (b + 1,) int32
         Columns ``blocks[i]`` to ``blocks[i + 1]`` are a separator or a leaf.
     parent : (b,) int32
-        The separator above each block; -1: none.
+        Index of the separator above each block; -1: none.
     seconds : float
-        Time of PT-Scotch, on rank 0.
+        Run time of PT-Scotch on rank 0.
     """
 
     perm: I32
@@ -118,7 +118,7 @@ def _split(n: int) -> tuple[int, int]:
 
 
 def _separators(blocks: I32, parent: I32) -> I64:
-    """Sizes of the blocks with other blocks below them, beginning with the last column."""
+    """Return the sizes of the blocks that have blocks below them, from the last column on."""
     inner = np.unique(parent[parent >= 0])
     out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
     return out

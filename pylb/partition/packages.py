@@ -1,7 +1,7 @@
-"""Mt-KaHyPar and KaMinPar, partitioners that are Python packages, behind the C core's question.
+"""Answer the C core's questions by Mt-KaHyPar and KaMinPar, which are Python packages.
 
-Both run on one thread, since the ranks of a program have the other cores, and then the same seed
-gives the same parts.
+Both run on one thread: the ranks of a program use the other cores, and only on one thread does the
+same seed give the same parts.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pylb.errors import PartitionerError
 from pylb.optional import require
 from pylb.partition.arrays import F64, I32, MOST
 
-_LOCK = threading.Lock()  # the seed of a package is that of the process
+_LOCK = threading.Lock()  # a package has one seed for the whole process
 
 
 class PackageQuestion(NamedTuple):
-    """A question to a partitioner (``csrc/partition/question.h``), with weights everywhere.
+    """A question to a partitioner (``csrc/partition/question.h``), with all weights filled in.
 
     Attributes
     ----------
     weight, fixed : (n,) int32
-        fixed: the part that a vertex must get, or -1.
+        Weight of each vertex; the part that it must get, or -1.
     limit : (k,) int64
         Largest weight of each part.
     start, to, edge_weight : int32
-        Neighbours of vertex v: ``to[start[v]:start[v + 1]]``.  For nets: of net e its vertices, and
-        a weight of each net.
+        Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
+        hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
     seed : int
     """
 
@@ -52,12 +52,12 @@ def _mtkahypar() -> Any:
 
 
 def ask_mtkahypar(q: PackageQuestion) -> Any:
-    """Divide a hypergraph: Mt-KaHyPar's deterministic preset, for the sum of connectivity - 1.
+    """Divide a hypergraph by Mt-KaHyPar's deterministic preset, which minimizes connectivity - 1.
 
-    That preset takes no seed, so the seed numbers the vertices.
+    The preset has no seed.  Instead, the seed shuffles the numbers of the vertices.
     """
     n_light = int((q.weight == 0).sum())
-    if n_light:  # vertices that weigh nothing keep it from ending
+    if n_light:  # with vertices of weight 0, Mt-KaHyPar may never end
         times = max(1, min(8 * n_light, MOST // (2 * int(q.limit.sum()) + 1)))
         q = q._replace(weight=np.maximum(1, q.weight * times), limit=q.limit * times + n_light)
     place = np.random.default_rng(q.seed).permutation(len(q.weight))
@@ -69,7 +69,7 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
     context.logging = False
     pins, ends = place[q.to].tolist(), q.start.tolist()
     rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
-    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))  # in whatever order they came
+    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))  # independent of their order
     nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
     graph = library.create_hypergraph(
         context, len(vertex), len(nets), nets, q.weight[vertex].tolist(), net_weight
@@ -80,7 +80,7 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
 
 
 def _is_symmetric(q: PackageQuestion) -> bool:
-    """Whether every edge has its other direction, by sums of hashes."""
+    """Say whether every edge is given in both directions, by sums of hashes."""
     source = np.repeat(np.arange(len(q.weight)), np.diff(q.start))
     low, high = np.minimum(source, q.to).astype(np.uint64), np.maximum(source, q.to)
     mixed = (low * np.uint64(0x9E3779B97F4A7C15) + high.astype(np.uint64)) ^ np.uint64(0x5BD1E995)
@@ -89,14 +89,15 @@ def _is_symmetric(q: PackageQuestion) -> bool:
     return bool(mixed[there].sum() == mixed[~there].sum())
 
 
-PARHIP = 8 | 16 | 32  # vertices and weights have 32 bits, places of edges 64
+PARHIP = 8 | 16 | 32  # 32 bits for vertices and weights, 64 bits for positions of edges
 
 
 def ask_kaminpar(q: PackageQuestion) -> Any:
-    """Divide a graph: KaMinPar's default context.  It reads graphs from files only."""
+    """Divide a graph by KaMinPar with its default context.  It reads graphs only from files."""
     module = require("kaminpar")
     if not _is_symmetric(q):
-        raise PartitionerError("an edge without its other direction")  # it would abort the program
+        # KaMinPar would abort the program.
+        raise PartitionerError("an edge is given in one direction only")
     n, m = len(q.weight), len(q.to)
     base = 8 * (3 + n + 1)
     with tempfile.NamedTemporaryFile(suffix=".parhip") as file:
@@ -112,10 +113,11 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Largest weights of the parts that can be kept, as the packages need not end otherwise.
+    """Return limits for the weights of the parts that can be kept; with others, a package may not
+    end.
 
-    Where a vertex is heavier than the tolerance, placing the heaviest vertex first where there is
-    most room shows what can be kept.
+    If a vertex is heavier than the tolerance, a greedy placement (the heaviest vertex first, to the
+    part with most room) shows which limits can be kept.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
     limit = np.maximum(np.ceil(mean), mean * imbalance)
@@ -130,7 +132,7 @@ def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any
 
 
 def _pairs(start: I32, to: I32, weight: I32) -> tuple[I32, I32, I32]:
-    """The edges of a symmetric graph as nets of two vertices."""
+    """Return the edges of a symmetric graph as nets of two vertices."""
     source = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
     one = source < to
     pins = np.stack([source[one], to[one]], axis=1).ravel()
@@ -164,7 +166,7 @@ def answer_of(
     MissingPartError
         The package is missing.
     PartitionerError
-        It failed (the cause is chained), or did not return a part for each vertex.
+        The package failed (the cause is chained), or did not return a part for each vertex.
     """
     require(name)
     weight = np.ones(n, np.int32) if weight is None else weight
@@ -173,7 +175,8 @@ def answer_of(
     if name == "mtkahypar" and not nets:
         start, to, edge_weight = _pairs(start, to, edge_weight)
     share = np.ones(parts) if share is None else share
-    weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)  # sums in 32 bits
+    # Sums of weights must fit into 32 bits.
+    weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)
     limit = _limits(weight, share, imbalance, fixed)
     question = PackageQuestion(weight, fixed, limit, start, to, edge_weight, seed)
     try:

@@ -1,4 +1,4 @@
-"""Inputs on which Zoltan 3.90 fails or never ends, and the workarounds."""
+"""Workarounds for inputs on which Zoltan 3.90 fails or never ends."""
 
 from __future__ import annotations
 
@@ -10,33 +10,31 @@ import numpy as np
 from pylb.partition.arrays import F64, I32
 from pylb.partition.problem import Problem
 
-MANY = 10**6  # above this number of objects, counts are rounded in 32 bits
+MANY = 10**6  # with more objects, Zoltan's sums in 32 bits are not exact
 
 
 def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
 
-    If rounding leaves some weight to a set of objects without weight, RCB and RIB search for its
-    median forever.
+    With sums that are not exact, RCB and RIB may find a small weight left for objects of weight 0,
+    and search for its median forever.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
 
 
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
-    """Say whether a rank with several parts may get no object: RCB would fail on that rank, and
-    the other ranks would wait.
+    """Say whether a rank with several parts may get no object.  Collective.
 
-    A rank surely gets objects if its share exceeds what earlier cuts may take from it (each less
-    than the heaviest object), or if all parts are on the first rank.  Collective.
+    RCB would fail on that rank, and the other ranks would wait for it.  A rank gets objects for
+    certain if its share exceeds what earlier cuts may take from it (each cut less than the heaviest
+    object), or if all parts are on the first rank.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
         return False
     shares = np.full(k, 1 / k) if shares is None else shares
-    least = np.convolve(
-        shares, np.ones(k // size), "valid"
-    ).min()  # first and last of consecutive parts
+    least = np.convolve(shares, np.ones(k // size), "valid").min()  # share of consecutive parts
     total, heaviest = np.array([float(problem.n_all)]), 1.0
     if weight is not None:
         total, heaviest = problem.ranks.sum(weight.sum(axis=0)), 2.0**problem.exponent
@@ -44,19 +42,18 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
 
 def may_end_early(problem: Problem) -> bool:
-    """Say whether HSFC may close its last part before the last object, and then fail.
+    """Say whether HSFC may end its last part before the last object, and then fail.
 
-    It does so if all the objects that follow weigh less than the rounding error of its sums.
+    That happens if the remaining objects together weigh less than the rounding error of its sums.
     """
     uneven = problem.weight is not None or problem.shares is not None
     return uneven or problem.n_all > MANY
 
 
 def with_an_end(problem: Problem) -> Problem:
-    """Return the problem with one more object of some weight, at the end of the curve.
+    """Return the problem with one more object of some weight, at the end of the curve.  Collective.
 
-    Zoltan's Hilbert curve ends where the last coordinate is largest and the others are least.
-    Collective.
+    Zoltan's Hilbert curve ends where the last coordinate is largest and the others are smallest.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None

@@ -1,4 +1,4 @@
-"""The input of every method: checked, the same on all ranks, with numbered objects."""
+"""The input of every method, checked on all ranks, with numbered objects."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from pylb.partition.ranks import Numbering, RankFacts, Ranks
 from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # minus the least exponent of a double, or more
+LEAST = 2000  # added to exponents of doubles, so that they are positive
 
 
 @dataclass(eq=False)
 class Problem:
-    """The own objects of each rank, and the arguments that are the same on all ranks.
+    """The objects of this rank, and the arguments that are the same on all ranks.
 
-    `graph` and `nets` use numbers of objects: rank r has dist[r] ... dist[r + 1] - 1.
+    `graph` and `nets` contain numbers of objects; rank r has the objects dist[r] to
+    dist[r + 1] - 1.
     """
 
     ranks: Ranks
@@ -48,17 +49,17 @@ class Problem:
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
     exponent: int = 0  # exponent of a power of two above all weights
-    spare: int = 0  # structures of Zoltan that are free on all ranks, as bits
+    spare: int = 0  # bits of the kept Zoltan structures that are free on all ranks
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
     def first(self) -> int:
-        """Number of the first own object."""
+        """Number of the first object of this rank."""
         return int(self.dist[self.ranks.rank])
 
     @property
     def n_weights(self) -> int:
-        """Columns of the weights."""
+        """Number of weights per object; 0: none were given."""
         return 0 if self.weight is None else self.weight.shape[1]
 
     @property
@@ -67,7 +68,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """The facts that must be equal on all ranks; some are absent without objects."""
+        """Collect the facts that must be equal on all ranks; a rank without objects lacks some."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -90,13 +91,13 @@ class Problem:
 
 
 def _magnitude(weight: F64 | None) -> int:
-    """Exponent of the power of two above the largest weight, plus LEAST; 0: no weight."""
+    """Return LEAST + the exponent of the power of two above the largest weight; 0: no weight."""
     most = 0.0 if weight is None else float(weight.max(initial=0.0))
     return frexp(most)[1] + LEAST if most else 0
 
 
 def _begin(ids: I64 | None) -> int:
-    """The first of consecutive ids; -1: no ids are given, -2: they are not consecutive."""
+    """Return the first id if the ids are consecutive, -1 without ids, and -2 otherwise."""
     if ids is None or len(ids) == 0:
         return -1
     run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
@@ -109,7 +110,7 @@ def complete(problem: Problem, symmetrize: bool) -> None:
     Raises
     ------
     PylbError
-        The same on every rank, with the rank, the argument, its value and what was expected.
+        The same on every rank; it names the rank, the argument, its value and what was expected.
     """
     ranks = problem.ranks
     sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
@@ -152,12 +153,12 @@ def local(
     seed: int,
     params: dict[str, Any],
 ) -> Problem:
-    """Check the arguments of this rank, as far as that is possible on one rank.
+    """Check the arguments of this rank, as far as that is possible without the other ranks.
 
     Raises
     ------
     PylbError
-        With the argument, its value and what was expected.
+        It names the argument, its value and what was expected.
     """
     k = ranks.size if parts is None and ranks.comm is not None else parts
     k = 2 if k is None else arrays.integer("parts", k)
@@ -186,7 +187,7 @@ def local(
     if shares is not None:
         out.shares = arrays.vector("shares", shares, k)
         if not out.shares.sum() > 0:
-            raise DomainError("shares are all zero: expected one above zero")
+            raise DomainError("shares are all zero: expected at least one above zero")
         out.shares = out.shares / out.shares.sum()
     out.fixed = None if fixed is None else arrays.places("fixed", fixed, out.n, k)
     out.old = None if old is None else arrays.places("old", old, out.n, k)
@@ -195,7 +196,7 @@ def local(
 
 
 def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: Any) -> int:
-    """Number of own objects."""
+    """Return the number of this rank's objects."""
     for rows in (out.coords, out.graph):
         if rows is not None:
             return len(rows)
@@ -223,7 +224,7 @@ def _text(value: Any) -> str:
 
 
 def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
-    """Give a rank without objects empty arrays of the same form as on other ranks."""
+    """Give a rank without objects empty arrays of the same shape as on other ranks."""
     facts = {name: fact for facts in heard for name, fact in facts.items()}
     columns, dims = facts.get("weight, columns", 0), facts.get("coords, columns", 0)
     problem.weight = np.zeros((0, columns)) if columns else None
@@ -243,7 +244,7 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
 
 
 def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
-    """The numbering of the ids; None if the ids are the numbers."""
+    """Return the numbering of the ids; None if each id is the object's number."""
     if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
         return None
     ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
@@ -269,7 +270,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
 
 
 def _drop_zeros(problem: Problem, some: bool) -> None:
-    """Remove weights that are zero on all ranks; without weights each object counts 1."""
+    """Remove columns of weights that are zero on all ranks; without weights, objects count 1."""
     weight = problem.weight
     assert weight is not None
     if weight.shape[1] == 1 or not some:

@@ -26,19 +26,20 @@ class Quality:
     imbalance : (d,) float64
         Largest part divided by its share, for each weight; max/mean if the shares are equal.
     object_imbalance : float
-        The same, with weight 1 for each object.
+        The same with weight 1 for each object.
     cut_edges, cut_weight : (k,) float64 or None
-        Number and weight of the edges from each part to other parts.  The sum counts each edge
-        twice, as Zoltan does.  These and the next two are None without a graph.
+        Number and weight of the edges from each part to other parts.  The sum over the parts counts
+        each edge twice, as in Zoltan.  Without a graph, these, `boundary` and `neighbours` are
+        None.
     boundary : (k,) int64 or None
         Number of objects of each part with a neighbour in another part.
     neighbours : (k,) int64 or None
         Number of other parts to which each part has edges.
     cut : float or None
-        Weight of the edges between parts, each once.
+        Weight of the edges between parts; each edge counts once.
     connectivity : float or None
-        Sum over the nets of weight * (parts - 1).  For a graph without nets, each object with its
-        neighbours is a net.
+        Sum over the nets of weight * (touched parts - 1).  For a graph without nets, each object
+        with its neighbours is a net.
     cut_nets : float or None
         Weight of the nets that touch several parts.
     """
@@ -56,7 +57,7 @@ class Quality:
     cut_nets: float | None = None
 
     def table(self) -> list[list[Any]]:
-        """Return rows with name, sum, least, mean and most over the parts."""
+        """Return rows with name, sum, minimum, mean and maximum over the parts."""
         weights = self.weights.reshape(len(self.weights), -1).T
         named: list[tuple[str, Any]] = [("objects", self.objects)]
         names = ["weight"] if len(weights) == 1 else [f"weight {i}" for i in range(len(weights))]
@@ -96,11 +97,12 @@ class Counts(NamedTuple):
     Attributes
     ----------
     objects, weights : (k,) float64, list of such
-        Sums for each part: objects, and each column of the weights.
+        For each part: number of objects, and sum of each weight.
     cut : list of array or None
-        For a graph: cut edges, their weight, boundary objects of each part, volume, neighbours.
+        For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
+        neighbours of each part.
     nets : (2,) float64 or None
-        Connectivity - 1, cut nets.
+        Sum over the nets of connectivity - 1, and number of cut nets, both weighted.
     shares : (k,) float64 or None
     """
 

@@ -1,4 +1,4 @@
-"""The ranks of a partition: the facts that they exchange, and numbers of objects."""
+"""What the ranks of a partition do together: exchange facts, and number the objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pylb.optional import require
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
-NUMBERS = 4  # how many numbers each rank may tell the others
+NUMBERS = 4  # greatest length of `RankFacts.numbers`
 ROW = struct.Struct(f"{1 + NUMBERS}q")  # a digest and the numbers
 
 
@@ -32,8 +32,8 @@ class RankFacts(NamedTuple):
     Attributes
     ----------
     same : dict
-        Plain Python values, always in the same order.  They must be equal on all ranks that have
-        them, except if the name begins with an underscore.
+        Plain Python values, always in the same order.  A value must be equal on all ranks that have
+        it, unless its name begins with an underscore.
     numbers : tuple of int
         At most `NUMBERS` numbers of this rank.
     """
@@ -42,10 +42,8 @@ class RankFacts(NamedTuple):
     numbers: tuple[int, ...] = ()
 
     def digest(self) -> int:
-        """A digest of the facts that must be equal."""
-        words = marshal.dumps(
-            self.same, 2
-        )  # version 2 has no references, so equal values give equal bytes
+        """Return a digest of `same`."""
+        words = marshal.dumps(self.same, 2)  # version 2: equal values give equal bytes
         return int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
 
 
@@ -60,8 +58,8 @@ class Ranks:
 
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
-        self.heard: list[dict[str, Any]] = []  # facts of each rank, in the last `together`
-        self.numbers: list[tuple[int, ...]] = []  # likewise
+        self.heard: list[dict[str, Any]] = []  # `same` of each rank, from the last `together`
+        self.numbers: list[tuple[int, ...]] = []  # `numbers` of each rank, likewise
         if comm is not None:
             MPI = _mpi()
             if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
@@ -74,11 +72,11 @@ class Ranks:
             self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
     def gather(self, value: T) -> list[T]:
-        """The value of every rank, on every rank."""
+        """Return the values of all ranks on every rank."""
         return [value] if self.size == 1 else self.comm.allgather(value)
 
     def sum(self, array: Any) -> Any:
-        """Sum over the ranks, entry by entry."""
+        """Add the arrays of all ranks, entry by entry."""
         if self.size == 1:
             return array
         out = np.empty_like(array)
@@ -95,7 +93,7 @@ class Ranks:
         try:
             value = call()
             mine = mine if facts is None else facts(value)
-        except Exception as error:  # of any class, as the other ranks must learn of it
+        except Exception as error:  # the other ranks must learn of every error
             if self.size == 1:
                 raise
             said = error
@@ -106,7 +104,7 @@ class Ranks:
         return value
 
     def _tell(self, mine: RankFacts) -> None:
-        """Exchange the facts; in full only if ranks differ."""
+        """Exchange digests of the facts, and the facts themselves only if digests differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]
             return
@@ -145,15 +143,15 @@ def _same(everyone: list[dict[str, Any]]) -> None:
 
 
 class Numbering:
-    """Numbers of the objects, by id; objects are numbered from rank to rank.  Collective.
+    """Find the numbers of objects by id; objects are numbered rank after rank.  Collective.
 
     Parameters
     ----------
     ranks : Ranks
     ids : (n,) int64
-        Ids of the own objects.
+        Ids of this rank's objects.
     first : int
-        Number of the first own object; the other own objects follow.
+        Number of the first of them; the others follow.
 
     Raises
     ------

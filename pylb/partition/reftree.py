@@ -1,7 +1,7 @@
 """``method="reftree"`` (Mitchell 2007): divide the leaves of a refinement tree along a curve.
 
-The curve passes the leaves in the order of the tree and is cut when a part is full.  So the leaves
-of an element stay together, and few leaves move when the weights change.
+The curve visits the leaves in the order of the tree, and is cut wherever a part is full.  So the
+leaves of an element stay together, and few leaves move when the weights change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pylb.partition.problem import Problem
 
 
 def check_leaves(problem: Problem) -> None:
-    """Check that the objects are the leaves, by number."""
+    """Check that the objects are exactly the leaves of the tree."""
     assert problem.tree is not None
     n = problem.tree.n_leaves
     if n != problem.n_all:
@@ -28,9 +28,9 @@ def check_leaves(problem: Problem) -> None:
 
 
 def divide(problem: Problem) -> I32:
-    """Return the part of each own leaf.  Collective; every rank gets the weights of all leaves.
+    """Return the part of each leaf of this rank.  Collective; ranks get the weights of all leaves.
 
-    A leaf belongs to the part that contains the middle of its weight.
+    On the curve, each leaf has the length of its weight; the part at its midpoint gets the leaf.
     """
     assert problem.tree is not None
     place, k = problem.tree.place, problem.parts

@@ -1,4 +1,4 @@
-"""The result of a partition: numbers of the parts, moves, sums over all ranks, figures."""
+"""The result of a partition: final numbers of the parts, moves, sums over all ranks, figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Moves(NamedTuple):
     id : (m,) int64
         Id of each object.
     row : (m,) int64
-        Its row in this rank's arrays; -1 for objects that come.
+        Its row in this rank's arrays; -1 for incoming objects.
     rank : (m,) int32
         The rank to which it goes, or from which it comes.
     part : (m,) int32
@@ -60,16 +60,16 @@ class Partition:
     n_parts : int
     exports, imports : Moves
         Objects of this rank that change their part, and objects that come to parts of this rank.
-        Both include objects that stay on this rank.  Both are empty if there were no parts before
-        (one rank, without `old`).
+        Both include objects that change their part but not their rank.  Both are empty on one rank
+        without `old`, as there were no parts before.
     counts : Counts
         The counts from which `evaluation` is computed.
     migrations : int
         Number of objects that change their part, on all ranks; 0 if there were no parts before.
     migration_volume : float
-        Sum of their sizes.
+        Sum of the sizes of these objects.
     seconds : float
-        Time that the method took on this rank.
+        Run time of the method on this rank.
     method, approach : str
     seed : int
     cuts : Cuts or None
@@ -114,8 +114,8 @@ class Partition:
     def volume(self) -> float | None:
         """Communication volume: the sum over the nets of weight * (parts touched - 1).
 
-        For a graph without nets, each vertex counts once for each other part that has a neighbour
-        of it.
+        For a graph without nets: each vertex counts once for each other part in which it has
+        neighbours.
         """
         return self.evaluation.connectivity
 
@@ -124,7 +124,7 @@ class Partition:
         return self._cuts().points(points)
 
     def boxes(self, lo: Any, hi: Any) -> Any:
-        """Return the parts whose regions meet each box: `Cuts.boxes`."""
+        """Return the parts whose regions intersect each box: `Cuts.boxes`."""
         return self._cuts().boxes(lo, hi)
 
     def _cuts(self) -> Cuts:
@@ -151,17 +151,17 @@ _NO_OVERLAP: Overlap = (None, None, None)
 
 
 class Settled(NamedTuple):
-    """A partition on each rank, after its parts were numbered.
+    """A partition on this rank with the final numbers of its parts.
 
     Attributes
     ----------
     name : (k,) int32 or None
-        The final number of each part that the method made; None: unchanged.
+        The final number of each part of the method; None: the method's own numbers.
     part, rank : (n,) int32
         Part and rank of each object.
     exports, imports : Moves
     sums : ((1 + d) k,) float64
-        For each part the number of objects and the sum of each weight, over all ranks.
+        For each part, its number of objects on all ranks; then the sums of each weight.
     migrations, volume : float
         Number and total size of the objects that change their part, over all ranks.
     """
@@ -210,7 +210,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Number the parts on a single process whose objects have parts already."""
+    """Number the parts on a single process whose objects had parts before."""
     k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
@@ -226,7 +226,7 @@ def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overl
 
 
 def _here(n: int) -> I32:
-    """Return the ranks of objects if there is only one rank."""
+    """Return rank 0 for each object."""
     return np.zeros(n, np.int32)
 
 
@@ -294,7 +294,7 @@ def count(problem: Problem, part: I32, sums: F64) -> Counts:
 
 
 def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
-    """Return objects of other ranks that `to` names, ascending, and their parts.  Collective."""
+    """Return the objects in `to` that other ranks own, ascending, and their parts.  Collective."""
     first, end = dist[ranks.rank], dist[ranks.rank + 1]
     if ranks.size == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -305,7 +305,7 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """Count cut edges, their weight, boundary and volume on this rank, neighbours on all."""
+    """Count cut edges, their weight, boundary, volume (on this rank) and neighbours (on all)."""
     ranks, k = problem.ranks, problem.parts
     ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
     cut, weight, boundary, volume, pairs = _core.graph_quality(
@@ -317,7 +317,7 @@ def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
 
 
 def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
-    """Return connectivity - 1 and cut nets of this rank."""
+    """Return the weighted sums of connectivity - 1 and of cut nets on this rank."""
     ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
     return np.array(
         _core.nets_quality(

@@ -1,4 +1,4 @@
-"""METIS, Scotch, Python packages, pylb's own, and the best of several, on one process.
+"""Methods that run on one process: METIS, Scotch, Python packages, "pylb" and "hypergraph".
 
 With several ranks, the first rank gathers all objects and divides them.
 """
@@ -44,7 +44,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
 
 
 def _gathered(problem: Problem) -> Problem | None:
-    """Return the problem with all objects on the first rank, None on the others."""
+    """Return the problem of all ranks' objects on the first rank, None on the others."""
     names = ("weight", "fixed", "old", "sizes", "graph", "nets")
     pieces = problem.ranks.comm.gather([getattr(problem, name) for name in names])
     if pieces is None:
@@ -89,7 +89,7 @@ class _Question:
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
-        self.cost = 1.0  # value of a unit of edge or net weight in the core
+        self.cost = 1.0  # factor from the caller's edge or net weights to the core's
         self.given: dict[str, Any] = {}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
@@ -119,7 +119,7 @@ class _Question:
             self.given[weight], self.cost = _integers(rows.weight, least)
 
     def _old(self) -> None:
-        """Add the present parts, and the cost of leaving them relative to communication."""
+        """Add the present parts, and the cost of leaving them in units of edge weight."""
         problem = self.problem
         cost = np.ones(problem.n) if problem.sizes is None else problem.sizes
         cost = np.rint(cost * (self.cost / problem.ratio))
@@ -145,7 +145,7 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """Return what "hypergraph" minimizes: connectivity plus the cost of leaving parts."""
+        """Return what "hypergraph" minimizes: (connectivity + cost of migrations, largest part)."""
         g = self.given
         weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))
         cost = float(_core.connectivity(g["net_start"], g["pin"], weight, part, self.problem.parts))
@@ -160,10 +160,10 @@ class _Question:
 
 
 def _best(question: _Question, starts: int, cycles: int) -> I32:
-    """Return the best of several refined starts, after refining the two best of them further.
+    """Make and refine several partitions, refine the two best further, and return the best.
 
-    Two starts run at a time: Zoltan, which takes one call at a time, makes one partition while pylb
-    refines another.  Where Mt-KaHyPar is installed, the first start is its own.
+    Two threads run: Zoltan, which takes one call at a time, makes a partition while pylb refines
+    another.  If Mt-KaHyPar is installed, it makes the first partition.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
@@ -191,7 +191,7 @@ def _narrow(x: NDArray[Any]) -> I32:
 
 
 def _integers(x: F64, least: int) -> tuple[I32, float]:
-    """Return weights as integers whose sum fits into 32 bits, and the factor."""
+    """Return weights as integers whose sum fits into 32 bits, and their scale factor."""
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total

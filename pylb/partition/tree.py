@@ -14,15 +14,15 @@ I64 = NDArray[np.int64]
 
 
 class RefinementTree(NamedTuple):
-    """A forest of elements and their refinements; its leaves are the objects.
+    """A forest of elements and their refinements.  Its leaves are the objects.
 
     Attributes
     ----------
     parent : (m,) int
-        Parent of each element, -1 for the coarsest elements; the curve passes the children of an
-        element in order of index.
+        Parent of each element; -1 for the coarsest elements.
     place : (n,) int64
-        Position of each leaf on the curve; leaves in order of index.
+        Position of each leaf on the curve, which visits the children of an element in order of
+        index.
     """
 
     parent: NDArray[Any]
@@ -53,7 +53,7 @@ def tree_of(value: Any) -> RefinementTree:
 
 
 def _places(parent: NDArray[Any]) -> I64:
-    """Position of each leaf in depth-first order, level by level."""
+    """Return the position of each leaf in depth-first order; computed level by level."""
     n = len(parent)
     order = np.argsort(parent, kind="stable")  # children of one element, by index, side by side
     levels = _levels(parent, order)

@@ -1,4 +1,4 @@
-"""Call Zoltan, over the communicator or on this process."""
+"""Call Zoltan, on all ranks of a communicator or on this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylb.partition.ranks import Ranks
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
-IMPORTS = ("rcb", "rib")  # methods that report the objects that come, not those that leave
+IMPORTS = ("rcb", "rib")  # methods that report incoming objects instead of outgoing ones
 OWN = (  # parameters that are set from other arguments
     *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
     *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
@@ -28,7 +28,7 @@ OWN = (  # parameters that are set from other arguments
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
-    """Return the new part of each object of this rank, and the cuts if asked for.  Collective."""
+    """Return the new part of each object of this rank, and the cuts if `keep`.  Collective."""
     if problem.ranks.comm is None:
         libraries.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
@@ -68,12 +68,12 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Return which kept structures of this communicator are free on this rank, as bits."""
+    """Return the bits of this communicator's kept structures that are free on this rank."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
-    """The parts that can have objects; parts without a share and surplus parts cannot."""
+    """The parts that can have objects: those with a share, and not more than there are objects."""
 
     def __init__(self, problem: Problem):
         k, shares = problem.parts, problem.shares
@@ -99,14 +99,14 @@ class _Parts:
             self.shares = left / left.sum()
 
     def of(self, part: I32) -> I32:
-        """Return the numbers of these parts among the remaining ones; -1 stays."""
+        """Return the numbers of parts among those that can have objects; -1 stays -1."""
         if self.same:
             return part
         return np.where(part < 0, -1, self.index[part]).astype(np.int32)
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    """Return the arrays that the method gets."""
+    """Return the arrays that the method takes."""
     out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
     weight = problem.weight
     if weight is not None:
@@ -131,7 +131,7 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
 
 
 def _near_one(problem: Problem, weight: F64) -> F64:
-    """Return weights times a power of two if they are far from 1: Zoltan counts in 32 bits."""
+    """Scale weights far from 1 by a power of two, as Zoltan computes in 32 bits."""
     exponent = np.array([problem.exponent])
     if weight.shape[1] > 1:
         exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
@@ -139,17 +139,15 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 
 
 def _old(problem: Problem, parts: _Parts) -> I32 | None:
-    """Return present parts in Zoltan's numbers; objects of a part left out count to the first."""
+    """Return present parts in Zoltan's numbers; objects of omitted parts count as in the first."""
     if problem.old is None:
-        return None  # home
+        return None  # Zoltan takes the first part of this rank
     old = parts.of(present(problem))
     return old if parts.same else np.maximum(old, 0)
 
 
 def present(problem: Problem) -> I32:
-    """Return the present part of each object of this rank; without one, the first part of this
-    rank.
-    """
+    """Return the present part of each object; new objects get the first part of their rank."""
     first = np.int32(home(problem))
     if problem.old is None:
         return np.full(problem.n, first)
@@ -163,7 +161,7 @@ def home(problem: Problem) -> int:
 
 
 def _sizes(problem: Problem) -> tuple[I32 | None, float]:
-    """Return sizes as integers, and the factor."""
+    """Return sizes as integers, and their scale factor."""
     sizes = problem.sizes
     if sizes is None:
         return None, 1.0
@@ -177,7 +175,7 @@ def _sizes(problem: Problem) -> tuple[I32 | None, float]:
 def _check_options(problem: Problem) -> None:
     for name in problem.params:
         if name in OWN:
-            raise DomainError(f"{name} is given: expected none, it follows from other arguments")
+            raise DomainError(f"{name} is given: expected no value, as pylb sets this parameter")
 
 
 def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
@@ -195,13 +193,11 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
         out["CHECK_GEOM"] = "0"
         out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
     if name == "rcb" and (problem.n_weights == 1 or problem.shares is not None):
-        out["OBJ_WEIGHTS_COMPARABLE"] = (
-            "1"  # so that Zoltan does not scale the weights: pitfalls.exact_scale
-        )
+        # Zoltan must not scale the weights: see pitfalls.exact_scale.
+        out["OBJ_WEIGHTS_COMPARABLE"] = "1"
     if problem.n_all < problem.ranks.size:
-        out["SCATTER_GRAPH"] = (
-            "0"  # Zoltan divides by the number of objects that the first rank would get
-        )
+        # Zoltan would divide by the first rank's number of objects, which is 0.
+        out["SCATTER_GRAPH"] = "0"
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params
@@ -225,7 +221,7 @@ def _tell(name: str, said: str) -> None:
 
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:
-    """Check that fixed objects are where they must be."""
+    """Check that fixed objects are in their parts."""
 
     fixed = problem.fixed
     if fixed is None:
@@ -236,7 +232,8 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
         if len(wrong):
             v = wrong[0]
             raise PartitionerError(
-                f"method {name!r} put object {v} into part {part[v]}: fixed in {fixed[v]}"
+                f"method {name!r} put object {v} into part {part[v]}: expected part {fixed[v]}, "
+                "where it is fixed"
             )
         return part
 
@@ -244,16 +241,15 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
 
 
 def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
-    """Give each empty part an object of the part that has most."""
+    """Give each empty part an object of the part with the most objects."""
     ranks, k = problem.ranks, problem.parts
     count = ranks.sum(np.bincount(part, minlength=k))
     empty = [int(r) for r in parts.label if count[r] == 0]
     if not empty:
         return part
     free = part if problem.fixed is None else part[problem.fixed < 0]
-    loose = np.array(
-        ranks.gather(np.bincount(free, minlength=k))
-    )  # number of objects of each rank and part
+    # Objects that may move, for each rank and part.
+    loose = np.array(ranks.gather(np.bincount(free, minlength=k)))
     part = part.copy()
     for r in empty:
         total = np.where(count > 1, loose.sum(axis=0), 0)
