@@ -19,7 +19,7 @@ HELP = "run a small program that balances itself on virtual ranks, and show what
 EXAMPLES = """\
   pylb demo
   pylb demo --save run.h5 --html run.html    (a run to look at: pylb report run.h5, pylb.explore)
-  pylb demo --ranks 64 --objects 1024 --strategy RefineLB --every 10
+  pylb demo --ranks 32 --objects 256 --strategy RefineLB --every 10
   pylb demo --json
 """
 

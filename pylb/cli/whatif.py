@@ -17,7 +17,7 @@ HELP = "predict the time of a recorded MPI program under other placements"
 EXAMPLES = """\
   pylb whatif run --place 0,0,1,1
   pylb whatif run --place 0,1,0,1 --place 0,0,0,1 --speed 1,0.5
-  pylb whatif run --place 0,1 --share 0.9,0.45         (under pylb lab --share 0.9,0.45)
+  pylb whatif run --place 0,1,0,1 --share 0.9,0.45     (under pylb lab --share 0.9,0.45)
   pylb whatif run --place 0,0,1,1 --suggest 3
   pylb whatif run --place 0,1,2,3 --node 0,0,1,1 --alpha 2e-6 --beta 1e-9 --json
 

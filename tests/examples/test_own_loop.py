@@ -1,5 +1,6 @@
 """Codes that own their data: examples in Python, C and Fortran, and the page that shows them."""
 
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -159,6 +160,37 @@ def test_measured_times(mpiexec, program, name):
 
 
 # ---- the page ----------------------------------------------------------------------------------
+
+
+def page_of(language):
+    """Blocks of the page in a language."""
+    page = (ROOT / "docs" / "your_code.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)```", page, re.S | re.M)
+
+
+def test_the_commands_of_the_page(prefix, tmp_path):
+    """All but the first one, which the fixture has run."""
+    (lines,) = page_of("sh")
+    install, rest = lines.split("\n", 1)
+    assert install.startswith("make install PREFIX=$HOME/pylb ")
+    (tmp_path / "pylb").symlink_to(prefix)
+    (tmp_path / "jacobi.c").write_text((EXAMPLES / "c" / "jacobi.c").read_text())
+    needs("pkg-config")
+    run(["bash", "-ec", rest], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)})
+    assert (tmp_path / "jacobi").exists()
+
+
+@pytest.mark.parametrize(("k", "name"), [(0, "jacobi"), (2, "particles")])
+def test_the_loops_before_pylb_compile(prefix, tmp_path, k, name):
+    """With the functions and the constants of the example."""
+    program = tmp_path / "before.c"
+    names = "double load[CELLS], energy = 0.0;" if name == "particles" else "double work[STEPS];"
+    program.write_text(
+        f'#define main of_the_example\n#include "{EXAMPLES / "c" / name}.c"\n'
+        f"void before(void) {{ {names}\n{page_of('c')[k]}}}\n"
+    )
+    run(["mpicc", "-fsyntax-only", program, *flags(prefix, "pylb_mpi")])
+
 
 BLOCK = re.compile(r"<!-- (\S+) -->\n```\w+\n(.*?)```", re.S)
 

@@ -1,0 +1,183 @@
+"""Every block of code on the pages runs, and every example in the help of a subcommand."""
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launch import launch
+from test_pages import PAGES, ROOT, name_of
+
+import pylb
+from pylb.cli import main as cli
+from pylb.errors import NotAllowedError
+
+pytestmark = pytest.mark.slow
+SHELL = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.S | re.M)
+LAB = ROOT / "docs" / "lab.md"
+NOT_RUN = re.compile(r"^```\S+ not-run\n(.*?)^```", re.S | re.M)
+
+
+def test_python_on_the_pages(mpiexec, tmp_path):
+    pytest.importorskip("scipy")
+    code, out, said = launch(mpiexec, 2, ROOT / "tests" / "mpi" / "pages.py", tmp_path)
+    assert code == 0, said
+    assert out.count("done") == 2
+    pages = re.findall(r"^docs/\S+\.md \d+$", out, re.M)
+    assert len(pages) >= 18
+
+
+def test_python_on_the_page_of_labs(here, mpiexec):
+    names = {"pylb": pylb}
+    try:
+        for block in re.findall(r"^```python\n(.*?)^```", LAB.read_text(), re.S | re.M):
+            exec(block, names)  # noqa: S102
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    assert names["code"] == 0
+    assert len(names["held"]) == 2  # a figure for each host
+
+
+def test_few_blocks_are_not_run():
+    """```sh not-run: they need the network or a cluster, or are tests by themselves."""
+    found = [block for page in PAGES for block in NOT_RUN.findall(page.read_text())]
+    assert len(found) <= 8
+    assert all(re.search(r"pip install|pytest|#SBATCH", block) for block in found)
+
+
+# ---- the shell -------------------------------------------------------------------------------
+
+PROGRAM = "from mpi4py import MPI; MPI.COMM_WORLD.barrier()\n"
+MINE = """
+import pylb
+
+
+@pylb.strategy
+def my_strategy(snapshot):
+    return snapshot.rank
+"""
+SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The files that the pages and the help speak of."""
+    pytest.importorskip("h5py")
+    folder = tmp_path_factory.mktemp("files")
+    pylb.demo.run(4, 32, 24, save=folder / "run.h5")
+    pylb.Trace.read(folder / "run.h5").write(folder / "run")
+    pylb.demo.run(4, 32, 24, every=8, save=folder / "other.h5")
+    (folder / "mine.py").write_text(MINE)
+    (folder / "prog.py").write_text(PROGRAM if find_spec("mpi4py") else "")
+    (folder / "serial.py").write_text("print(sum(range(1000)))\n")
+    for name in ("4elt.graph", "mesh.graph"):
+        (folder / name).write_text(SQUARE)
+    (folder / "mesh.part").write_text("0\n0\n1\n1\n")
+    (folder / "ibm01.hgr").write_text("2 4\n1 2\n2 3 4\n")
+    np.save(folder / "points.npy", np.random.default_rng(1).random((64, 3)))
+    shutil.copy(ROOT / "examples" / "caps.yaml", folder)
+    for name in ("examples", "csrc", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    if shutil.which("mpicc"):
+        program = ROOT / "tests" / "recorded" / "stencil.c"
+        subprocess.run(["mpicc", "-o", folder / "a.out", program, "-lm"], check=True)
+    return folder
+
+
+@pytest.fixture
+def here(files, tmp_path, monkeypatch):
+    """A folder of its own with these files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True, symlinks=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    share = ".local/share/bash-completion"
+    for folder in (".zfunc", ".config/fish/completions", f"{share}/completions"):
+        (tmp_path / folder).mkdir(parents=True)
+    return tmp_path
+
+
+def recording(folder):
+    """Let `run` be a recording of MPI's operations, instead of a folder of vt's."""
+    shutil.rmtree(folder / "run")
+    shutil.copy(ROOT / "notebooks" / "spa.h5", folder / "run")
+
+
+def commands(text):
+    """The lines of a block without explanations; continued lines are one."""
+    for line in text.replace("\\\n", " ").splitlines():
+        line = re.sub(r"\s{2,}\(.*\)$", "", line.strip())
+        if line and not line.startswith("#"):
+            yield line
+
+
+def is_own(line):
+    """Whether it can run in this process."""
+    return line.startswith("pylb ") and ">" not in line
+
+
+def interrupted(words):
+    """Run the command until a Ctrl-C after a second, which it must obey at once."""
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        assert cli.main(words) in (0, 130)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, old)
+
+
+done = set()
+
+
+def follow(lines, capfd):
+    """Run commands one after the other: those of pylb in this process, others in a shell."""
+    for own, group in itertools.groupby(lines, is_own):
+        if not own:
+            script = ["bash", "-ec", "\n".join(group)]
+            shell = subprocess.run(script, capture_output=True, text=True)
+            assert shell.returncode == 0, shell.stderr
+            continue
+        for line in group:
+            words = shlex.split(line, comments=True)[1:]
+            if words[0] in ("lab", "record") and tuple(words) in done:
+                continue  # these take seconds
+            done.add(tuple(words))
+            if words[0] == "watch" and "--once" not in words:
+                interrupted(words)
+                continue
+            code, said = cli.main(words), capfd.readouterr().err
+            if code == 2 and words[0] in ("lab", "record"):
+                pytest.skip(said)  # not permitted, or not built
+            assert code == 0, f"{line}\n{said}"
+
+
+BLOCKS = [
+    pytest.param(page, block, id=f"{name_of(page)}:{k}")
+    for page in PAGES
+    if page.name != "your_code.md"  # tests/examples/test_own_loop.py
+    for k, block in enumerate(SHELL.findall(page.read_text()))
+]
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_shell_on_the_pages(page, block, here, mpiexec, capfd):
+    if page.stem == "whatif":
+        recording(here)
+    follow(commands(block), capfd)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda c: c.__name__)
+def test_examples_of_the_help(command, here, mpiexec, capfd):
+    if command in (cli.whatif, cli.procedures, cli.record):
+        recording(here)
+    lines = [line for line in command.EXAMPLES.splitlines() if line.startswith("  ")]
+    follow(commands("\n".join(lines)), capfd)
