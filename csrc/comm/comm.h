@@ -41,7 +41,7 @@ int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, i
 /** Duplicate `user`.  Collective, blocks. */
 int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 
-/** Collective if the duplicate exists. */
+/** Free the duplicate; collective, if there is one. */
 void plb_comm_free(plb_comm_t *self);
 
 /** Wait politely for a request. */
@@ -51,9 +51,9 @@ int plb_comm_finish(MPI_Request *request, plb_err_t *err);
  *  politely. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
-/** Gather the contributions of all ranks on all ranks: call _sizes for the size[p] of each,
- * allocate, call _allgather for all of them, one after the other.  At most INT_MAX bytes in all.
- *  Collective, wait politely. */
+/** Gather the contributions of all ranks on all ranks.  First call _sizes, which sets size[p].
+ *  Then allocate their sum, and call _allgather, which writes one after the other to `all`.  At
+ *  most INT_MAX bytes in total.  Collective, wait politely. */
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
                        plb_err_t *err);

@@ -1,6 +1,6 @@
-/* The communication that the C library needs: an interface, and that of a single rank.
+/* The communication that the C library needs: an interface, and its version for a single rank.
  *
- * comm/ranks_mpi.h has the one by MPI.  All of it is collective, and waits politely.
+ * comm/ranks_mpi.h has the version for MPI.  All calls are collective and wait politely.
  */
 #ifndef PLB_COMM_RANKS_H
 #define PLB_COMM_RANKS_H
@@ -15,16 +15,16 @@ struct plb_ranks {
     /** Make room for `depth` reductions of records at once. */
     int (*reserve)(plb_ranks_t *self, int depth, plb_err_t *err);
 
-    /** The n bytes of each rank, one rank after the other, on rank 0: *all (owned; NULL on the
-     *  other ranks), and size[p] of each on every rank. */
+    /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
+     * other ranks).  Every rank gets size[p], the bytes of each. */
     int (*gather)(plb_ranks_t *self, const void *mine, int64_t n, char **all, int64_t *size,
                   plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
     int (*bcast)(plb_ranks_t *self, void *data, int64_t n, plb_err_t *err);
 
-    /** Items of `bytes`: send[r] ... send[r + 1] - 1 of `from` go to rank r; those of rank r
-     *  become receive[r] ... receive[r + 1] - 1 of `to`. */
+    /** Exchange items of `bytes` each: send[r] ... send[r + 1] - 1 of `from` go to rank r; those
+     *  from rank r become receive[r] ... receive[r + 1] - 1 of `to`. */
     int (*exchange)(plb_ranks_t *self, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err);
 
@@ -32,7 +32,7 @@ struct plb_ranks {
     void (*free)(plb_ranks_t *self);
 };
 
-/** A single rank.  Owned: (*out)->free. */
+/** Make the version for a single rank.  Owned: (*out)->free. */
 int plb_ranks_alone(plb_ranks_t **out, plb_err_t *err);
 
 #endif

@@ -22,7 +22,8 @@ static int reserve(plb_ranks_t *face, int depth, plb_err_t *err)
     return plb_reducer_reserve(&self->reducer, depth, err);
 }
 
-/* count[p] and start[p] of a gather; on all ranks alike, so that an error is one on all. */
+/* Compute count[p] and start[p] of a gather.  All ranks compute the same, so an error is raised on
+ * all of them. */
 static int layout(const by_mpi_t *self, const int64_t *size, int *count, int *start,
                   int64_t *total, plb_err_t *err)
 {
@@ -70,7 +71,7 @@ static int bcast(plb_ranks_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The ranks with which items are exchanged, in place of all. */
+/* Keep only the ranks with which items are exchanged. */
 static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64_t *at, int size,
                     char *data)
 {

@@ -8,7 +8,8 @@ static int begin_stats(void *reducer, const plb_stats_t *mine, plb_err_t *err)
     plb_reducer_t *self = reducer;
     const int64_t i = self->begun % self->face.depth;
     if (self->begun - self->taken == self->face.depth) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way", self->face.depth);
+        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way already",
+                        self->face.depth);
     }
     self->mine[i] = *mine;
     PLB_MPI(MPI_Iallreduce(&self->mine[i], &self->all[i], 1, self->comm->record, self->comm->merge,

@@ -8,7 +8,7 @@
 #include "measure/reduction.h"
 
 typedef struct plb_reducer {
-    plb_reduction_t face; /* what plb_atsync_t takes; its `self` is this */
+    plb_reduction_t face; /* the interface that plb_atsync_t uses; its `self` is this reducer */
     plb_comm_t *comm;     /* borrowed: the record and its merge */
     MPI_Comm stats, maxima;
     int64_t begun, taken;    /* reductions of statistics */

@@ -23,7 +23,7 @@ static int count_items(const int32_t *dest, int64_t n, int32_t n_ranks, int64_t 
     return PLB_OK;
 }
 
-/* Set the peers and their starts; count[r] becomes the first place of rank r. */
+/* Set the peers and their starts; count[r] becomes the index of the first item of rank r. */
 static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -2,9 +2,10 @@
  * statistics.
  *
  * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2):
- * synchronous sends, then a nonblocking barrier, while receiving.  Differs: the barrier is the
- * Iallreduce of the record, so that a step costs one collective; and only the small head of a
- * parcel is sent synchronously, its large parts follow as plain sends that the head announces.
+ * synchronous sends, then a nonblocking barrier, while receiving.  There are two differences.  The
+ * barrier is the Iallreduce of the record, so a step costs one collective call.  And only the
+ * small head of a parcel is sent synchronously; it announces the large parts, which follow as
+ * plain sends.
  * When the reduction is complete, every head has been received on every rank, and every rank
  * holds the same record.
  *

@@ -8,7 +8,7 @@
 
 enum {
     LEAST_SLOTS = 64,
-    AHEAD = 16, /* slots are prefetched for so many ids ahead */
+    AHEAD = 16, /* slots are prefetched for this many ids ahead */
 };
 
 /* The upper bits of an id's hash choose the rank, the lower bits the slot. */

@@ -9,10 +9,11 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30,   /* counts of MPI are int */
-    PATIENCE = 200000, /* nanoseconds of waiting that yields the core but does not sleep, */
-    PATIENCE_BYTE =
-        2, /* and so many more for each byte: a rank that sleeps during a message slows it down */
+    PIECE = 1 << 30, /* counts of MPI are int */
+    /* A rank that sleeps during a message slows it down.  So it only yields its core for PATIENCE
+     * nanoseconds, plus PATIENCE_BYTE for each byte, before it sleeps. */
+    PATIENCE = 200000,
+    PATIENCE_BYTE = 2,
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
@@ -169,7 +170,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
-/* The error if something else came in place of the items, or PLB_OK. */
+/* Report an error if something else came in place of the items. */
 static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
                 plb_err_t *err)
 {

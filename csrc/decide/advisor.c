@@ -114,7 +114,7 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* moving: seconds of the slowest rank, beside those of the plan. */
+/* `moving`: seconds in which the slowest rank moved its data.  Those of the plan come on top. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -174,8 +174,9 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-enum { FIRST = 2 };               /* iterations whose max/mean is what the LB step has left */
-static const double GROWS = 0.75; /* part of the growth since that would have come anyway */
+enum { FIRST = 2 }; /* iterations whose max/mean is what the LB step has left */
+static const double GROWS =
+    0.75; /* part of the growth since the LB step that would have come without it, too */
 
 static double gain_of(const plb_advisor_t *self)
 {
@@ -197,7 +198,7 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     }
 }
 
-/* max/mean of the last iterations: of a quarter of those since the last LB step. */
+/* max/mean of the last iterations: a quarter of those since the last LB step, at most SPAN. */
 static double usual_of(const plb_advisor_t *self)
 {
     const int64_t quarter = self->n / 4;
@@ -229,7 +230,7 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     plb_decider_t *d = self->decider;
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
-        return PLB_OK; /* of the placement before an LB step that was advised since */
+        return PLB_OK; /* this iteration ran before the LB step that was advised last */
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

@@ -7,7 +7,7 @@
 
 static double seconds_of(int64_t ns)
 {
-    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* a clock that stepped back counts as nothing */
+    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* 0 if the clock stepped back */
 }
 
 static plb_atsync_part_t *part_of(const plb_atsync_t *self, int64_t iteration)
@@ -32,8 +32,8 @@ static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t 
 {
     if (opt->n < 1 || opt->lag < 0 || net->depth < window + 2) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%lld iterations, lag %d, %d reductions at once: expected 1, 0 and %d or "
-                        "more",
+                        "%lld iterations, lag %d, %d reductions at once: expected at least 1, 0 "
+                        "and %d",
                         (long long)opt->n, opt->lag, net->depth, window + 2);
     }
     return PLB_OK;

@@ -4,7 +4,7 @@
  *
  * It drives the state machines of consensus.h.  Objects report the end of each iteration with
  * their load and ask whether they may go on; the rank contributes the statistics of iteration i
- * when its last object has finished it, several iterations may be under way.  Every rank sees
+ * when its last object has finished it.  Several iterations may be under way.  Every rank sees
  * the same results in the same order, and so its trigger and its root decide alike.
  *
  * A verdict of the trigger sets the period in one of two ways:
@@ -22,7 +22,7 @@
 #include "decide/trigger.h"
 #include "measure/reduction.h"
 
-enum { PLB_ATSYNC_WINDOW = 64 }; /* without a lag, an object may be so many iterations ahead */
+enum { PLB_ATSYNC_WINDOW = 64 }; /* without a lag, an object may be this many iterations ahead */
 
 /* The figures of an iteration. */
 typedef struct plb_atsync_row {
@@ -32,7 +32,7 @@ typedef struct plb_atsync_row {
     double utilization; /* the lowest one of a rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
     double messages;    /* between ranks */
-    double bytes;       /* of these */
+    double bytes;       /* of these messages */
     double load;        /* of this rank */
 } plb_atsync_row_t;
 
@@ -95,9 +95,8 @@ typedef struct plb_atsync {
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
 } plb_atsync_t;
 
-/** Begin as a rank without objects, before iteration 1.  `net->depth` must be `lag` + 2 or more
- * (where lag
- *  is 0: PLB_ATSYNC_WINDOW + 2).  PLB_ERR_VALUE: an option is out of its domain. */
+/** Begin as a rank without objects, before iteration 1.  `net->depth` must be at least `lag` + 2,
+ *  or PLB_ATSYNC_WINDOW + 2 if lag is 0.  PLB_ERR_VALUE: an option is out of its domain. */
 int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);

@@ -171,7 +171,7 @@ static void settle(plb_consensus_t *self, plb_actions_t *out)
 static int check_slot(const plb_consensus_t *self, int64_t slot, plb_err_t *err)
 {
     if (slot < 0 || slot >= self->capacity || self->reach[slot] < 0) {
-        return PLB_FAIL(err, PLB_ERR_KEY, "slot %lld: no object of the %lld on this rank",
+        return PLB_FAIL(err, PLB_ERR_KEY, "slot %lld is none of the %lld objects on this rank",
                         (long long)slot, (long long)self->n_objects);
     }
     return PLB_OK;
@@ -181,7 +181,7 @@ int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_
 {
     *self = (plb_consensus_t){.lag = lag, .limit = PLB_NEVER, .final = PLB_NEVER, .end = end};
     if (lag < 0 || end < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %d, end %lld: expected neither below 0", lag,
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %d, end %lld: expected 0 or more", lag,
                         (long long)end);
     }
     return PLB_OK;

@@ -26,19 +26,18 @@
  *      the pause state.
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
  *      these statistics prove that all objects are there.
- *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, those
- *      that stand there go on.  To reduce F is a round of its own with T < F; M <= F, so that
+ *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, and
+ * those that stand there go on.  To reduce F takes a round of its own with T < F.  Since M <= F,
  *      max(T, M) is at most the old F.
  *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
  *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D,
  *      and T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T
- *      on every rank that sees the statistics of i, so that T is final at once, in both
- *      directions: no maximum, no second reduction.
- *   6. Once a rank has ended, there are no more LB steps in this run (a final iteration at or
- *     past
- *      the end of the run included).  The statistics say how many ranks have ended, so that all
- *      learn it at the same iteration.  A rank that has ended goes on serving, and contributes
- *      empty statistics, until those of some iteration say that all have.
+ *      on every rank that sees the statistics of i.  So T is final at once, whether it extends or
+ *      reduces the period: no maximum, no second reduction.
+ *   6. Once a rank has ended, there are no more LB steps in this run, not even one at a final
+ *      iteration at or past the end of the run.  The statistics say how many ranks have ended, so
+ *      all ranks learn it at the same iteration.  A rank that has ended goes on serving, and
+ *      contributes empty statistics, until those of some iteration say that all have ended.
  *
  * Iterations are compared with <= and >=, never with =.
  */

@@ -82,8 +82,8 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The lowest average for a cycle of which `paid` is lost up to iteration TIMES[k], by waiting[].
- */
+/* The lowest average loss per iteration of all lengths of the cycle: `paid` is lost by the LB
+ * step, and wait[k] in iteration TIMES[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
     double best = INFINITY;

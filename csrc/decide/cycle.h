@@ -1,11 +1,12 @@
-/* What a placement costs in the iterations until the next LB step, if loads go on changing as they
- * do, and for which loads it is made: for those expected some iterations ahead. */
+/* Estimates what a placement costs in the iterations until the next LB step, if the loads go on
+ * changing as they do now.  So a strategy can place for the loads expected some iterations ahead.
+ */
 #ifndef PLB_DECIDE_CYCLE_H
 #define PLB_DECIDE_CYCLE_H
 
 #include "model/snapshot.h"
 
-/* Iterations ahead whose loads a placement may be made for. */
+/* How many iterations ahead the loads for a placement may lie. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
@@ -21,11 +22,11 @@ typedef struct plb_cycle_costs {
 /** The loads expected in t iterations, load[n_objects]. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set the belief: a drift is real as far as the waiting of the ranks has grown as it says, by
- * `grown` seconds in the last iteration; after a jump it has not. */
+/** Set the belief in the drift: the seconds by which the ranks' waiting has grown in the last
+ * iteration (`grown`), divided by those that the drift predicts, within 0 ... 1. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** The most bytes that leave a rank for rank[n_objects]. */
+/** The most bytes that leave any rank if the objects move to rank[n_objects]. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** The lowest average loss per iteration of all lengths of the cycle: the LB step, its migrations,

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
+enum { WARMED_UP = 2 * PLB_WARM_UP };         /* iterations until the ledger knows the warm-up */
 static const int64_t MOST = (int64_t)1 << 53; /* limit of iteration numbers */
 
 /* ---- what comes in -------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ out:
     return ret;
 }
 
-/* An answer is awaited: a gain, a look or an LB step. */
+/* Whether the decider waits for an answer: a gain, a look or an LB step. */
 static bool waits(const plb_decider_t *self)
 {
     return self->pending || self->judging || self->looking;
@@ -152,10 +152,11 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .last = -1};
     int ret = PLB_OK;
     if (opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%d strategies for %d ranks: expected one or more of both, and one "
-                        "strategy where none is selected",
-                        (int)opt->n, (int)opt->n_ranks);
+        return PLB_FAIL(
+            err, PLB_ERR_VALUE,
+            "%d strategies for %d ranks: expected one or more of both, and exactly one "
+            "strategy without selection",
+            (int)opt->n, (int)opt->n_ranks);
     }
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
@@ -433,7 +434,7 @@ static void say_why(plb_decider_t *self, const plb_choice_t *c)
     const char *name = self->candidates[c->candidate].strategy.name;
     char other[96] = "";
     if (c->used != c->kind) {
-        snprintf(other, sizeof other, "no %s strategy is registered, a %s one stands in; ",
+        snprintf(other, sizeof other, "no %s strategy is registered, so a %s one is used; ",
                  plb_kind_name(c->kind), plb_kind_name(c->used));
     }
     snprintf(self->next.why, sizeof self->next.why, "%s; %s%s: %s", plb_need_words(c->need), other,
@@ -486,7 +487,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
     self->next.strategy = self->chosen;
     self->found = NAN;
     self->pending = true;
-    self->told = false;
+    self->answered = false;
     return PLB_OK;
 }
 
@@ -495,7 +496,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
 {
     int ret = PLB_OK;
     const bool knows = speed != NULL && speed[0] > 0.0;
-    if (!self->pending || self->told) {
+    if (!self->pending || self->answered) {
         return PLB_FAIL(err, PLB_ERR_STATE, "no LB step has begun that waits for a placement");
     }
     PLB_PASS(check_placing(placing, err));
@@ -511,7 +512,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
-    self->told = true;
+    self->answered = true;
 out:
     return ret;
 }
@@ -531,7 +532,8 @@ static void name_stand_in(plb_decider_t *self)
     plb_receipt_t *r = &self->next;
     const size_t at = strlen(r->why);
     r->strategy = self->instead;
-    snprintf(r->why + at, sizeof r->why - at, "; %s leaves no more and moves fewer objects",
+    snprintf(r->why + at, sizeof r->why - at,
+             "; %s leaves no more imbalance and moves fewer objects",
              self->candidates[self->instead].strategy.name);
 }
 
@@ -563,10 +565,8 @@ static void begin_cycle(plb_decider_t *self)
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
 {
     int ret;
-    if (!self->pending || !self->told) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "no LB step with a placement is under way that "
-                        "could end");
+    if (!self->pending || !self->answered) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step with a placement is under way");
     }
     PLB_PASS(check_done(done, err));
     PLB_PASS(make_room(self, err));

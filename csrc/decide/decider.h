@@ -93,7 +93,7 @@ typedef struct plb_decider {
     double found; /* gain that a look has found, seconds per iteration; NAN: no look led to this LB
                      step */
     /* the LB step under way: */
-    bool pending, told;      /* told: the placing rank has answered */
+    bool pending, answered;  /* answered: the placing rank has */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */

@@ -115,7 +115,7 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     self->last = iteration;
     self->strategy = strategy;
     self->warm_up = NAN;
-    self->found = self->excess;
+    self->excess_before = self->excess;
     self->n_times = 0;
     self->trial = self->off;
     if (self->trial) {
@@ -132,7 +132,7 @@ static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
     self->trial = false;
     self->pause = pause < 1e15 ? (int64_t)ceil(pause) : (int64_t)1e15;
     self->until = iteration + self->pause;
-    self->beaten = fmax(self->beaten, self->found);
+    self->beaten = fmax(self->beaten, self->excess_before);
     self->high = 0;
 }
 
@@ -177,7 +177,7 @@ int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err
     self->gained = fade * self->gained + gain;
     self->judged++;
     if (!pays) {
-        self->beaten = fmax(self->beaten, self->found);
+        self->beaten = fmax(self->beaten, self->excess_before);
     }
     if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
         switch_off(self, iteration, first_pause(self));

@@ -35,8 +35,8 @@
     X(pause, "iterations", 16, 1, 1e9, "for which LB steps are switched off at least")            \
     X(share, "", 0.01, 1e-6, 1, "of the run's time that trial LB steps may cost")                 \
     X(rise, "", 2, 1, 1e6,                                                                        \
-      "imbalance relative to that before LB steps that did not pay, at which a trial takes "      \
-      "place at once")
+      "a trial takes place at once at this imbalance, relative to that before LB steps that "     \
+      "did not pay")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_LEDGER_##name,
@@ -64,7 +64,7 @@ typedef struct plb_account {
 
 enum {
     PLB_WARM_UP = 3
-}; /* iterations after an LB step that may be slow; they are compared with as many after them */
+}; /* iterations after an LB step that may be slow; the same number after them is the reference */
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
@@ -78,14 +78,14 @@ typedef struct plb_ledger {
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* its cost, including its warm-up once that is known */
     double warm_up;                /* NAN while it is not known */
-    double found;                  /* seconds: max - mean before it */
+    double excess_before;          /* seconds: max - mean before it */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations since */
     int n_times;
     /* switched off */
     bool off, trial;
     int64_t until; /* no LB step and no judgement before the end of this iteration */
     int64_t pause;
-    double beaten;       /* the largest `found` of the LB steps that did not pay */
+    double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
     int high;            /* iterations in a row beyond rise * beaten */
     double mean, excess; /* seconds, of the last iteration */
 } plb_ledger_t;

@@ -58,7 +58,7 @@ void plb_period_restart(plb_period_t *self);
 /** Add the maximum and mean load of iteration x after the last LB step. */
 void plb_period_add(plb_period_t *self, double x, double max, double mean);
 
-/** m: growth per iteration of the maximum over `residual` times the mean. */
+/** m: growth per iteration of (maximum - residual * mean). */
 double plb_period_growth(const plb_period_t *self, double residual);
 
 /** tau in iterations for an LB step that costs `cost` seconds; INFINITY if m <= 0. */

@@ -19,12 +19,12 @@ typedef struct answer {
 } answer_t;
 
 /* The snapshot that the strategy gets. */
-typedef struct told {
+typedef struct input {
     plb_snapshot_t snapshot;
     double *load, *speed; /* owned, or NULL */
-} told_t;
+} input_t;
 
-static void free_told(told_t *self)
+static void free_input(input_t *self)
 {
     PLB_FREE(self->load, self->speed);
 }
@@ -32,12 +32,12 @@ static void free_told(told_t *self)
 /* Give the strategy work and speeds instead of seconds, once ranks are known to differ in
  * speed.
  */
-static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, told_t *out,
-                plb_err_t *err)
+static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, input_t *out,
+                   plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *s = &db->snapshot;
-    *out = (told_t){.snapshot = *s};
+    *out = (input_t){.snapshot = *s};
     if (!self->opt.learns || db->here == NULL) {
         return ret;
     }
@@ -136,14 +136,14 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
-/* Set what an LB step costs: by the last one, else by what was expected of the first. */
+/* Set what an LB step costs: as much as the last one, else as was expected of the first. */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
     double bytes, cost = isnan(self->trigger->cost) ? 0.0 : self->trigger->cost;
     *out = (plb_cycle_costs_t){.now = s, .drift = drift, .per_byte = self->per_byte};
     PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
-    if (isnan(out->per_byte)) { /* the first one is expected to move everything */
+    if (isnan(out->per_byte)) { /* the first LB step is expected to move everything */
         out->per_byte = bytes > 0.0 ? cost / bytes : 0.0;
     } else if (self->last >= 0) {
         const double moving = self->receipts[self->last].seconds_migration;
@@ -165,10 +165,10 @@ static bool drifts(const plb_database_t *db)
 
 /* Whether strategy `which` may place for loads to come: it was selected, and balances loads. */
 static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
-                           const told_t *told)
+                           const input_t *input)
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
-           told->snapshot.n_components == 1 && told->speed == NULL && drifts(db);
+           input->snapshot.n_components == 1 && input->speed == NULL && drifts(db);
 }
 
 /* Place for the loads in `ahead` iterations; the figures are those of the present loads. */
@@ -189,7 +189,8 @@ out:
 }
 
 /* Let the same strategy place for the loads some iterations ahead, and keep the placement that
- * loses least until the next LB step.  It ends at the first that loses more than the one before.
+ * loses least until the next LB step.  It stops at the first placement that loses more than the
+ * one before.
  */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
@@ -265,23 +266,23 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (ret != PLB_OK) {
         return ret;
     }
-    told_t told;
+    input_t input;
     int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
-    ret = tell(self, db, chosen->looks_at, &told, err);
-    PLB_THEN(answer_of(self, &told.snapshot, rank, &which, out, err));
-    if (ret == PLB_OK && may_look_ahead(self, which, db, &told)) {
+    ret = prepare(self, db, chosen->looks_at, &input, err);
+    PLB_THEN(answer_of(self, &input.snapshot, rank, &which, out, err));
+    if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
-        ret = costs_of(self, &told.snapshot, db->drift, &costs, err);
+        ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
         if (ret == PLB_OK && costs.belief > 0.0) {
             ret = look_ahead(self, which, &costs, rank, out, err);
         }
     }
     PLB_THEN(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
-        speed[r] = told.speed == NULL ? 0.0 : told.speed[r];
+        speed[r] = input.speed == NULL ? 0.0 : input.speed[r];
     }
-    free_told(&told);
+    free_input(&input);
     return ret;
 }
 
@@ -314,26 +315,26 @@ out:
 
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err)
 {
-    told_t told;
+    input_t input;
     int ret;
     *gain = 0.0;
     if (!self->looking) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a look that nobody asked for");
+        return PLB_FAIL(err, PLB_ERR_STATE, "a look is not due");
     }
     PLB_PASS(check_ranks(self, db, err));
-    ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
-    if (ret == PLB_OK &&
-        (told.speed != NULL || self->learner.has_changed || plb_promise_is_void(&self->promise))) {
-        ret = would_save(&told.snapshot, gain, err);
+    ret = prepare(self, db, PLB_LOOKS_SPEED, &input, err);
+    if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
+                          plb_promise_is_void(&self->promise))) {
+        ret = would_save(&input.snapshot, gain, err);
     }
-    free_told(&told);
+    free_input(&input);
     return ret;
 }
 
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
 {
     if (!self->looking) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "the answer of a look that nobody asked for");
+        return PLB_FAIL(err, PLB_ERR_STATE, "an answer was given, but no look is due");
     }
     if (!(fabs(gain) <= 1e30)) { /* also for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",

@@ -3,11 +3,11 @@
 #include <math.h>
 
 static const double FIRST = 3.0;   /* iterations after an LB step; the first may be a warm-up */
-static const double BROKEN = 1.05; /* max/mean over the predicted one */
-static const double VOID = 1.5;  /* max/mean over the predicted one: far beyond noise and drift */
-static const double WORSE = 1.1; /* max/mean over that at the last look */
-static const double SOON = 2.0;  /* so many looks come as soon as possible */
-static const double LOST = 8.0;  /* a look is due when so many times its price has been lost */
+static const double BROKEN = 1.05; /* max/mean relative to the predicted one */
+static const double VOID = 1.5;    /* the same, far beyond noise and drift */
+static const double WORSE = 1.1;   /* max/mean relative to that at the last look */
+static const double SOON = 2.0;    /* this many looks come as soon as possible */
+static const double LOST = 8.0;    /* a look is due when this many times its price has been lost */
 
 static void begin(plb_promise_t *self)
 {

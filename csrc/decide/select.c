@@ -216,8 +216,8 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
     PLB_PASS(
         plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
     if (w->max < w->mean * (1.0 - 1e-9)) { /* the mean over many ranks may be rounded up */
-        return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
-                        w->max, w->mean);
+        return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected at least the mean, %g", w->max,
+                        w->mean);
     }
     return plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(w, utilization)), err);
 }

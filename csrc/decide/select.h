@@ -23,8 +23,8 @@
  *     LB step nevertheless. The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
  *     (3.7.3); here it is at least.
  *   2. The first LB step of each kind is comprehensive, those after it refinements (3.7.2).
- *      Differs: the thesis means the first of the run; but a placement that was made without
- *      regard to communication gives a communication refinement nothing to keep.
+ *      (In the thesis, only the first LB step of the run is.  But a placement that was made
+ * without regard to communication gives a communication refinement nothing to keep.)
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
  *      that the last comprehensive one left, or if they cost more than `dearer` times as much
  *      and the last one left no less.  Then comprehensive strategies follow.

@@ -72,7 +72,8 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     return PLB_OK;
 }
 
-/* The oldest record under way.  After a broken one no rank gets further than `lag` steps. */
+/* Take the oldest record under way.  After a broken record, each rank begins at most `lag` more
+ * steps. */
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {

@@ -1,10 +1,10 @@
-/* The steps of an advisor whose records lag: nonblocking reductions, some of them under way.
+/* The steps of an advisor with a lag: nonblocking reductions, of which several may be under way.
  *
  * A rank contributes to every step and gets the merged record of `lag` steps before; so it waits
  * only for ranks that are more than `lag` steps behind, and all ranks know the same at the same
- * step.  A rank that leaves contributes one last record (n_ended).  If the others go on, they
- * learn it from that record; every rank then completes the reductions that were begun, so that
- * no rank waits forever.
+ * step.  A rank that leaves contributes one last record (n_ended).  Ranks that did not leave, too,
+ * learn it from the merged record.  Every rank then completes the reductions that were begun, so
+ * that no rank waits forever.
  */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H
@@ -26,14 +26,14 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 /** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: a rank has left. */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
-/** Take the record that is due; waits for at most `timeout_ns` (negative: no limit).  *have: it is
- *  in self->all; false: it is too early for one, or it has not come yet (plb_steps_is_due).
- *  A record of ranks that differ, have failed or left is given like any other; see
+/** Take the record that is due; wait for at most `timeout_ns` (negative: no limit).  *have: it is
+ *  in self->all; false: no record is due yet, or it has not arrived (plb_steps_is_due).  A record
+ *  which says that ranks differ, have failed or left is taken like any other; see
  *  plb_steps_broken. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** Likewise the oldest record under way, due or not.  *have: false if none is under way. */
+/** Take the oldest record under way, even if it is not due.  *have: false if none is under way. */
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 

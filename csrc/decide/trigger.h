@@ -65,7 +65,7 @@ const char *plb_reason_words(plb_reason_t reason);
     X(max_offset, "s", "fitted maximum at the last LB step")                                      \
     X(mean_slope, "s", "growth of the mean per iteration (Menon eq. 3.4, a)")                     \
     X(mean_offset, "s", "fitted mean at the last LB step (c_a)")                                  \
-    X(growth, "s", "growth of the maximum over residual times the mean (eq. 3.3, m)")             \
+    X(growth, "s", "growth per iteration of maximum - residual * mean (eq. 3.3, m)")              \
     X(residual, "", "max/mean that the last LB step could not remove (3.5.3)")                    \
     X(excess, "s", "what the imbalance beyond the residual has cost since the last LB step")      \
     X(level, "s", "excess of an iteration that is expected to persist")                           \

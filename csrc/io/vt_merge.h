@@ -37,10 +37,11 @@ typedef struct plb_vt_run {
 } plb_vt_run_t;
 
 /** Join the ranks: files[r] is rank r's scan.  Phase i of the run is phase source[i] of the files.
- *  Tasks and communications of a phase stand in order of ranks, then of the file.
+ *  Tasks and communications of a phase are in the order of the ranks, then of the file.
  *
  *  vt appends a task of zero time to phase 0 of each rank, under the id 0 that no object has
- *  (LBDataHolder::addInitialTask); these are no tasks of the run and stay in the text only. */
+ *  (LBDataHolder::addInitialTask).  These do not count as tasks of the run; only the text keeps
+ *  them. */
 int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                  const int64_t *source, int64_t n_phases, plb_err_t *err);
 void plb_vt_run_free(plb_vt_run_t *self);

@@ -83,10 +83,10 @@ static int plan_tasks(planner_t *self, int64_t phase, int32_t f, bool again)
         }
         const int64_t t = self->t++;
         if (again && plan->node[f][k] != self->rank[t]) {
-            return PLB_FAIL(self->err, PLB_ERR_VALUE,
-                            "rank[%lld] is %d: expected %d, because the record has this phase as "
-                            "identical to phase %lld",
-                            (long long)t, self->rank[t], plan->node[f][k], (long long)p->id);
+            return PLB_FAIL(
+                self->err, PLB_ERR_VALUE,
+                "rank[%lld] is %d: expected %d, because this phase is a copy of phase %lld",
+                (long long)t, self->rank[t], plan->node[f][k], (long long)p->id);
         }
         plan->node[f][k] = self->rank[t];
         self->was[self->run->task_entity[t]] = f;

@@ -53,12 +53,12 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
     const int32_t p = in->n_ranks;
     double *busy = NULL;
     plb_groups_t leaving = {0}; /* objects by the rank where they are */
-    int32_t *told = NULL;       /* [p] the rank that was last counted as a sender to this rank */
+    int32_t *sender = NULL;     /* [p] the last rank that was counted as a sender to this rank */
     *seconds = 0.0;
     PLB_NEW0(busy, p);
     PLB_TRY(plb_groups_init(&leaving, in->rank, in->n_objects, p, err));
-    PLB_NEW(told, p);
-    memset(told, 0xff, (size_t)p * sizeof *told);
+    PLB_NEW(sender, p);
+    memset(sender, 0xff, (size_t)p * sizeof *sender);
     for (int32_t r = 0; r < p; r++) {
         for (int64_t k = leaving.start[r]; k < leaving.start[r + 1]; k++) {
             const int32_t i = leaving.item[k];
@@ -67,9 +67,9 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
             }
             const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
             busy[r] +=
-                self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
+                self->handling + self->beta * bytes + (sender[rank[i]] == r ? 0.0 : self->alpha);
             busy[rank[i]] += self->handling;
-            told[rank[i]] = r;
+            sender[rank[i]] = r;
         }
     }
     for (int32_t r = 0; r < p; r++) {
@@ -77,7 +77,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
     }
 out:
     plb_groups_free(&leaving);
-    PLB_FREE(busy, told);
+    PLB_FREE(busy, sender);
     return ret;
 }
 

@@ -15,7 +15,7 @@ static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
     return true;
 }
 
-/* Merge sort from below: stable, and no worse for a receiver of very many messages. */
+/* Bottom-up merge sort: stable, and fast even if one object receives very many messages. */
 static void sort_by_source(int32_t *order, const int64_t *source, int64_t n, int32_t *spare)
 {
     for (int64_t width = 1; width < n; width *= 2) {

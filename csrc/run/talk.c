@@ -36,7 +36,8 @@ static int reserve(plb_talk_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     if (self->n >= MOST) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%d pairs of objects that talk: expected fewer", MOST);
+        return PLB_FAIL(err, PLB_ERR_RANGE,
+                        "%d pairs of objects exchange messages: expected fewer", MOST);
     }
     PLB_GROW(self->tie, self->room, self->n + 1);
     if (2 * (self->n + 1) > self->n_buckets) {

@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     @property
     def reason(self) -> str:
         """Return the choice as a sentence."""
-        instead = f"no {self.kind} strategy is registered, a {self.used} one stands in; "
+        instead = f"no {self.kind} strategy is registered, so a {self.used} one is used; "
         return (
             f"{self.need}; {'' if self.used == self.kind else instead}{self.strategy}: {self.lead}"
         )

@@ -181,7 +181,7 @@ def test_a_refinement_stands_in_for_the_first_comprehensive_one():
     d.core.abandon()
     receipt = balance(d, passed_over=1.0)
     assert (receipt.strategy, receipt.passed_over) == ("BestFitLB", 1.0)
-    assert "BestFitLB leaves no more and moves fewer objects" in receipt.explain()
+    assert "BestFitLB leaves no more imbalance and moves fewer objects" in receipt.explain()
     observe(d, 1, 1.0, 3.0)
     chosen, instead = d.core.choose()
     assert pylb.strategies()[names[chosen]].family == "refinement"  # both are known now

@@ -384,7 +384,7 @@ def test_bad_events_change_nothing():
         ({"max": math.nan}, "max is nan: expected seconds"),
         ({"mean": -1.0}, "mean is -1"),
         ({"total": math.inf}, "total is inf"),
-        ({"max": 0.5}, r"max is 0\.5: expected no less than the mean, 1"),
+        ({"max": 0.5}, r"max is 0\.5: expected at least the mean, 1"),
         ({"utilization": 1.5}, r"utilization is 1\.5: expected 0 \.\.\. 1"),
         ({"utilization": math.nan}, "utilization is nan"),
         ({"messages": -1}, "messages is -1"),

@@ -280,7 +280,7 @@ class Twin:
         if stands_in:
             name = self.names[self.instead]
             r["strategy"] = self.instead
-            r["why"] += f"; {name} leaves no more and moves fewer objects"
+            r["why"] += f"; {name} leaves no more imbalance and moves fewer objects"
         r |= {"migrations": migrations, "bytes": nbytes, "moved": moved, "seconds": cost}
         r["seconds_migration"] = seconds_migration
         parts = r["seconds_statistics"], r["seconds_strategy"], seconds_migration

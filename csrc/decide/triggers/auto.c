@@ -15,8 +15,8 @@
  *     after an LB step; with the cut, auto waits no longer than in the ski rental problem.  If
  *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >=
  *     1.5 there is no LB step before tau = sqrt(2 theta / m).
- * Not u itself is compared with this rate, but the imbalance that is expected to persist, which
- * is the least of:
+ * This rate is not compared with u itself, but with the imbalance that is expected to persist.
+ * That is the least of:
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, extrapolated likewise: an
@@ -68,10 +68,10 @@ typedef struct state {
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
-    int64_t balancings, seen;
+    int64_t lb_steps, seen;
 } state_t;
 
-/* Of the n-th iteration in a ring; unsigned, so that it is one instruction. */
+/* Index of the n-th iteration in a ring; unsigned, so that it is one instruction. */
 static inline uint64_t place(int64_t n)
 {
     return (uint64_t)n % RING;
@@ -115,7 +115,7 @@ static double excess(const state_t *s, double u)
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
-    if (s->balancings == 0) {
+    if (s->lb_steps == 0) {
         const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
         s->residual = doubts ? 1.0 + s->steady / s->mean : 1.0;
     }
@@ -150,7 +150,7 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    if (s->balancings > 0 && o->mean > 0.0) { /* compare the prediction with what was measured */
+    if (s->lb_steps > 0 && o->mean > 0.0) { /* compare the prediction with what was measured */
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
             n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);
@@ -232,7 +232,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
 
-/* Where a cycle may have been cut: so many iterations ago. */
+/* How many iterations ago a cycle may have been cut. */
 static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
@@ -271,7 +271,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     const state_t *s = self->state;
     const double theta = cost_of(self);
     const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[place(n)];
-    if (s->balancings > 0 || !(level > 0.0)) {
+    if (s->lb_steps > 0 || !(level > 0.0)) {
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
@@ -291,7 +291,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
-    v->residual = s->balancings > 0 ? s->residual : 1.0;
+    v->residual = s->lb_steps > 0 ? s->residual : 1.0;
     /* the imbalance of the first iteration may come from the program's warm-up */
     if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
         v->reason = PLB_REASON_FEW;
@@ -310,7 +310,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
     } else {
-        const double need = (s->balancings > 0 ? 1.0 : times(self, DOUBT)) * theta;
+        const double need = (s->lb_steps > 0 ? 1.0 : times(self, DOUBT)) * theta;
         v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
     }
 }
@@ -319,7 +319,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
     (void)cost, (void)max_over_mean;
     state_t *s = self->state;
-    s->balancings++;
+    s->lb_steps++;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
     for (int i = 0; i < HORIZONS; i++) {
@@ -330,8 +330,8 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 
 static const plb_param_t params[N_PARAMS] = {
     [PATIENCE] = {"patience", "",
-                  "part of the iterations in which an imbalance would repay an LB step, for "
-                  "which it must have existed already",
+                  "an imbalance must have existed for this part of the iterations in which "
+                  "it would repay an LB step",
                   0.4, 0, 1e6},
     [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
     [CUT] = {"cut", "", "cost of cutting a cycle in two, in LB steps", 2, 1, 1e6},
@@ -352,8 +352,7 @@ static const plb_param_t params[N_PARAMS] = {
     [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},
     [AHEAD] = {"ahead", "iterations",
-               "that are expected to follow at least, if the end of the run is not known", 400, 0,
-               1e9},
+               "least number expected to follow, if the end of the run is not known", 400, 0, 1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {

@@ -36,8 +36,8 @@ typedef struct metabalancer {
     double ratio[FIRST_RATIOS];
     double sum_max, sum_mean; /* since the last LB step */
     int64_t n;                /* observations since the last LB step */
-    int64_t beyond;           /* how many of the last ones in a row are above the threshold */
-    bool tried;               /* there was an LB step */
+    int64_t beyond; /* how many iterations in a row, up to the last, are above the threshold */
+    bool tried;     /* there was an LB step */
 } metabalancer_t;
 
 static void restart(metabalancer_t *s, double promised)

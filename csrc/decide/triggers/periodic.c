@@ -1,4 +1,4 @@
-/* periodic: every so many iterations, whatever the loads say. */
+/* periodic: after a fixed number of iterations, whatever the loads are. */
 #include <math.h>
 
 #include "decide/trigger.h"
@@ -20,7 +20,7 @@ static const plb_param_t params[] = {
 
 const plb_trigger_kind_t plb_trigger_periodic = {
     .name = "periodic",
-    .help = "every so many iterations",
+    .help = "after a fixed number of iterations",
     .source = "the practice that Menon 2012 (3.5.2) compares with",
     .params = params,
     .n_params = 1,

@@ -190,7 +190,7 @@ static void play(machine_t *m, feed_t *feed)
     const plb_decider_t *d = &m->decider;
     for (int n = 0; n < MOST_CALLS && (feed->at < feed->end || n < 20); n++) {
         plb_err_t err = {0, ""};
-        const bool pending = d->pending, told = d->told;
+        const bool pending = d->pending, answered = d->answered;
         const int64_t receipts = d->n_receipts;
         const uint8_t rare = feed_byte(feed);
         if (rare == 0) {
@@ -205,7 +205,7 @@ static void play(machine_t *m, feed_t *feed)
              (ret == PLB_ERR_NOMEM && fail_at >= 0));
         MUST(ret == PLB_OK || err.text[0] != '\0');
         MUST(ret == PLB_OK || m->advised ||
-             (d->pending == pending && d->told == told && d->n_receipts == receipts));
+             (d->pending == pending && d->answered == answered && d->n_receipts == receipts));
         plb_decider_settle(&m->decider);
     }
 }
