@@ -33,6 +33,7 @@ static const plb_trigger_kind_t kind_callable = {
     .help = "a Python function",
     .source = "",
     .state_size = sizeof(PyObject *),
+    .foreign = true,
     .observe = observe_callable,
 };
 
@@ -167,6 +168,8 @@ static bool has_considered(plb_reason_t reason)
 
 #define TRIGGER(X)                                                                                \
     X(trigger, name, PyUnicode_FromString(self->core.kind->name), "Its name in the table.")       \
+    X(trigger, foreign, PyBool_FromLong(self->core.kind->foreign),                                \
+      "Whether it is a function of the user, which may answer differently on ranks.")             \
     X(trigger, params, params_of(&self->core), "Its parameters, a dict.")                         \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Why the last verdict, in words.")                                                          \

@@ -1,5 +1,7 @@
 #include "comm/reduction.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 static int begin_stats(void *reducer, const plb_stats_t *mine, plb_err_t *err)
@@ -38,24 +40,24 @@ out:
     return ret;
 }
 
-static int begin_maximum(void *reducer, int64_t mine, plb_err_t *err)
+static int begin_maximum(void *reducer, const int64_t mine[PLB_MAXIMA], plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_reducer_t *self = reducer;
-    self->maximum = mine;
-    PLB_MPI(MPI_Iallreduce(&self->maximum, &self->greatest, 1, MPI_INT64_T, MPI_MAX, self->maxima,
-                           &self->maximum_request));
+    memcpy(self->maximum, mine, sizeof self->maximum);
+    PLB_MPI(MPI_Iallreduce(self->maximum, self->greatest, PLB_MAXIMA, MPI_INT64_T, MPI_MAX,
+                           self->maxima, &self->maximum_request));
 out:
     return ret;
 }
 
-static int test_maximum(void *reducer, int64_t *all, bool *done, plb_err_t *err)
+static int test_maximum(void *reducer, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err)
 {
     int ret = PLB_OK, flag = 0;
     plb_reducer_t *self = reducer;
     PLB_MPI(MPI_Test(&self->maximum_request, &flag, MPI_STATUS_IGNORE));
     *done = flag;
-    *all = self->greatest;
+    memcpy(all, self->greatest, sizeof self->greatest);
 out:
     return ret;
 }

@@ -14,7 +14,7 @@ typedef struct plb_reducer {
     int64_t begun, taken;    /* reductions of statistics */
     plb_stats_t *mine, *all; /* [depth], owned: the i-th at i % depth */
     MPI_Request *request;
-    int64_t maximum, greatest;
+    int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA];
     MPI_Request maximum_request;
 } plb_reducer_t;
 

@@ -49,6 +49,7 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                            .trigger = trigger,
                            .window = window,
                            .mark = now,
+                           .complete = true,
                            .whole = true,
                            .failed_rank = INT64_MAX,
                            .wish = {.first = opt->first, .n = opt->n, .lag = opt->lag}};
@@ -126,7 +127,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
             break;
         case PLB_ACT_MAXIMUM:
             self->maximum = true;
-            ret = self->net->begin_maximum(self->net->self, a->first, err);
+            ret = self->net->begin_maximum(self->net->self, (int64_t[PLB_MAXIMA]){a->first}, err);
             break;
         case PLB_ACT_BALANCE:
             self->balance = true;
@@ -213,6 +214,28 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
     return ret;
 }
 
+enum { YES, NO, NO_ANSWER };
+
+/* Contribute this rank's answer: the maxima tell all ranks the lowest rank with each answer. */
+static int vote(plb_atsync_t *self, plb_err_t *err)
+{
+    int64_t mine[PLB_MAXIMA] = {0};
+    const bool yes = self->trigger->verdict.balance;
+    mine[!self->whole ? NO_ANSWER : yes ? YES : NO] = self->net->size - self->net->rank;
+    self->votes = true;
+    return self->net->begin_maximum(self->net->self, mine, err);
+}
+
+static int say_dispute(const plb_atsync_t *self, plb_err_t *err)
+{
+    return PLB_FAIL(err, PLB_ERR_VALUE,
+                    "the trigger answers differently after iteration %lld: rank %lld: an LB step; "
+                    "rank %lld: no LB step; expected the same on all ranks, computed from the "
+                    "figures of the cycle alone",
+                    (long long)self->dispute.iteration, (long long)self->dispute.yes,
+                    (long long)self->dispute.no);
+}
+
 static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
                  plb_err_t *err)
 {
@@ -225,44 +248,78 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
+/* Go on with the next statistics.  v: the verdict on the last ones, NULL if there is none. */
+static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err_t *err)
+{
+    const int64_t iteration = self->rank.seen + 1;
+    int64_t wish = PLB_WISH_NONE;
+    plb_ruling_t ruling;
+    if (v != NULL && self->opt.balance) {
+        wish = plb_wish_of(&self->wish, v, iteration, self->root.final);
+    }
+    PLB_PASS(plb_consensus_root_stats(&self->root, iteration, self->n_ended, wish, &ruling, err));
+    PLB_PASS(plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err));
+    return carry_out(self, now, err);
+}
+
 /* Take the statistics.  If the trigger fails, this rank still serves the others. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
     const int64_t iteration = self->rank.seen + 1;
-    int64_t wish = PLB_WISH_NONE;
-    plb_ruling_t ruling;
     PLB_PASS(check(self, all, iteration, err));
-    self->whole = self->whole && all->n_ranks == self->net->size;
+    self->n_ended = all->n_ended;
+    self->complete = self->complete && all->n_ranks == self->net->size;
+    self->whole = self->whole && self->complete;
     if (all->n_ranks > 0 && (ret = record(self, all, iteration, err)) != PLB_OK) {
         return ret;
     }
-    if (self->whole && (asked = observe(self, all, err)) == PLB_OK) {
-        wish = !self->opt.balance ? PLB_WISH_NONE
-                                  : plb_wish_of(&self->wish, &self->trigger->verdict, iteration,
-                                                self->root.final);
+    if (self->whole) {
+        asked = observe(self, all, err);
     }
     *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0};
     if (all->failed_rank < self->failed_rank) {
         self->failed_rank = all->failed_rank;
     }
-    PLB_PASS(plb_consensus_root_stats(&self->root, iteration, all->n_ended, wish, &ruling, err));
-    PLB_PASS(plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err));
-    ret = carry_out(self, now, err);
+    ret = self->complete && self->opt.balance && self->trigger->kind->foreign
+              ? vote(self, err)
+              : rule(self, self->whole ? &self->trigger->verdict : NULL, now, err);
     return ret == PLB_OK ? asked : ret;
+}
+
+/* Where answers differ, all ranks stop at the same iteration, as for an LB step: a rank that
+ * raised an error earlier than others would let them wait in receives of the application.  If a
+ * rank has no answer, its error comes by itself. */
+static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    int ret;
+    int64_t all[PLB_MAXIMA];
+    bool done;
+    if ((ret = self->net->test_maximum(self->net->self, all, &done, err)) || !done) {
+        return ret;
+    }
+    self->votes = false;
+    plb_verdict_t verdict = self->trigger->verdict;
+    if (all[NO_ANSWER] == 0 && all[YES] > 0 && all[NO] > 0) {
+        const int64_t p = self->net->size;
+        self->dispute =
+            (plb_dispute_t){self->opt.first + self->rank.seen, p - all[YES], p - all[NO]};
+        verdict.balance = true;
+    }
+    return rule(self, all[NO_ANSWER] == 0 ? &verdict : NULL, now, err);
 }
 
 static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;
-    int64_t reach;
+    int64_t reach[PLB_MAXIMA];
     bool done;
     plb_ruling_t ruling;
-    if ((ret = self->net->test_maximum(self->net->self, &reach, &done, err)) || !done) {
+    if ((ret = self->net->test_maximum(self->net->self, reach, &done, err)) || !done) {
         return ret;
     }
     self->maximum = false;
-    PLB_PASS(plb_consensus_root_maximum(&self->root, self->root.round, reach, &ruling, err));
+    PLB_PASS(plb_consensus_root_maximum(&self->root, self->root.round, reach[0], &ruling, err));
     PLB_PASS(plb_consensus_maximum(&self->rank, &ruling, &self->acts, err));
     return carry_out(self, now, err);
 }
@@ -273,12 +330,16 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
     bool done = true;
     plb_stats_t all;
     while (done && !plb_atsync_over(self)) {
+        if (self->votes && (ret = take_votes(self, now, err)) != PLB_OK) {
+            return ret;
+        }
         if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
             return ret;
         }
         /* The roots on all ranks must take results in the same order: no statistics before the
-         * maximum. */
-        if (self->rank.seen == self->rank.contributed || !plb_consensus_root_ready(&self->root)) {
+         * maximum and the answers. */
+        if (self->votes || self->rank.seen == self->rank.contributed ||
+            !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
         if ((ret = self->net->test_stats(self->net->self, &all, &done, err)) != PLB_OK) {
@@ -328,6 +389,8 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     plb_answer_t says = PLB_ANSWER_PAUSE;
     if (self->failed_rank != INT64_MAX) {
         *answer = PLB_ATSYNC_FAILED;
+    } else if (self->balance && self->dispute.yes != self->dispute.no) {
+        return say_dispute(self, err);
     } else if (self->balance) {
         *answer = PLB_ATSYNC_BALANCE;
     } else if (slot < 0) {

@@ -11,6 +11,9 @@
  *   - a forecast (verdict.next) announces the final iteration early; later forecasts extend it,
  *     reduce it or drop it (dynamic refinement, 3.6.2);
  *   - a verdict to rebalance is final: the LB step takes place at the first free iteration.
+ * A user's function may answer differently on ranks, which would then wait for different things.
+ * So its answer is reduced, too, before a rank acts on it; where answers differ, all ranks raise
+ * an error at the iteration where the LB step would have been.
  *
  * No clock is read here: `now` is the caller's, in nanoseconds, and may step back.  Memory is
  * allocated only when objects join, and for the rows.  Iterations count from 1. */
@@ -72,6 +75,11 @@ typedef struct plb_wish {
  * or PLB_WISH_NONE.  `final`: the root's final iteration. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
+typedef struct plb_dispute { /* a user's trigger that answered differently on ranks */
+    int64_t iteration;       /* in the trigger's numbers */
+    int64_t yes, no;         /* the lowest ranks with these answers; equal: no dispute */
+} plb_dispute_t;
+
 typedef struct plb_atsync {
     plb_atsync_options_t opt;
     const plb_reduction_t *net; /* borrowed */
@@ -88,8 +96,12 @@ typedef struct plb_atsync {
     plb_atsync_row_t *row; /* [capacity], owned: the n_rows known iterations */
     int64_t n_rows, capacity;
     bool maximum; /* a maximum is under way */
+    bool votes;   /* the answers of a user's trigger are under way, see vote() */
     plb_wish_t wish;
-    bool whole;          /* all ranks have run every iteration so far */
+    plb_dispute_t dispute;
+    int64_t n_ended;     /* with the statistics that wait for these answers */
+    bool complete;       /* all ranks have run every iteration so far */
+    bool whole;          /* and the trigger has seen each of them */
     bool balance, done;  /* what the consensus has asked for */
     bool failed;         /* this rank */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
@@ -125,7 +137,8 @@ int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int
 int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
 /** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it runs. slot -1: the
- * rank itself, which can only pause, rebalance or end. */
+ * rank itself, which can only pause, rebalance or end.  PLB_ERR_VALUE: at the iteration of an LB
+ * step that not all ranks want, see above. */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
 /** Whether the object is running an iteration. */

@@ -1,12 +1,14 @@
 #include "measure/reduction.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 typedef struct alone {
     int depth;
     int64_t begun, taken; /* statistics */
     bool has_maximum;
-    int64_t maximum;
+    int64_t maximum[PLB_MAXIMA];
     plb_stats_t ring[];
 } alone_t;
 
@@ -31,21 +33,21 @@ static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
     return PLB_OK;
 }
 
-static int begin_maximum(void *self, int64_t mine, plb_err_t *err)
+static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err)
 {
     alone_t *s = self;
     (void)err;
-    s->maximum = mine;
+    memcpy(s->maximum, mine, sizeof s->maximum);
     s->has_maximum = true;
     return PLB_OK;
 }
 
-static int test_maximum(void *self, int64_t *all, bool *done, plb_err_t *err)
+static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err)
 {
     alone_t *s = self;
     (void)err;
     *done = s->has_maximum;
-    *all = s->maximum;
+    memcpy(all, s->maximum, sizeof s->maximum);
     s->has_maximum = false;
     return PLB_OK;
 }

@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "measure/stats.h"
 
+enum { PLB_MAXIMA = 3 }; /* numbers that are reduced together */
+
 typedef struct plb_reduction {
     void *self;
     int rank, size;
@@ -22,8 +24,8 @@ typedef struct plb_reduction {
     /** Make progress; *done: `all` is the result of the oldest one under way. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
     /** The same two calls for maxima, one at a time. */
-    int (*begin_maximum)(void *self, int64_t mine, plb_err_t *err);
-    int (*test_maximum)(void *self, int64_t *all, bool *done, plb_err_t *err);
+    int (*begin_maximum)(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err);
+    int (*test_maximum)(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err);
 } plb_reduction_t;
 
 /** Make reductions for a single rank, where the contribution is the result; free with

@@ -109,6 +109,7 @@ class Step(IntEnum):
     FORWARD = 23
     MOVED = 24
     ALLOCATE = 25
+    ANSWER = 26
     EXIT = 99
 
 
@@ -138,6 +139,7 @@ PLACES = {
     Step.FORWARD: "forwarding messages in iteration {}",
     Step.MOVED: "telling where objects have moved after iteration {}",
     Step.ALLOCATE: "allocating memory for migrating objects after iteration {}",
+    Step.ANSWER: "asking the trigger after iteration {}",
     Step.EXIT: "ending its program",
 }
 
@@ -335,9 +337,13 @@ class Agreement:
             )
         if len({tuple(place[:2]) for place in places}) > 1:
             return StateError("ranks are in different places: " + by_rank(map(_words, places)))
-        return DomainError(
-            "arguments differ between ranks: " + by_rank(place[2] for place in places)
-        )
+        said = by_rank(place[2] for place in places)
+        if kind == Step.ANSWER:
+            return DomainError(
+                f"the trigger answers differently after iteration {iteration}: {said}; expected "
+                "the same on all ranks, computed from the figures of the cycle alone"
+            )
+        return DomainError(f"arguments differ between ranks: {said}")
 
 
 def _words(place: Any) -> str:

@@ -17,6 +17,7 @@ from pylb.errors import DomainError, StrategyError
 from pylb.measure.load_model import LoadModel
 from pylb.model.snapshot import F64, Snapshot
 from pylb.place.registry import Strategy
+from pylb.run.answer_check import same_answer
 from pylb.run.cell_step import CellStep, Part
 from pylb.run.cells import Cells, LocalCells, Talk
 from pylb.run.modes import MeasuringMode
@@ -176,7 +177,8 @@ class AdvisingMode(MeasuringMode):
         state = self._state
         was_off = state.decider.core.books[0]
         looks = bool(state.places) and state.features is None
-        ask = self.core.observe(stats, now, looks)
+        given = state.decider.settings
+        ask = same_answer(state.agreement, given, now, lambda: self.core.observe(stats, now, looks))
         if ask == LOOK:
             ask = self.core.looked(state.step().look(), now)
         self._say_books(was_off)

@@ -16,6 +16,7 @@ from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
+from pylb.run.answer_check import same_answer
 from pylb.run.replayed import ReplayedDecider
 from pylb.run.savings import Savings
 from pylb.run.state import RunState
@@ -154,18 +155,22 @@ class BalancingMode(MeasuringMode):
             self.rebalance()
 
     def observe(self, stats: Stats, is_last: bool) -> None:
-        asked = self._state.decider.core.observe(
-            self._state.done - 1,
-            stats.time_max,
-            stats.load_max,
-            stats.load_sum / stats.n_ranks,
-            stats.load_min,
-            stats.load_sum,
-            stats.utilization_min,
-            stats.messages,
-            stats.message_bytes,
+        state = self._state
+        asked = same_answer(
+            *(state.agreement, state.decider.settings, state.done - 1),
+            lambda: state.decider.core.observe(
+                state.done - 1,
+                stats.time_max,
+                stats.load_max,
+                stats.load_sum / stats.n_ranks,
+                stats.load_min,
+                stats.load_sum,
+                stats.utilization_min,
+                stats.messages,
+                stats.message_bytes,
+            ),
         )
-        self.due = self._answer(asked, may_look=not is_last)
+        self.due = self._answer(bool(asked), may_look=not is_last)
         if self.due and not is_last:
             self.rebalance()
 

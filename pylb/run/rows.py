@@ -22,6 +22,7 @@ from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
+from pylb.run.answer_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
 NEAR = 0.2  # fraction of a rank's rows: a prediction for parts this close is off by noise only
@@ -54,10 +55,10 @@ class _When:
     an iteration.
     """
 
-    def __init__(self, n_ranks: int, trigger: TriggerLike) -> None:
+    def __init__(self, agreement: Agreement, trigger: TriggerLike) -> None:
         divided = replace(find(_as_divided), name="rows")
         given = settings(divided, trigger=trigger, unlike=False)
-        self._decider = given.decider(n_ranks)
+        self._agreement, self._decider = agreement, given.decider(agreement.transport.size)
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the last move
         self._ratio = 1.0  # max/mean of the last call
@@ -74,12 +75,15 @@ class _When:
         total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
         self._ratio = most * len(seconds) / total if total > 0 else 1.0
         figures = most, most, total / len(seconds), least, total, utilization
-        asked = core.observe(call, *figures, 0, 0)
-        ask = core.next(asked, False)
+        asked = same_answer(
+            *(self._agreement, self._decider.settings, call),
+            lambda: core.observe(call, *figures, 0, 0),
+        )
+        ask = core.next(bool(asked), False)
         if ask == WEIGH and self._before is not None:
             was = float(models.times(self._before).max())
             core.weigh(self._calls * was - self._longest)
-            ask = core.next(asked, False)
+            ask = core.next(bool(asked), False)
         return bool(ask == BALANCE)
 
     def moved(self, before: I64, rows: int, cost: float) -> None:
@@ -169,7 +173,8 @@ class RowPartition:
             self._check(n, model, tol, models)
         except DomainError as why:
             error = why
-        words = f"n={n}, model={model!r}, tol={tol!r}, trigger={trigger!r}"
+        when = "a function" if callable(trigger) else repr(trigger)  # its address differs
+        words = f"n={n}, model={model!r}, tol={tol!r}, trigger={when}"
         known = () if models is None or error else (models.start, models.rows, models.speed)
         self._calls = 0
         self._step(words, b"".join(a.tobytes() for a in known), error=error)
@@ -185,7 +190,7 @@ class RowPartition:
         )
         self.history: list[Division] = []
         self._repeats = _core.Repeats(self.size)
-        self._when = _When(self.size, trigger) if trigger is not None else None
+        self._when = _When(self._agreement, trigger) if trigger is not None else None
         self._seconds, self._blocks, self._timing = 0.0, 0, False
 
     def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:

@@ -35,7 +35,7 @@ struct world {
     int32_t lag;
     plb_stats_t stats[MOST];
     int n_stats[MOST];
-    int64_t maximum[MOST];
+    int64_t maximum[MOST][PLB_MAXIMA];
     int n_maxima[MOST];
     net_t net[RANKS];
     plb_reduction_t reduction[RANKS];
@@ -46,6 +46,7 @@ struct world {
     int64_t balanced[MOST];
     int n_balanced;
     bool left[RANKS];
+    int errors[RANKS]; /* codes that a trigger of its own caused */
 };
 
 static plb_err_t err;
@@ -89,27 +90,28 @@ static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
     return PLB_OK;
 }
 
-static int begin_maximum(void *self, int64_t mine, plb_err_t *e)
+static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *e)
 {
     (void)e;
     net_t *net = self;
     world_t *w = net->world;
     const int i = net->begun_max++;
     assert_true(i < MOST);
-    if (w->n_maxima[i]++ == 0 || mine > w->maximum[i]) {
-        w->maximum[i] = mine;
+    w->n_maxima[i]++;
+    for (int k = 0; k < PLB_MAXIMA; k++) {
+        w->maximum[i][k] = mine[k] > w->maximum[i][k] ? mine[k] : w->maximum[i][k];
     }
     return PLB_OK;
 }
 
-static int test_maximum(void *self, int64_t *all, bool *done, plb_err_t *e)
+static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *e)
 {
     (void)e;
     net_t *net = self;
     world_t *w = net->world;
     *done = w->n_maxima[net->taken_max] == w->p && plb_rng_below(&w->rng, 3) > 0;
     if (*done) {
-        *all = w->maximum[net->taken_max++];
+        memcpy(all, w->maximum[net->taken_max++], sizeof w->maximum[0]);
     }
     return PLB_OK;
 }
@@ -135,7 +137,7 @@ static void join(world_t *w, int i, int r)
     OK(plb_atsync_join(&w->rank[r], &o->slot, tick(w, r), &err));
 }
 
-static void begin(world_t *w, const char *trigger, const double *params)
+static void begin_with(world_t *w, const plb_trigger_kind_t *kind, const double *params)
 {
     const int depth = (w->lag > 0 ? w->lag : PLB_ATSYNC_WINDOW) + 2;
     const plb_atsync_options_t opt = {
@@ -144,7 +146,7 @@ static void begin(world_t *w, const char *trigger, const double *params)
         w->net[r] = (net_t){.world = w};
         w->reduction[r] = (plb_reduction_t){&w->net[r],  r,          w->p,          depth,
                                             begin_stats, test_stats, begin_maximum, test_maximum};
-        OK(plb_trigger_init(&w->trigger[r], plb_trigger_find(trigger), params, &err));
+        OK(plb_trigger_init(&w->trigger[r], kind, params, &err));
         OK(plb_atsync_init(&w->rank[r], &opt, &w->reduction[r], &w->trigger[r], tick(w, r), &err));
     }
     for (int i = 0; i < w->n_objects; i++) {
@@ -153,6 +155,11 @@ static void begin(world_t *w, const char *trigger, const double *params)
     for (int r = 0; r < w->p; r++) {
         OK(plb_atsync_begin(&w->rank[r], tick(w, r), &err));
     }
+}
+
+static void begin(world_t *w, const char *trigger, const double *params)
+{
+    begin_with(w, plb_trigger_find(trigger), params);
 }
 
 static void end(world_t *w)
@@ -194,6 +201,19 @@ static void give_up(world_t *w, int r, bool failed)
     w->left[r] = true;
 }
 
+/* Ask; whether the ranks stand where an LB step would be that not all want. */
+static bool disputes(world_t *w, int r, int64_t slot, plb_atsync_answer_t *answer)
+{
+    const int ret = plb_atsync_ask(&w->rank[r], slot, answer, &err);
+    if (ret != PLB_OK) {
+        assert_int_equal(ret, PLB_ERR_VALUE);
+        assert_true(plb_atsync_over(&w->rank[r]));
+        w->errors[r] = ret;
+        w->left[r] = true; /* no LB step */
+    }
+    return ret != PLB_OK;
+}
+
 /* Advance an object of a rank that is present; whether another rank is heard to fail. */
 static bool move(world_t *w, int i)
 {
@@ -204,7 +224,9 @@ static bool move(world_t *w, int i)
         const double load = load_of(w, i, ++o->done);
         OK(plb_atsync_reached(rank, o->slot, &load, 1, tick(w, o->rank), &err));
     }
-    OK(plb_atsync_ask(rank, o->slot, &answer, &err));
+    if (disputes(w, o->rank, o->slot, &answer)) {
+        return true;
+    }
     assert_true(answer != PLB_ATSYNC_END || o->done == w->n);
     return answer == PLB_ATSYNC_FAILED;
 }
@@ -233,7 +255,13 @@ static bool all_over(const world_t *w)
 static void step(world_t *w)
 {
     const int r = below(w, w->p);
-    OK(plb_atsync_progress(&w->rank[r], tick(w, r), &err));
+    const int ret = plb_atsync_progress(&w->rank[r], tick(w, r), &err);
+    if (ret != PLB_OK) {
+        assert_int_equal(ret, PLB_ERR_CALLBACK);
+        assert_int_equal(w->errors[r], PLB_OK);
+        w->errors[r] = ret;
+        give_up(w, r, true);
+    }
     if (w->n_objects > 0) {
         const int i = below(w, w->n_objects), at = w->object[i].rank;
         if (!w->left[at] && move(w, i)) {
@@ -241,8 +269,7 @@ static void step(world_t *w)
         }
     }
     plb_atsync_answer_t answer;
-    OK(plb_atsync_ask(&w->rank[r], -1, &answer, &err));
-    if (answer == PLB_ATSYNC_FAILED && !w->left[r]) {
+    if (!disputes(w, r, -1, &answer) && answer == PLB_ATSYNC_FAILED && !w->left[r]) {
         give_up(w, r, false);
     }
     if (all_balance(w)) {
@@ -370,6 +397,80 @@ static void test_ranks_leave_and_fail(void **state)
     assert_true(heard > 50);
 }
 
+/* A function of the user.  Parameters: it wants an LB step after each `every`-th iteration; after
+ * iteration `at` the rank `odd` says the opposite, or fails. */
+enum { EVERY, AT, ODD, FAILS, N_OWN };
+
+static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    const bool odd =
+        self == &w.trigger[(int)self->params[ODD]] && o->iteration == (int64_t)self->params[AT];
+    const bool wants = self->cycle.n >= (int64_t)self->params[EVERY];
+    self->failed = odd && self->params[FAILS] > 0.0 ? PLB_ERR_CALLBACK : PLB_OK;
+    v->reason = wants != odd ? PLB_REASON_ASKED : PLB_REASON_EARLY;
+}
+
+static const plb_param_t own_params[N_OWN] = {
+    {"every", "", "", 0.0, 0.0, 1e9},
+    {"at", "", "", 0.0, 0.0, 1e9},
+    {"odd", "", "", 0.0, 0.0, 1e9},
+    {"fails", "", "", 0.0, 0.0, 1.0},
+};
+
+static const plb_trigger_kind_t own = {.name = "own",
+                                       .params = own_params,
+                                       .n_params = N_OWN,
+                                       .foreign = true,
+                                       .observe = observe_own};
+
+static void test_a_trigger_that_answers_alike(void **state)
+{
+    (void)state;
+    int balanced = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        draw(seed);
+        begin_with(&w, &own, (double[N_OWN]){1 + below(&w, 10), 0});
+        run();
+        check_rows(&w, true);
+        for (int r = 0; r < w.p; r++) {
+            assert_int_equal(w.errors[r], PLB_OK);
+        }
+        balanced += w.n_balanced;
+        end(&w);
+    }
+    assert_true(balanced > 200);
+}
+
+static void test_a_trigger_that_answers_differently_or_fails(void **state)
+{
+    (void)state;
+    int differed = 0, failed = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        draw(seed);
+        const int64_t at = 100 + below(&w, (int)w.n);
+        const int odd = below(&w, w.p);
+        const bool fails = below(&w, 2);
+        begin_with(&w, &own, (double[N_OWN]){1 + below(&w, 10), (double)at, odd, fails});
+        run(); /* no rank waits for ever */
+        check_rows(&w, false);
+        for (int r = 0; r < w.p; r++) {
+            plb_atsync_answer_t answer;
+            const bool stops = w.rank[r].balance;
+            assert_int_equal(stops, w.rank[0].balance);
+            assert_int_equal(w.rank[r].dispute.iteration, w.rank[0].dispute.iteration);
+            if (stops && !fails) { /* where the LB step would have been, not earlier on one rank */
+                assert_true(disputes(&w, r, -1, &answer));
+                assert_int_equal(w.rank[r].rank.final, w.rank[0].rank.final);
+            }
+            assert_true(!fails || (w.errors[r] == PLB_ERR_CALLBACK) == (r == odd));
+            differed += stops && !fails;
+        }
+        failed += fails && w.p > 1 && w.rank[(odd + 1) % w.p].failed_rank == odd;
+        end(&w);
+    }
+    assert_true(differed > 200 && failed > 100);
+}
+
 static int mixed_test(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
 {
     const int ret = test_stats(self, all, done, e);
@@ -435,6 +536,8 @@ int main(void)
         cmocka_unit_test(test_all_balance_at_one_iteration),
         cmocka_unit_test(test_decisions_stand),
         cmocka_unit_test(test_ranks_leave_and_fail),
+        cmocka_unit_test(test_a_trigger_that_answers_alike),
+        cmocka_unit_test(test_a_trigger_that_answers_differently_or_fails),
         cmocka_unit_test(test_contributions_of_different_iterations),
         cmocka_unit_test(test_options),
     };

@@ -49,6 +49,11 @@ def test_a_good_end_says_nothing(mpiexec, case):
     assert "pylb" not in said
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_triggers_of_the_user(mpiexec, ranks):
+    every_case_is_done(mpiexec, ranks, "trigger_cases.py")
+
+
 def test_a_rank_without_memory_in_a_migration(mpiexec):
     """Nothing has moved, all ranks know, and the program continues."""
     every_case_is_done(mpiexec, 3, "no_memory.py")

@@ -1,0 +1,171 @@
+"""Triggers of the user that fail, or answer differently on ranks: ``mpiexec -n 3 python ...``.
+
+The programs also exchange messages of their own, so a rank that goes on alone would wait for ever.
+"""
+
+import math
+
+import numpy as np
+from each_case import main, raised
+
+import pylb
+from pylb import AtSync
+from pylb.errors import DomainError, RemoteError
+
+SAYS = "the trigger answers differently after iteration "
+
+
+def differs(comm, at=5):
+    """Wants an LB step after iteration `at` on the last rank alone; on every rank at 2."""
+    return lambda c: c.iteration == 2 or (c.iteration == at and comm.rank == comm.size - 1)
+
+
+def halo(comm, it):
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    assert comm.sendrecv(it, right, source=left) == it
+
+
+def rotate(snapshot):
+    return (snapshot.rank + 1) % snapshot.n_ranks
+
+
+def balancer(comm, **options):
+    lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key, strategy=rotate, **options)
+    for key in range(comm.rank, 4 * comm.size, comm.size):
+        lb.add(key, [key])
+    return lb
+
+
+def whole_ranks(comm, lb, n=12):
+    for it in lb.iterate(n):
+        halo(comm, it)
+        for _ in lb.local():
+            pass
+
+
+def runs_of(comm, call, lb):
+    """An error on all ranks of two or more; one rank agrees with itself."""
+    if comm.size == 1:
+        call()
+        assert [r.iteration for r in lb.history.balancings] == [2, 5]
+    else:
+        raised(DomainError, SAYS, call)
+        assert [r.iteration for r in lb.history.balancings] in ([2], [])
+
+
+def without_a_lag(comm):
+    lb = balancer(comm, trigger=differs(comm))
+    runs_of(comm, lambda: whole_ranks(comm, lb), lb)
+    if comm.size > 1:
+        whole_ranks(comm, lb, 2)  # it can go on
+
+
+def with_a_lag(comm):
+    for lag in (1, 2, 4):
+        lb = balancer(comm, trigger=differs(comm, 8), lag=lag)
+        if comm.size == 1:
+            whole_ranks(comm, lb, 20)
+            assert len(lb.history.balancings) == 2
+        else:
+            raised(DomainError, SAYS, lambda lb=lb: whole_ranks(comm, lb, 20))
+            assert len(lb.iterations.time) >= 9
+            comm.barrier()  # all ranks raised at the same iteration, so they come here
+
+
+def with_objects_at_their_own_pace(comm):
+    for lag in (2, math.inf):
+        lb = balancer(comm.Dup(), trigger=differs(comm), lag=lag)  # a loop that stays open
+        if comm.size == 1:
+            own_pace(lb)
+        else:
+            raised(DomainError, SAYS, lambda lb=lb: own_pace(lb, 400))
+            comm.barrier()
+
+
+def own_pace(lb, n=12):
+    lb.begin(n)
+    runs = {key for key, _ in lb.local()}
+    while (state := lb.at_sync()) is not AtSync.END:
+        if state is AtSync.BALANCE:
+            lb.balance()
+            runs = {key for key, _ in lb.local()}
+        for key, _ in lb.local():
+            runs.discard(key)
+            if lb.at_sync(key) is AtSync.GO:
+                runs.add(key)
+
+
+def the_same_answers(comm):
+    """They are followed, with a lag and without."""
+    for lag in (0, 1, 3):
+        lb = balancer(comm, trigger=lambda c: c.iteration % 6 == 0, lag=lag)
+        whole_ranks(comm, lb, 30)
+        steps = [r.iteration for r in lb.history.balancings]
+        assert steps == [k + lag for k in range(0, 30, 6)], steps
+
+
+def one_rank_fails(comm):
+    def trigger(cycle):
+        if cycle.iteration == 5 and comm.rank == comm.size - 1:
+            raise ZeroDivisionError("oh")
+        return cycle.iteration >= 5
+
+    mine = comm.rank == comm.size - 1
+    error, text = (ZeroDivisionError, "oh") if mine else (RemoteError, "ZeroDivisionError: oh")
+    lb = balancer(comm, trigger=trigger)
+    raised(error, text, lambda: whole_ranks(comm, lb))
+    lb = balancer(comm, trigger=trigger, lag=2)
+    if mine:
+        raised(error, text, lambda: list(lb.iterate(12)))
+    else:
+        list(lb.iterate(12))  # a rank that left its loop has ended: the others go on
+        assert lb.history.balancings == []
+    lb.finish()
+
+
+def an_advisor(comm):
+    for lag in (0, 2):
+        lb = pylb.Advisor(comm, trigger=differs(comm), lag=lag)
+        keys = np.arange(comm.rank, 4 * comm.size, comm.size)
+
+        def call(lb=lb, keys=keys):
+            for it in lb.iterate(12):
+                halo(comm, it)
+                lb.advise(loads=1.0 + keys, keys=keys)
+
+        if comm.size == 1:
+            call()
+        else:
+            raised(DomainError, SAYS, call)
+
+
+def rows(comm):
+    part = pylb.RowPartition(comm, 40, tol=0.0, trigger=differs(comm, 3))
+    calls = []
+
+    def call():
+        x = np.zeros(part.counts[comm.rank])
+        for _ in range(6):
+            with part.timed():
+                sum(range(1000))
+            x = part.redistribute(x)
+            calls.append(1)
+
+    if comm.size == 1:
+        call()
+    else:
+        raised(DomainError, SAYS, call)
+        assert len(calls) == 2
+
+
+CASES = [
+    without_a_lag,
+    with_a_lag,
+    with_objects_at_their_own_pace,
+    the_same_answers,
+    one_rank_fails,
+    an_advisor,
+    rows,
+]
+if __name__ == "__main__":
+    main(CASES)
