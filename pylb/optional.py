@@ -2,6 +2,7 @@
 
 Code that needs an optional part gets it from here, so that its absence always has the same message:
 
+>>> from pylb import optional
 >>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
 """
 

@@ -26,6 +26,13 @@ class Found(NamedTuple):
         The local id; -1 if the id is not in the directory.
     data : (n, ...) ndarray or None
         The user data; zeros if the id is not in the directory.
+
+    Examples
+    --------
+    >>> where = pylb.Directory(comm)
+    >>> where.update([17, 4])
+    >>> where.find([4, 99], missing=True)
+    Found(owner=array([ 0, -1], dtype=int32), local=array([ 1, -1]), data=None)
     """
 
     owner: I32
@@ -63,10 +70,12 @@ class Directory:
 
     Examples
     --------
-    >>> where = pylb.Directory(comm)
-    >>> where.update(my_ids)                 # this rank owns them, local ids 0, 1, ...
-    >>> where.find([17, 4]).owner
-    array([2, 0], dtype=int32)
+    >>> def main(comm):
+    ...     where = pylb.Directory(comm)
+    ...     where.update([17, 18] if comm.rank == 0 else [4])  # this rank owns these ids
+    ...     return where.find([17, 4]).owner
+    >>> pylb.VirtualCluster(2).run(main)[0]
+    array([0, 1], dtype=int32)
     """
 
     def __init__(

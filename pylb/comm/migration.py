@@ -39,9 +39,12 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
 
     Examples
     --------
-    >>> halo = pylb.plan_between(comm, my_ids, ghost_ids)    # built once
-    >>> ghosts = halo.forward(x)                             # every iteration
-    >>> x += halo.reverse(forces_on_ghosts, add=True)        # assembly
+    >>> def main(comm):
+    ...     mine = np.arange(2) + 2 * comm.rank
+    ...     halo = pylb.plan_between(comm, mine, [2 - comm.rank])  # one ghost of the other rank
+    ...     return halo.forward(10 * mine)
+    >>> pylb.VirtualCluster(2).run(main)
+    [array([20]), array([10])]
     """
     return plan_on(agreement_of(comm), have, want)
 
@@ -101,8 +104,11 @@ def migrate(
 
     Examples
     --------
-    >>> x, ids = pylb.migrate(comm, x, ids, to=part)
-    >>> x = pylb.migrate(comm, x, have=ids, want=new_ids)
+    >>> def main(comm):
+    ...     x = np.arange(2) + 2 * comm.rank
+    ...     return pylb.migrate(comm, x, to=[1, 0])
+    >>> pylb.VirtualCluster(2).run(main)
+    [array([1, 3]), array([0, 2])]
     """
     agreement = agreement_of(comm, hold=False)
     ids = have is not None or want is not None

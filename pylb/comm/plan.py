@@ -44,16 +44,15 @@ class Plan:
 
     Raises
     ------
-    OutOfRangeError
-        A destination is not a rank; every rank raises.
-    DomainError
-        `destination` is not an array of integers; every rank raises.
+    OutOfRangeError, DomainError
+        A destination is not a rank, or not an integer; every rank raises.
 
     Examples
     --------
-    >>> plan = pylb.Plan(comm, destination)
-    >>> x_there = plan.forward(x)         # (n, ...) to (n_received, ...), any dtype
-    >>> y = plan.reverse(f(x_there))      # the answer for each item, at its place
+    >>> def main(comm):  # of the two items of this rank, one goes to each rank
+    ...     return pylb.Plan(comm, [0, 1]).forward(np.array([1.0, 2.0]) + 10 * comm.rank)
+    >>> pylb.VirtualCluster(2).run(main)
+    [array([ 1., 11.]), array([ 2., 12.])]
     """
 
     def __init__(self, comm: Any, destination: ArrayLike) -> None:
@@ -194,10 +193,7 @@ class Plan:
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
 
     def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
-        """Begin a `forward`; ``.wait()`` of the returned object completes it.
-
-        The arrays must not change before that.
-        """
+        """Begin a `forward`; ``.wait()`` completes it.  Do not change the arrays before that."""
         return self._begin("forward", values, out, False)
 
     def begin_reverse(
@@ -383,7 +379,13 @@ class PendingRows(NamedTuple):
 
 
 class Pending:
-    """Values that are being sent or received, returned by `Plan.begin`."""
+    """Values that are being sent or received, returned by `Plan.begin`.
+
+    Examples
+    --------
+    >>> pylb.Plan(comm, [0, 0]).begin(np.array([1.0, 2.0])).wait()
+    array([1., 2.])
+    """
 
     def __init__(self, several: bool) -> None:
         self.parts: list[Ready | PendingRows] = []

@@ -18,19 +18,9 @@ if TYPE_CHECKING:
 NAN = math.nan
 OWN = "own"  # name of a program's own redistribution, as in csrc/decide/advisor.c
 COLUMNS = (
-    "iteration",
-    "until",
-    "choice",
-    "strategy",
-    "max_over_mean",
-    "predicted",
-    "realised",
-    "migrations",
-    "bytes",
-    "cost",
-    "gain",
-    "reason",
-)
+    "iteration until choice strategy max_over_mean predicted realised migrations bytes cost gain "
+    "reason"
+).split()
 HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for name in COLUMNS]
 NOTES = {
     "last": "the last iteration with the same decision; other decisions may lie between",
@@ -55,6 +45,11 @@ class Alternative:
         Seconds that an iteration is expected to save.
     cost : float
         Seconds that the LB step is expected to take; nan if not known yet.
+
+    Examples
+    --------
+    >>> pylb.Alternative("RefineLB", gain=0.01, cost=0.5).repaid_in  # iterations
+    50.0
     """
 
     strategy: str
@@ -142,6 +137,12 @@ class Receipt:
         placement, computed from the measured loads, minus its time on the new placement.
     iterations : int
         Iterations in which `gain` was saved.
+
+    Examples
+    --------
+    >>> receipt = trace.replay("GreedyLB", every=50, cost=0.1).decisions[0]
+    >>> receipt.iteration, receipt.choice, receipt.migrations, receipt.reason
+    (49, 'balance', 109, 'the given number of iterations is over')
     """
 
     iteration: int
@@ -265,9 +266,8 @@ class History(list[Receipt]):
 
     Examples
     --------
-    >>> lb.history  # in a notebook, or print(lb.history)
-    >>> lb.history.balancings[0].explain()
-    >>> lb.history.table().groupby("strategy").gain.sum()
+    >>> len(trace.replay("GreedyLB", every=50, cost=0.1).decisions)
+    3
     """
 
     @overload

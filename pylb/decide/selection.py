@@ -43,6 +43,13 @@ class Choice(NamedTuple):
         rank.
     communication_s, communication : float
         Cost of the messages in seconds (eq. 3.6), and divided by the total load.
+
+    Examples
+    --------
+    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> choice = selector.observe(1.02, 1.0, total=8.0, utilization=0.9, messages=100, bytes=10**6)
+    >>> choice.needed
+    False
     """
 
     needed: bool
@@ -79,6 +86,13 @@ class Experience(NamedTuple):
         Seconds, smoothed: each measurement moves the value halfway towards it.
     migrations : int
         Migrations of the last LB step.
+
+    Examples
+    --------
+    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> selector.balanced("GreedyLB", before=1.5, after=1.02, cost=0.1, migrations=12)
+    >>> selector.history()["GreedyLB"]
+    Experience(n=1, before=1.5, after=1.02, cost=0.1, migrations=12)
     """
 
     n: int
@@ -115,9 +129,9 @@ class Selector:
     Examples
     --------
     >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
-    >>> selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, bytes=10**6)
-    >>> selector.choice.strategy
-    'GreedyLB'
+    >>> choice = selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, bytes=10**6)
+    >>> choice.strategy, choice.kind
+    ('GreedyLB', 'computation')
     """
 
     def __init__(

@@ -39,6 +39,13 @@ class Cycle(NamedTuple):
         Seconds that an LB step is expected to cost; nan if not known.
     left : float
         Iterations left; inf if not known.
+
+    Examples
+    --------
+    >>> def menon(cycle):  # the imbalance has cost as much as an LB step
+    ...     return cycle.U >= cycle.cost
+    >>> len(trace.replay("GreedyLB", trigger=menon, cost=0.1).balancings)
+    12
     """
 
     iteration: int
@@ -58,7 +65,13 @@ _table = {
 
 
 def triggers() -> dict[str, TriggerKind]:
-    """Every trigger by name."""
+    """Every trigger by name.
+
+    Examples
+    --------
+    >>> pylb.triggers()["periodic"].params[0].name
+    'every'
+    """
     return dict(_table)
 
 
@@ -90,9 +103,9 @@ def make(
 
     Examples
     --------
-    >>> from pylb.decide.trigger import make
-    >>> trigger = make(every=10)
-    >>> trigger.observe(9, 2.0, 1.0)
+    >>> trigger = pylb.decide.trigger.make(every=10)
+    >>> [it for it in range(30) if trigger.observe(it, 2.0, 1.0)]
+    [9, 19, 29]
     """
     if (every is None) == (trigger is None):
         raise DomainError(

@@ -79,6 +79,12 @@ class Phases:
         Measurements of each phase: `pylb.io.run_record.FIGURES`.
     recorded : RunFacts or None
         Parameters, loops and receipts of the run, if pylb recorded it.
+
+    Examples
+    --------
+    >>> trace = pylb.Trace.read("run.h5")
+    >>> trace.n_ranks, len(trace), trace[0].n_objects
+    (8, 200, 128)
     """
 
     n_ranks: int

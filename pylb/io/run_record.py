@@ -54,6 +54,12 @@ class Stretch(NamedTuple):
         Per iteration, mean since the last LB step.
     home : (n,) int32
         The rank where each was created; negative: not known.
+
+    Examples
+    --------
+    >>> first = pylb.RunRecord.read("run.h5").stretches[0]
+    >>> first.first, first.load.shape
+    (0, (2, 128))
     """
 
     first: int

@@ -43,6 +43,11 @@ def speed(watts: float, node: int) -> float:
     ------
     DomainError
         The cap is out of range.
+
+    Examples
+    --------
+    >>> pylb.lab.caps.speed(95.0, 0) > pylb.lab.caps.speed(23.0, 0)
+    True
     """
     if not LEAST <= watts <= MOST:
         raise DomainError(f"cap is {watts:g} W: expected {LEAST:g} ... {MOST:g} W")

@@ -24,6 +24,11 @@ def announce(moment: str) -> bool:
     -------
     bool
         Whether the lab changed anything.
+
+    Examples
+    --------
+    >>> pylb.lab.announce("half")  # outside of a lab nothing happens
+    False
     """
     path = os.environ.get(VARIABLE)
     if path is None:

@@ -34,6 +34,11 @@ class Profile(NamedTuple):
         Watts: the share is multiplied by `caps.speed`.
     memory : int, optional
         Bytes; the rest is swapped out.
+
+    Examples
+    --------
+    >>> pylb.lab.Profile(share=0.5, memory=64 * 2**20)
+    Profile(share=0.5, cap=None, memory=67108864)
     """
 
     share: float | None = None
@@ -53,7 +58,13 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A host's connection: bits per second each way, seconds one way; None: no limit."""
+    """A host's connection: bits per second each way, seconds one way; None: no limit.
+
+    Examples
+    --------
+    >>> pylb.lab.Link(bandwidth=1e9, latency=1e-3)
+    Link(bandwidth=1000000000.0, latency=0.001)
+    """
 
     bandwidth: float | None = None
     latency: float | None = None
@@ -66,7 +77,14 @@ class Link(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A host: a network namespace with its own name."""
+    """A host: a network namespace with its own name.
+
+    Examples
+    --------
+    >>> slow = pylb.lab.Link(bandwidth=50e6)  # bits per second
+    >>> pylb.lab.Host("a", 2, pylb.lab.Profile(share=0.6), slow).ranks
+    2
+    """
 
     name: str
     ranks: int = 1
@@ -89,6 +107,12 @@ class Change(NamedTuple):
         The hosts that change, in a lab with hosts.
     values : dict
         Fields of `Profile` and `Link`, and their new values.
+
+    Examples
+    --------
+    >>> half = pylb.lab.Change(at=20.0, ranks=(1,), values={"share": 0.25})
+    >>> pylb.lab.Plan((pylb.lab.Profile(share=0.5),), changes=(half,)).changes[0].at
+    20.0
     """
 
     at: float | None = None
@@ -117,6 +141,12 @@ class Plan(NamedTuple):
         Bytes that all ranks together may have beyond their memory.
     period_us : int, optional
         Microseconds in which a share is given out.
+
+    Examples
+    --------
+    >>> plan = pylb.lab.Plan((pylb.lab.Profile(share=0.5), pylb.lab.Profile(share=0.25)))
+    >>> plan.limits()[1]
+    Limit(quota_us=1250, period_us=5000, memory=None)
     """
 
     profiles: tuple[Profile, ...] = (Profile(),)

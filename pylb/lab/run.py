@@ -69,7 +69,7 @@ class Lab:
 
     Examples
     --------
-    >>> with Lab([0.25, 0.5]) as lab:
+    >>> with pylb.lab.Lab([0.25, 0.5]) as lab:  # doctest: +SKIP
     ...     code = lab.run(["mpiexec", "-n", "4", "python", "prog.py"])
     ...     usage = lab.usage()
     """

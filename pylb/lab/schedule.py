@@ -18,7 +18,13 @@ PATIENCE = 5.0  # seconds that a program may take to name the moment
 
 
 class Done(NamedTuple):
-    """A change, when it was made (seconds after the start), and the error if it failed."""
+    """A change, when it was made (seconds after the start), and the error if it failed.
+
+    Examples
+    --------
+    >>> pylb.lab.Done(20.1, pylb.lab.Change(at=20.0, values={"share": 0.25})).failed
+    ''
+    """
 
     seconds: float
     change: Change

@@ -21,7 +21,13 @@ SLACK = 2**28
 
 class Limit(NamedTuple):
     """The limits of a rank: `quota_us` microseconds of processor time in every `period_us`, and
-    `memory` bytes, or None."""
+    `memory` bytes, or None.
+
+    Examples
+    --------
+    >>> pylb.lab.Limit(quota_us=2500, period_us=5000).quota_us
+    2500
+    """
 
     quota_us: int
     period_us: int
@@ -54,6 +60,11 @@ class Usage(NamedTuple):
         Pages that it had to wait for, from swap or a file.
     killed : int
         Processes that the kernel killed because memory was full.
+
+    Examples
+    --------
+    >>> pylb.lab.Usage(0, pylb.lab.Limit(2500, 5000), 1.2, 400, 10, 0.02).cpu_seconds
+    1.2
     """
 
     rank: int

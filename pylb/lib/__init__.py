@@ -20,8 +20,9 @@ def get_include() -> str:
 
     Examples
     --------
-    >>> subprocess.run(["mpicc", f"-I{pylb.get_include()}", "program.c", f"-L{pylb.get_library()}",
-    ...                 f"-Wl,-rpath,{pylb.get_library()}", "-lpylb_mpi", "-lpylb"])
+    >>> from pathlib import Path
+    >>> Path(pylb.get_include(), "pylb.h").exists()
+    True
     """
     return _folder_of("pylb.h")
 
@@ -35,6 +36,12 @@ def get_library() -> str:
     ------
     MissingPartError
         The C library was left out of this installation.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> Path(pylb.get_library(), "libpylb.so").exists()
+    True
     """
     return _folder_of("libpylb.so")
 

@@ -53,6 +53,13 @@ class Evaluation(NamedTuple):
         Objects that change their rank.
     migration_bytes : int
         Bytes that these migrations send; 0 if the snapshot has no sizes.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
+    >>> told = pylb.evaluate(snap, [0, 1, 1, 0])
+    >>> told.components[0].max_over_mean, told.migration_bytes
+    (1.25, 300)
     """
 
     components: tuple[Metrics, ...]
@@ -108,9 +115,11 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
 
     Examples
     --------
-    >>> plan = pylb.place(snap, "RefineLB")
-    >>> before, after = pylb.evaluate(snap), pylb.evaluate(snap, plan.rank)
-    >>> after.cut / before.cut
+    >>> edges = ([0, 1], [3, 3], [800, 200])  # from, to, bytes
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], edges=edges)
+    >>> before, after = pylb.evaluate(snap), pylb.evaluate(snap, [0, 1, 1, 0])
+    >>> before.cut, after.cut, after.migrations
+    (1000.0, 200.0, 3)
     """
     checks.instance("snapshot", snapshot, Snapshot)
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)

@@ -27,6 +27,15 @@ class SpeedLearner:
     ------
     DomainError
         There are no ranks.
+
+    Examples
+    --------
+    >>> learner, key = pylb.measure.SpeedLearner(2), np.arange(32)
+    >>> for k in range(8):  # rank 1 is twice as fast
+    ...     rank = (key + k * (key % 3)) % 2
+    ...     speed = learner.observe(key, rank, (1.0 + key % 5) / (1.0 + rank))
+    >>> round(float(speed[1] / speed[0]), 1)
+    2.0
     """
 
     def __init__(self, n_ranks: int) -> None:

@@ -32,6 +32,15 @@ class SpeedSample(NamedTuple):
         Work done in these blocks, in the user's unit; NaN if the user did not give it.
     node_load : (p,) float64
         Mean number of running processes of all users on the rank's node in the last minute.
+
+    Examples
+    --------
+    >>> monitor = pylb.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
+    >>> with monitor.timed(work=100.0):
+    ...     total = np.arange(1000).sum()
+    >>> machine = monitor.update()
+    >>> monitor.history[0].work
+    array([100.])
     """
 
     seconds: F64
@@ -61,12 +70,13 @@ class Monitor:
 
     Examples
     --------
+    >>> machine = pylb.Machine.parse("node:1 rank:1")
     >>> monitor = pylb.Monitor(machine, comm)
-    >>> for it in range(1000):
-    ...     with monitor.timed():
-    ...         compute()
-    ...     if it % 50 == 49:
-    ...         sizes = monitor.update().part_sizes()
+    >>> for it in range(3):
+    ...     with monitor.timed(work=100.0):
+    ...         total = np.arange(1000).sum()
+    >>> monitor.update().part_sizes()
+    array([1.])
     """
 
     def __init__(self, machine: Machine, comm: Any = None) -> None:

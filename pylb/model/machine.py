@@ -57,8 +57,9 @@ class Machine:
 
     Examples
     --------
-    >>> machine = pylb.Machine.measure(comm)
-    >>> pylb.partition(graph, machine.n_ranks, shares=machine.part_sizes())
+    >>> machine = pylb.Machine.parse("node:2[speed=1,3] rank:2")
+    >>> machine.n_ranks, machine.part_sizes()
+    (4, array([0.125, 0.125, 0.375, 0.375]))
     """
 
     root: Place

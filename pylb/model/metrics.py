@@ -45,6 +45,12 @@ class Metrics(NamedTuple):
         Mean over the ranks of max - time, in seconds (Dasgupta 2013, eq. 1).
     idle_max : float
         max - min, in seconds (Dasgupta 2013, eq. 2).
+
+    Examples
+    --------
+    >>> m = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1]).metrics
+    >>> m.max, m.mean, m.max_over_mean, m.percent
+    (6.0, 4.0, 1.5, 50.0)
     """
 
     max: float

@@ -25,6 +25,12 @@ class Network(NamedTuple):
         Seconds per message.
     beta : float
         Seconds per byte.
+
+    Examples
+    --------
+    >>> network = pylb.model.Network(alpha=2e-6, beta=1e-10)
+    >>> network.alpha + network.beta * 10_000  # seconds of a message of 10 kB
+    3e-06
     """
 
     alpha: float
@@ -89,6 +95,12 @@ def measure_network(comm: Any) -> Network:
         `comm` is not an intracommunicator of mpi4py.
     MissingPartError
         mpi4py is missing.
+
+    Examples
+    --------
+    >>> cluster = pylb.VirtualCluster(2, network=(2e-6, 1e-10))
+    >>> cluster.run(pylb.model.measure_network)[0]
+    Network(alpha=2e-06, beta=1e-10)
     """
     known = getattr(comm, "network", None)
     if isinstance(known, Network):  # `comm` belongs to a virtual cluster

@@ -34,6 +34,13 @@ class Place:
         Communication power in bytes per second; NaN: not known, or no network.
     cores, sockets : int
         Numbers of cores and sockets of a node, from the system; 0: not known.
+
+    Examples
+    --------
+    >>> rank = pylb.model.Place("rank", speed=2.0)
+    >>> node = pylb.model.Place("node", "n1", (rank, rank))
+    >>> pylb.Machine(pylb.model.Place("machine", children=(node, node))).n_ranks
+    4
     """
 
     kind: str

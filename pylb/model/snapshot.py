@@ -30,6 +30,12 @@ class Edges(NamedTuple):
         Bytes per iteration.
     messages : (m,) float64 or None
         Messages per iteration; None: one for each edge.
+
+    Examples
+    --------
+    >>> ring = pylb.Edges(src=[0, 1, 2], dst=[1, 2, 0], nbytes=[800, 800, 800])
+    >>> pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 0, 1], edges=ring).edge_bytes
+    array([800., 800., 800.])
     """
 
     src: ArrayLike
@@ -53,6 +59,13 @@ class Multicasts(NamedTuple):
         Bytes per iteration, counted once for all receivers.
     messages : (c,) float64 or None
         Messages per iteration; None: one for each multicast.
+
+    Examples
+    --------
+    >>> to_both = pylb.Multicasts(src=[0], start=[0, 2], dst=[1, 2], nbytes=[800])
+    >>> snap = pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 1, 1], multicasts=to_both)
+    >>> pylb.evaluate(snap).cut  # both receivers are on rank 1
+    0.0
     """
 
     src: ArrayLike

@@ -44,7 +44,7 @@ class SpeedModels:
 
     Examples
     --------
-    >>> models = SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
+    >>> models = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
     >>> models.split(240)
     array([154,  86])
     """

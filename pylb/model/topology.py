@@ -24,6 +24,12 @@ class Tree:
         Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
         sockets each, and sixteen ranks on each socket.  There, two ranks are 2 links apart on the
         same socket, 4 on the same node, and otherwise 6.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0, 0], [1, 2], [800, 800]))
+    >>> pylb.model.hops(snap, pylb.model.Tree((2, 2)))  # two nodes with two ranks each
+    Hops(hop_bytes=4800.0, hops=3.0, link_max=1600.0)
     """
 
     sizes: tuple[int, ...]
@@ -42,6 +48,12 @@ class Torus:
     ----------
     sizes : tuple of int
         Extent of each dimension.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([1.0] * 9, rank=range(9), edges=([0], [8], [800]))
+    >>> pylb.model.hops(snap, pylb.model.Torus((3, 3))).hops
+    2.0
     """
 
     sizes: tuple[int, ...]
@@ -63,6 +75,12 @@ class Hops(NamedTuple):
         Mean number of links that a byte passes; 0 if no rank sends to another.
     link_max : float
         Bytes on the most loaded link; the two directions count as two links.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0], [2], [800]))
+    >>> pylb.model.hops(snap, pylb.model.Torus((4,))).link_max
+    800.0
     """
 
     hop_bytes: float
@@ -80,6 +98,12 @@ class Mapping(NamedTuple):
     place : (p,) int32
         The place to which the objects of each rank go.
     before, after : Hops
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0, 1], [2, 3], [800, 800]))
+    >>> pylb.model.map_ranks(snap, pylb.model.Tree((2, 2))).rank
+    array([0, 2, 1, 3], dtype=int32)
     """
 
     rank: I32
@@ -161,6 +185,12 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
     ------
     DomainError
         The machine does not have one place for each rank.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0], [2], [800]))
+    >>> pylb.model.hops(snap, pylb.model.Tree((2, 2))).hop_bytes
+    3200.0
     """
     where = _check(snapshot, machine, rank)
     return _hops(machine, _flows(snapshot, where), np.arange(snapshot.n_ranks, dtype=np.int32))
@@ -183,9 +213,10 @@ def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None 
 
     Examples
     --------
-    >>> plan = pylb.place(snap, "GreedyLB")
-    >>> mapped = pylb.model.map_ranks(snap, pylb.model.Torus((8, 8)), plan.rank)
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0, 1], [2, 3], [800, 800]))
+    >>> mapped = pylb.model.map_ranks(snap, pylb.model.Tree((2, 2)))
     >>> mapped.before.hops, mapped.after.hops
+    (4.0, 2.0)
     """
     where = _check(snapshot, machine, rank)
     flows = _flows(snapshot, where)

@@ -159,11 +159,13 @@ def partition(
 
     Examples
     --------
-    >>> best = pylb.partition(A, 8)
-    >>> best.volume, best.max_over_mean
-    >>> mine = pylb.partition(coords=xyz, method="rcb", comm=MPI.COMM_WORLD)
-    >>> mine.exports.rank  # new ranks of the objects that leave
-    >>> start, part = mine.boxes(lo, hi)  # the parts that each box meets
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])  # vertices 0 - 1 - 2 - 3, as (start, to)
+    >>> best = pylb.partition(line, 2, method="pylb")
+    >>> best.part, best.cut, best.max_over_mean
+    (array([0, 0, 1, 1], dtype=int32), 1.0, 1.0)
+    >>> xyz = np.linspace(0, 1, 24).reshape(8, 3)
+    >>> pylb.partition(coords=xyz, parts=2, method="block").part
+    array([0, 0, 0, 0, 1, 1, 1, 1], dtype=int32)
     """
     ranks = Ranks(comm)
     given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}

@@ -32,6 +32,12 @@ class Coloring:
         Number of pairs of neighbours with equal colours, on all ranks together: 0.
     seconds : float
         Run time of Zoltan on the slowest rank.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.color(line).counts
+    array([2, 2])
     """
 
     color: I32
@@ -87,6 +93,12 @@ def color(
         An id is duplicate, or an edge leads to an unknown id.
     MissingPartError
         pylb was built without Zoltan and PT-Scotch.  All errors are raised on every rank.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.color(line).n_colors, pylb.color(line, distance=2).n_colors
+    (2, 3)
     """
     library = optional.require("PT-Scotch")
     error = None

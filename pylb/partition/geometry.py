@@ -21,6 +21,13 @@ class Hits(NamedTuple):
     start : (n + 1,) int64
     part : (start[n],) int32
         Box i intersects the parts ``part[start[i]:start[i + 1]]``, ascending.
+
+    Examples
+    --------
+    >>> xyz = np.arange(16.0).reshape(8, 2)
+    >>> out = pylb.partition(coords=xyz, parts=2, method="rcb")
+    >>> out.boxes([[-1.0, -1.0]], [[20.0, 20.0]]).part  # this box meets both parts
+    array([0, 1], dtype=int32)
     """
 
     start: NDArray[np.int64]
@@ -34,6 +41,13 @@ class Cuts:
     ----------
     method : str
     n_parts, n_dims : int
+
+    Examples
+    --------
+    >>> xyz = np.arange(16.0).reshape(8, 2)
+    >>> out = pylb.partition(coords=xyz, parts=2, method="rcb")
+    >>> out.cuts.method, out.points([[0.0, 1.0], [14.0, 15.0]])
+    ('rcb', array([0, 1], dtype=int32))
     """
 
     def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32 | None):

@@ -38,6 +38,12 @@ class Ordering:
         Index of the separator above each block; -1: none.
     seconds : float
         Run time of PT-Scotch on rank 0.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.order(line).fill_before  # of 4 diagonal entries and 3 edges
+    7
     """
 
     perm: I32
@@ -73,6 +79,13 @@ def order(
     ------
     DomainError, UnknownKeyError, MissingPartError
         As in `color`, on every rank.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> found = pylb.order(line)
+    >>> found.fill <= found.fill_before, sorted(found.perm.tolist())
+    (True, [0, 1, 2, 3])
     """
     library = optional.require("PT-Scotch")
     part = dgraph.read(graph, comm, ids, symmetrize, "order()")

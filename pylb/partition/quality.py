@@ -42,6 +42,13 @@ class Quality:
         with its neighbours is a net.
     cut_nets : float or None
         Weight of the nets that touch several parts.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> told = pylb.partition(line, 2, method="block").evaluation
+    >>> told.objects, told.cut
+    (array([2, 2]), 1.0)
     """
 
     objects: I64

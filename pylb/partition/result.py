@@ -35,6 +35,12 @@ class Moves(NamedTuple):
         The rank to which it goes, or from which it comes.
     part : (m,) int32
         Its new part.
+
+    Examples
+    --------
+    >>> out = pylb.partition(weight=[1.0] * 4, parts=2, method="block", old=[0, 1, 0, 1])
+    >>> out.exports.id, out.exports.part
+    (array([1, 2]), array([0, 1], dtype=int32))
     """
 
     id: I64
@@ -74,6 +80,13 @@ class Partition:
     seed : int
     cuts : Cuts or None
         The cuts of "rcb", "rib" and "hsfc", by which points and boxes are assigned to parts.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> out = pylb.partition(line, 2, method="block", old=[0, 1, 0, 1])
+    >>> out.part, out.migrations
+    (array([0, 0, 1, 1], dtype=int32), 2)
     """
 
     part: I32

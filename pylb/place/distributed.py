@@ -26,6 +26,12 @@ class Traffic(NamedTuple):
     held : (p,) int64
         The largest number of items that each rank held at a time: objects, data about other ranks,
         and entries of received messages.
+
+    Examples
+    --------
+    >>> seen = pylb.traffic(trace[0], "DiffusionLB")
+    >>> np.array_equal(seen.rank, pylb.place(trace[0], "DiffusionLB").rank)
+    True
     """
 
     rank: I32
@@ -60,7 +66,9 @@ def traffic(
 
     Examples
     --------
-    >>> pylb.traffic(snap, "GossipLB").messages.max()
+    >>> seen = pylb.traffic(trace[0], "GossipLB")
+    >>> seen.messages.shape, bool(seen.held.max() < trace[0].n_objects)
+    ((8,), True)
     """
     checks.instance("snapshot", snapshot, Snapshot)
     entry = find(strategy)

@@ -38,6 +38,13 @@ class Placement:
         The same snapshot, parameters and seed give the same placement.
     why : str
         With "auto": why this strategy was chosen.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
+    >>> plan = pylb.place(snap, "RefineLB")
+    >>> plan.rank, plan.migrations, plan.bytes
+    (array([0, 0, 1, 1], dtype=int32), 1, 100)
     """
 
     rank: I32
@@ -96,8 +103,10 @@ def place(
 
     Examples
     --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
     >>> plan = pylb.place(snap, "GreedyLB")
-    >>> plan.after.max_over_mean, plan.migrations
+    >>> plan.before.max_over_mean, plan.after.max_over_mean, plan.migrations
+    (1.5, 1.0, 1)
     """
     checks.instance("snapshot", snapshot, Snapshot)
     if isinstance(strategy, str) and strategy in CHOOSERS:

@@ -80,6 +80,12 @@ class Strategy:
         computes the placement alone.
     library : str or None
         The partitioning library that it needs (see ``pylb info``).
+
+    Examples
+    --------
+    >>> refine = pylb.strategies()["RefineLB"]
+    >>> [param.name for param in refine.params], refine.distributed
+    (['overload'], False)
     """
 
     name: str
@@ -136,7 +142,14 @@ _registry: dict[str, Strategy] = _table()
 
 
 def strategies() -> dict[str, Strategy]:
-    """Return all strategies by name: those of the C core and those registered with `strategy`."""
+    """Return all strategies by name: those of the C core and those registered with `strategy`.
+
+    Examples
+    --------
+    >>> greedy = pylb.strategies()["GreedyLB"]
+    >>> greedy.family, greedy.looks_at
+    ('comprehensive', ('load', 'speed', 'memory'))
+    """
     return dict(_registry)
 
 
@@ -172,7 +185,9 @@ def strategy(
     >>> @pylb.strategy
     ... def round_robin(snapshot):
     ...     return np.arange(snapshot.n_objects) % snapshot.n_ranks
-    >>> pylb.place(snap, "round_robin")
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
+    >>> pylb.place(snap, "round_robin").rank
+    array([0, 1, 0, 1], dtype=int32)
     """
     if call is None:
         return functools.partial(strategy, name=name, family=family, looks_at=looks_at)

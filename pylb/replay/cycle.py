@@ -32,6 +32,12 @@ class LogGP(NamedTuple):
         Seconds: latency; of a processor to send or to receive a message; between two messages.
     G : float
         Seconds per byte.
+
+    Examples
+    --------
+    >>> network = pylb.replay.LogGP()
+    >>> network.message(8.0) < network.message(8e6)
+    True
     """
 
     L: float = protocol_params()["L"][0]
@@ -65,6 +71,12 @@ class CyclePart(NamedTuple):
     seconds : float
     sent, received, kept : int
         Bytes: the most that a rank sends, receives, and keeps for it.
+
+    Examples
+    --------
+    >>> first = pylb.replay.simulate_cycle(trace[0], "GreedyLB").parts[0]
+    >>> first.name
+    'statistics'
     """
 
     name: str
@@ -86,6 +98,12 @@ class Cycle(NamedTuple):
     parts : tuple of CyclePart
         Statistics, database, strategy, answer, migration, directory, in this order; a distributed
         strategy has no database and no answer.
+
+    Examples
+    --------
+    >>> told = pylb.replay.simulate_cycle(trace[0], "GreedyLB")
+    >>> [part.name for part in told.parts]
+    ['statistics', 'database', 'strategy', 'answer', 'migration', 'directory']
     """
 
     strategy: str
@@ -134,7 +152,9 @@ def simulate_cycle(
 
     Examples
     --------
-    >>> pylb.replay.simulate_cycle(snapshot, "GossipLB").seconds
+    >>> told = pylb.replay.simulate_cycle(trace[0], "GossipLB")
+    >>> told.seconds < 1.0
+    True
     """
     checks.instance("snapshot", snapshot, Snapshot)
     net = LogGP() if network is None else network

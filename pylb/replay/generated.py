@@ -30,6 +30,12 @@ class GeneratedRun:
         Iterations that ended with an LB step.
     cost : float
         Seconds that each LB step cost.
+
+    Examples
+    --------
+    >>> program = pylb.Imbalance(0.52, lambda k: 0.1 * k, iterations=100)
+    >>> program.run("menon", cost=52.0).iterations
+    array([45, 91])
     """
 
     iteration_time: F64
@@ -79,8 +85,8 @@ class Imbalance:
     --------
     >>> program = pylb.Imbalance(0.52, lambda k: 0.1 * k, iterations=500)
     >>> best = program.optimum(cost=52.0)
-    >>> program.run("boulmier", cost=52.0).regret(best)
-    0.000...
+    >>> program.run("boulmier", cost=52.0).regret(best) < 0.001
+    True
     """
 
     mean: float

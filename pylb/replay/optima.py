@@ -25,6 +25,12 @@ class Optimum(NamedTuple):
         Whether no schedule with these strategies is shorter than `time`.
     strategies : tuple of str
         The strategy of each LB step; empty for a generated program.
+
+    Examples
+    --------
+    >>> best = trace.optimum("GreedyLB", cost=0.5)
+    >>> best.bound < best.time
+    True
     """
 
     time: float

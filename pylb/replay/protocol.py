@@ -24,6 +24,12 @@ class ProtocolDecision(NamedTuple):
     root, known, balanced : float
         Times in seconds: the root reads these statistics; the last rank learns the final iteration;
         all ranks are known to have stopped there.  0 if that did not happen.
+
+    Examples
+    --------
+    >>> first = pylb.replay.simulate_protocol(n_ranks=64, lag=4).decisions[0]
+    >>> first.final - first.asked  # iterations
+    4
     """
 
     asked: int
@@ -51,6 +57,12 @@ class ProtocolRun:
     events : int
         Number of events of the simulation.
     decisions : tuple of ProtocolDecision
+
+    Examples
+    --------
+    >>> run = pylb.replay.simulate_protocol(n_ranks=64, lag=4)
+    >>> len(run.decisions) > 0
+    True
     """
 
     seconds: float
@@ -75,7 +87,14 @@ class ProtocolRun:
 
 
 def protocol_params() -> dict[str, tuple[Any, str, str]]:
-    """Return every parameter of `simulate_protocol`: (default, unit, help)."""
+    """Return every parameter of `simulate_protocol`: (default, unit, help).
+
+    Examples
+    --------
+    >>> default, unit, text = pylb.replay.protocol_params()["n_ranks"]
+    >>> default
+    1000
+    """
     return dict(_params)
 
 
@@ -102,8 +121,9 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
 
     Examples
     --------
-    >>> run = simulate_protocol(n_ranks=100_000, lag=8)
+    >>> run = pylb.replay.simulate_protocol(n_ranks=1000, lag=8)
     >>> run.iterations_to_consensus
+    8.0
     """
     for name, value in params.items():
         if name not in _params:

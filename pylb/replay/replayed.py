@@ -73,6 +73,12 @@ class Replay:
     network : Network
         The cost of messages in the replay.
     seed : int
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=50, cost=0.1)
+    >>> run.metrics["max_over_mean"].shape, len(run.decisions)
+    ((200,), 3)
     """
 
     metrics: dict[str, F64]
@@ -246,8 +252,9 @@ def replay(
 
     Examples
     --------
-    >>> run = trace.replay("GreedyLB", every=5)
-    >>> run.time, run.speedup_over(trace.replay("unbalanced"))
+    >>> run = pylb.replay(trace, "GreedyLB", every=50, cost=0.1)
+    >>> run.balanced_after, run.balancing_seconds
+    ([49, 99, 149], 0.30000000000000004)
     """
     _check_spelling(params)
     for name, value in [

@@ -39,8 +39,8 @@ class RunRecord(RunData):
     Examples
     --------
     >>> run = pylb.RunRecord.read("run.h5")
-    >>> run.history.table(), run.history.balancings[0].explain()
-    >>> run.trace.replay("RefineLB", trigger="auto").time
+    >>> run.n_ranks, run.n_iterations, len(run.history.balancings) > 0
+    (8, 200, True)
     """
 
     @classmethod

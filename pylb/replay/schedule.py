@@ -72,8 +72,9 @@ def optimum(
 
     Examples
     --------
-    >>> best = trace.optimum("RefineLB", cost=0.1)
-    >>> best.time, best.iterations, best.exact
+    >>> best = pylb.optimum(trace, "GreedyLB", cost=0.5)
+    >>> best.exact, len(best.iterations)
+    (True, 1)
     """
     entries = _entries(strategy)
     cost = checks.seconds("cost", cost)

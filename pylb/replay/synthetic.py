@@ -54,7 +54,8 @@ def hotspot(
 
     Examples
     --------
-    >>> trace = pylb.replay.hotspot(n_ranks=8, seed=1)
+    >>> pylb.replay.hotspot(n_ranks=8, seed=1).n_ranks
+    8
     """
     p, n, m = (
         checks.whole(name, value, 1, "a number")

@@ -32,8 +32,13 @@ class Advice:
 
     Examples
     --------
-    >>> if plan := lb.advise(loads=seconds, keys=ids):
-    ...     x, ids = plan.migrate(x, ids)
+    >>> def main(comm):  # the cells of rank 1 take longer
+    ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
+    ...     for step in lb.iterate(1):
+    ...         plan = lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids)
+    ...     return plan.rank, plan.migrations
+    >>> pylb.VirtualCluster(2).run(main)[1]
+    (array([0, 1, 0, 1], dtype=int32), 4)
     """
 
     def __init__(
@@ -110,8 +115,14 @@ class Advice:
 
         Examples
         --------
-        >>> x, ids = plan.migrate(x, ids)
-        >>> particles, start = plan.migrate(particles, offset=start)
+        >>> def main(comm):  # the cells of rank 1 take longer
+        ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
+        ...     for step in lb.iterate(2):
+        ...         if plan := lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids):
+        ...             ids = plan.migrate(ids)
+        ...     return ids
+        >>> pylb.VirtualCluster(2).run(main)
+        [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
         self._placed("migrate()")
         if self.over:

@@ -103,21 +103,22 @@ class Advisor:
     --------
     When only:
 
-    >>> lb = pylb.Advisor(MPI.COMM_WORLD)
-    >>> for step in lb.iterate(1000):
+    >>> lb, mesh = pylb.Advisor(comm), np.zeros(100)
+    >>> for step in lb.iterate(20):
     ...     with lb.timed():
-    ...         compute(mesh)
+    ...         mesh += 1.0
     ...     if lb.advise():
     ...         with lb.rebalancing():
-    ...             mesh = repartition(mesh)
+    ...             mesh = mesh.copy()  # here the code redistributes its data
 
     When and where:
 
-    >>> for step in lb.iterate(1000):
-    ...     seconds = compute(cells)
-    ...     if plan := lb.advise(loads=seconds, keys=ids):
-    ...         cells, ids = plan.migrate(cells, ids)
-    >>> print(lb.report())
+    >>> lb, ids = pylb.Advisor(comm, every=5), np.arange(8)
+    >>> for step in lb.iterate(20):
+    ...     if plan := lb.advise(loads=1.0 + ids, keys=ids):
+    ...         ids = plan.migrate(ids)
+    >>> lb.n_balancings
+    4
     """
 
     @suggesting
@@ -293,9 +294,11 @@ class Advisor:
 
         Examples
         --------
-        >>> lb.advise(seconds=0.2)
-        >>> lb.advise(loads=cell_seconds, keys=ids, edges=(ids[src], ids[dst], halo_bytes))
-        >>> lb.advise(features=np.stack([particles, np.ones(n)], axis=1), keys=ids)  # and timed()
+        >>> lb, ids = pylb.Advisor(comm), np.arange(4)
+        >>> for step in lb.iterate(1):
+        ...     plan = lb.advise(loads=[1.0, 2.0, 1.0, 1.0], keys=ids, nbytes=[800] * 4)
+        >>> print(plan)  # no LB step is due
+        None
         """
         loop, error, mine = self._loop, None, None
         number = loop.step

@@ -28,6 +28,14 @@ class AtSync(Enum):
         All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
     END
         For an object: that was its last iteration.  For a rank: all ranks have ended.
+
+    Examples
+    --------
+    >>> lb = pylb.Balancer(comm, lag=2)
+    >>> lb.add(7, "an object")
+    >>> lb.begin(3)  # three iterations
+    >>> lb.at_sync(7)  # object 7 has finished its first one
+    <AtSync.GO: 'go'>
     """
 
     GO = "go"

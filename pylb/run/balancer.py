@@ -109,14 +109,15 @@ class Balancer(ProgramObjects):
 
     Examples
     --------
-    >>> lb = pylb.Balancer(MPI.COMM_WORLD, strategy="GreedyLB", every=10)
+    >>> lb = pylb.Balancer(comm, strategy="GreedyLB", every=10)
     >>> for key in range(lb.rank, 64, lb.n_ranks):
-    ...     lb.add(key, Block(key))
+    ...     lb.add(key, [0.0])
     >>> for it in lb.iterate(100):
     ...     for key, block in lb.local():
-    ...         block.update(lb.inbox(key))
-    ...         lb.send((key + 1) % 64, key, block.edge)
-    >>> print(lb.report())
+    ...         block[0] += len(lb.inbox(key))
+    ...         lb.send((key + 1) % 64, key, block)
+    >>> lb.report().n_objects, lb.report().iterations
+    (64, 100)
     """
 
     @suggesting

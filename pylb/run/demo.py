@@ -80,7 +80,9 @@ def run(
 
     Examples
     --------
-    >>> pylb.demo.run(n_ranks=16, save="run.h5", report="run.html")
+    >>> report = pylb.demo.run(n_ranks=4, save="small.h5", report="small.html")
+    >>> report.n_objects
+    128
     """
     n_objects = checks.whole("n_objects", n_objects, 1, "a number of objects")
     iterations = checks.whole("iterations", iterations, 1, "a number of iterations")

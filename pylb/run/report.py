@@ -93,6 +93,16 @@ class Iterations(NamedTuple):
     idle_mean, idle_max : (n,) float64
         Mean and longest time that a rank waits for the most loaded one, in seconds: max - mean,
         max - min (Dasgupta 2013, eq. 1 and 2, if all ranks meet at the end of the iteration).
+
+    Examples
+    --------
+    >>> lb = pylb.Balancer(comm, load=lambda key, value: 2.0)
+    >>> lb.add(0, "an object")
+    >>> for it in lb.iterate(3):
+    ...     for key, value in lb.local():
+    ...         pass
+    >>> lb.iterations.mean
+    array([2., 2., 2.])
     """
 
     time: F64
@@ -151,6 +161,12 @@ class Report:
         The ranks that share cores, in words; empty: each has its own.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
+
+    Examples
+    --------
+    >>> report = pylb.demo.run(n_ranks=4, n_objects=16, iterations=10, strategy="GreedyLB", every=5)
+    >>> report.n_ranks, report.migrations, report.to_dict()["iterations"]
+    (4, 12, 10)
     """
 
     n_ranks: int

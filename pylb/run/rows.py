@@ -42,6 +42,16 @@ class Division(NamedTuple):
     moved : int
         Rows that changed their rank.  0: the spread was within the tolerance, no other parts were
         better by more than the noise, or a rank's time was unusual for the first time.
+
+    Examples
+    --------
+    >>> part = pylb.RowPartition(comm, 64)
+    >>> with part.timed():
+    ...     total = np.arange(64)[part.local].sum()
+    >>> part.redistribute()
+    ()
+    >>> part.history[0].moved
+    0
     """
 
     counts: I64
@@ -147,12 +157,14 @@ class RowPartition:
 
     Examples
     --------
-    >>> part = pylb.RowPartition(comm, n, model="fpm", tol=0.05)
-    >>> A, b = whole_A[part.local], whole_b[part.local]
-    >>> for k in range(100):
+    >>> part, x = pylb.RowPartition(comm, 64, model="fpm"), np.arange(64.0)
+    >>> mine = x[part.local]
+    >>> for k in range(3):
     ...     with part.timed():
-    ...         mine = (b - A @ x) / d
-    ...     A, b = part.redistribute(A, b)
+    ...         mine = np.sqrt(mine)
+    ...     mine = part.redistribute(mine)
+    >>> part.counts
+    array([64])
     """
 
     def __init__(

@@ -42,6 +42,13 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     ------
     DomainError
         A share is negative or not finite, or all are 0; the shape is invalid.
+
+    Examples
+    --------
+    >>> pylb.run.rectangles([32, 16, 16], (8, 8))
+    array([[0, 8, 0, 4],
+           [0, 4, 4, 8],
+           [4, 8, 4, 8]])
     """
     rows, cols = _shape(shape)
     if column is None:
@@ -83,12 +90,14 @@ class TilePartition(RowPartition):
 
     Examples
     --------
-    >>> part = pylb.TilePartition(comm, (n, m), model="fpm")
-    >>> A = whole[part.local]
-    >>> for k in range(100):
+    >>> part = pylb.TilePartition(comm, (8, 6))
+    >>> mine = np.ones((8, 6))[part.local]
+    >>> for k in range(3):
     ...     with part.timed():
-    ...         work_on(A)
-    ...     A = part.redistribute(A)
+    ...         mine += 1.0
+    ...     mine = part.redistribute(mine)
+    >>> part.boxes
+    array([[0, 8, 0, 6]])
     """
 
     def __init__(

@@ -24,6 +24,14 @@ class Spent(NamedTuple):
         Costs of the LB steps.
     seconds : float
         The whole run.
+
+    Examples
+    --------
+    >>> from pylb.show import course
+    >>> from pylb.show.comparison import Spent
+    >>> spent = Spent.of(course.of("run.h5"))
+    >>> spent.computing < spent.seconds
+    True
     """
 
     computing: float
@@ -69,7 +77,16 @@ class Step(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs side by side."""
+    """Two runs side by side.
+
+    Examples
+    --------
+    >>> from pylb.show import course
+    >>> from pylb.show.comparison import Comparison
+    >>> both = Comparison(course.of("run.h5"), course.of("run.h5"))
+    >>> both.speedup
+    1.0
+    """
 
     first: Course
     second: Course

@@ -55,9 +55,9 @@ def explore(
 
     Examples
     --------
-    >>> explorer = pylb.explore("run.h5", strategy="RefineLB")
-    >>> explorer  # the last line of a cell
-    >>> explorer.replay.speedup_over(explorer.recorded)
+    >>> explorer = pylb.explore("run.h5", strategy="RefineLB")  # in a notebook: a cell's last line
+    >>> explorer.replay.strategy
+    'RefineLB'
     """
     optional.require("anywidget")
     from pylb.show.widget import Explorer

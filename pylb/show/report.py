@@ -54,8 +54,10 @@ def report(
 
     Examples
     --------
-    >>> pylb.report("run.h5", "run.html", names={12: "core"})
-    >>> pylb.report(trace.replay("RefineLB", every=10), "refined.html")
+    >>> pylb.report("run.h5", "run.html", names={12: "core"}).name
+    'run.html'
+    >>> pylb.report(trace.replay("RefineLB", every=10), "refined.html").name
+    'refined.html'
     """
     out = Path(path)
     if out.suffix not in SUFFIXES:

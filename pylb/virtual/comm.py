@@ -119,6 +119,14 @@ class VirtualComm:
         The data shared with other ranks.
     attributes : dict
         Values that other code attaches to the communicator, like MPI's attributes.
+
+    Examples
+    --------
+    >>> def main(comm):
+    ...     comm.elapse(0.5 * comm.rank)  # seconds of work
+    ...     return comm.allreduce(comm.rank), comm.time
+    >>> pylb.VirtualCluster(2, clock="none", network=(0, 0)).run(main)
+    [(1, 0.5), (1, 0.5)]
     """
 
     def __init__(self, world: World, rank: int):

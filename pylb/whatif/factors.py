@@ -39,6 +39,12 @@ class CriticalPath:
         of all procedures.
     stretches : (k,) structured array
         The path from its beginning: ``rank``, ``first`` and ``last`` operation, ``ns``.
+
+    Examples
+    --------
+    >>> path = pylb.critical_path("run")
+    >>> bool(np.isclose(path.by_rank.sum(), path.time))
+    True
     """
 
     time: float
@@ -71,6 +77,12 @@ class ProcedureFactor:
         load balancing factor (Eom and Hollingsworth 1998, figure 2).
     zeroed : float
         The same if the procedure took no time: critical path zeroing.
+
+    Examples
+    --------
+    >>> one = pylb.procedures("run")["servBusy2"]
+    >>> one.zeroed < one.moved
+    True
     """
 
     name: str
@@ -95,7 +107,14 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The procedures of a run, sorted by what moving them saves."""
+    """The procedures of a run, sorted by what moving them saves.
+
+    Examples
+    --------
+    >>> told = pylb.procedures("run")
+    >>> len(told), told[0].name
+    (2, 'servBusy2')
+    """
 
     def __init__(self, factors: Sequence[ProcedureFactor]) -> None:
         self._factors = sorted(factors, key=lambda one: (one.moved, one.name))
@@ -149,6 +168,12 @@ def critical_path(
         Ranks wait for messages that never come: the recording is incomplete.
     FormatError
         The recording contradicts itself.
+
+    Examples
+    --------
+    >>> path = pylb.critical_path("run")
+    >>> path.by_rank.shape, sorted(path.by_procedure)
+    ((4,), ['', 'servBusy1', 'servBusy2'])
     """
     recording = Recording.given(run)
     alpha, beta = _network(network)
@@ -210,7 +235,9 @@ def procedures(
 
     Examples
     --------
-    >>> pylb.procedures("run")["servBusy1"].moved
+    >>> told = pylb.procedures("run")
+    >>> sorted(one.name for one in told), told["servBusy2"].gain > 0.0
+    (['servBusy1', 'servBusy2'], True)
     """
     recording = Recording.given(run)
     if not recording.procedures:

@@ -79,6 +79,12 @@ class Target:
     matching : str
         Receives from any source take what comes first (``"arrival"``), or what they took
         (``"recorded"``).
+
+    Examples
+    --------
+    >>> told = pylb.whatif("run", placement=[0, 0, 1, 1], speed=[1.0, 0.5])
+    >>> told.target.speed
+    array([1. , 0.5])
     """
 
     placement: I32
@@ -137,6 +143,12 @@ class Prediction:
         Why this may be wrong; empty where nothing is known against it.
     steps : list of structured arrays, or None
         For each operation of each rank: when it began and ended, and which rank it waited for.
+
+    Examples
+    --------
+    >>> told = pylb.whatif("run", placement=[0, 1, 2, 3])
+    >>> told.complete, told.end
+    (True, ['through', 'through', 'through', 'through'])
     """
 
     time: float
@@ -199,7 +211,9 @@ def whatif(
     Examples
     --------
     >>> run = pylb.Recording.read("run")
-    >>> pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5]).time
+    >>> told = pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5])
+    >>> told.time > run.seconds
+    True
     """
     recording = Recording.given(run)
     aim = target(recording, **where)

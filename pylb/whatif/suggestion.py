@@ -40,6 +40,12 @@ class Suggestion:
         The procedure that moves to the other end of its messages.
     reason : str
         Why it is faster, in figures.
+
+    Examples
+    --------
+    >>> best = pylb.suggest("run", placement=[0, 0, 1, 1], best=1)[0]
+    >>> best.procedure, best.placement
+    ('servBusy2', None)
     """
 
     time: float
@@ -90,6 +96,12 @@ def suggest(
     ------
     DomainError, OutOfRangeError
         As in `pylb.whatif`.
+
+    Examples
+    --------
+    >>> best = pylb.suggest("run", placement=[0, 0, 1, 1], best=1)[0]
+    >>> best.saves > 0.0
+    True
     """
     recording = Recording.given(run)
     if tries is None:

@@ -36,6 +36,11 @@ def timeline(
     ------
     DomainError
         The prediction has no steps; more than 64 ranks, or 20,000 operations of a rank.
+
+    Examples
+    --------
+    >>> run = pylb.Recording.read("run")
+    >>> axes = pylb.plots.timeline(run, pylb.whatif(run, placement=[0, 1, 2, 3], steps=True))
     """
     if told.steps is None:
         raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")

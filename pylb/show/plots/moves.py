@@ -33,6 +33,10 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     ------
     DomainError
         `run` is not a run, or no object moved after that iteration.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.migrations(trace.replay("GreedyLB", every=50, cost=0.1))
     """
     shown = course.of(run)
     moves = [m for m in shown.moves if iteration in (None, m.iteration)]
@@ -115,6 +119,10 @@ def communication(
     ------
     DomainError
         The snapshot has no edges, or the placement does not fit it.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.communication(trace[0])
     """
     if snapshot.edges is None:
         raise DomainError("snapshot has no edges: expected edges=...")

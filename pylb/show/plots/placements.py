@@ -33,6 +33,10 @@ def objects(
     ------
     OutOfRangeError
         There is no such rank.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.objects(trace[0], ranks=4)
     """
     chosen = _chosen(snapshot, ranks)
     ax = axes(ax)

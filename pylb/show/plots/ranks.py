@@ -62,7 +62,7 @@ def rank_loads(
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
-    >>> pylb.plots.rank_loads(run.rank_times, run.balanced_after)
+    >>> axes = pylb.plots.rank_loads(run.rank_times, run.balanced_after)
     """
     ax = axes(ax)
     data = checked("times", times, 2).T
@@ -114,6 +114,11 @@ def imbalance(
     ------
     DomainError
         The two do not have one axis of the same length, or are empty.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=5)
+    >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.balanced_after)
     """
     ax = axes(ax)
     high, low = pair(maximum=maximum, mean=mean)
@@ -142,6 +147,10 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
     ------
     DomainError
         The two do not have one axis of the same length, or are empty.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.before_after([3.0, 1.0, 1.0, 1.0], [1.5, 1.5, 1.5, 1.5])
     """
     ax = axes(ax)
     old, new = pair(before=before, after=after)

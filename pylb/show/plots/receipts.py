@@ -45,6 +45,10 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     ------
     DomainError
         `run` is not a run, or has no iterations.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.fits(trace.replay("GreedyLB", trigger="metabalancer", cost=0.1))
     """
     shown = course.of(run)
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
@@ -83,6 +87,11 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     ------
     DomainError
         The schedule has more iterations than the run.
+
+    Examples
+    --------
+    >>> best = trace.optimum("GreedyLB", cost=0.5)
+    >>> axes = pylb.plots.optimum(trace.replay("GreedyLB", trigger="auto", cost=0.5), best)
     """
     ax = axes(ax)
     at = set(best.iterations.tolist())
@@ -124,6 +133,10 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     run : RunRecord, Replay, Trace, History or path
+
+    Examples
+    --------
+    >>> axes = pylb.plots.decisions(trace.replay("GreedyLB", every=50, cost=0.1))
     """
     history = run if isinstance(run, History) else course.of(run).history
     ax = axes(ax)

@@ -145,6 +145,11 @@ def record(
         pylb was built without MPI.
     DomainError
         There is no command, or no program in it.
+
+    Examples
+    --------
+    >>> from pylb.whatif.recorder.launch import record
+    >>> record(["mpiexec", "-n", "4", "python", "prog.py"]).recording.save("run")  # doctest: +SKIP
     """
     monitor = RecordMonitor(host)
     try:

@@ -37,7 +37,10 @@ def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
     Examples
     --------
     >>> @pylb.procedure
-    ... def serve(request): ...
+    ... def serve(request):
+    ...     return request
+    >>> serve("a request")
+    'a request'
     """
     if function is None:
         return functools.partial(_mark, name)

@@ -45,6 +45,12 @@ class Recording:
         Names of the marked procedures, indexed by number.
     warnings : list of str
         Data that are missing, and reasons why predictions are less certain.
+
+    Examples
+    --------
+    >>> run = pylb.Recording.read("run")
+    >>> run.n_ranks, run.procedures
+    (4, ['servBusy1', 'servBusy2'])
     """
 
     ops: list[NDArray[Any]]
@@ -113,8 +119,9 @@ class Recording:
 
         Examples
         --------
-        >>> speed = here.speeds(there)
-        >>> pylb.whatif(run, placement=range(4), speed=speed).time
+        >>> run = pylb.Recording.read("run")
+        >>> run.speeds(run)  # of the processors of one recording, relative to those of the other
+        array([1., 1., 1., 1.])
         """
         if elsewhere.n_ranks != self.n_ranks:
             raise DomainError(
