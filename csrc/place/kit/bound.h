@@ -9,9 +9,8 @@
  * on the rank where it ends first. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** What follows from the pigeonhole principle if all ranks are alike, else 0: of the k p + 1
- * heaviest objects, k + 1 share a rank, and weigh at least as much as the k + 1 lightest of them.
- */
+/** The bound by the pigeonhole principle if all ranks are alike, else 0: of the k p + 1 heaviest
+ * objects, k + 1 are on one rank, and weigh at least as much as the k + 1 lightest of them. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 #endif

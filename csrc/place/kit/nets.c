@@ -16,7 +16,7 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Keep the net from the last one's end to `at` if it has two pins or more. */
+/* Keep the pins from the end of the last net to `at` as a net, if there are two or more. */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {

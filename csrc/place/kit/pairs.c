@@ -26,16 +26,16 @@
 enum {
     FEW = 5,     /* objects of a rank that take part in exchanges with the first partners */
     EASY = 8,    /* number of first partners */
-    MOST = 8,    /* objects that take part in exchanges with the others */
+    MOST = 8,    /* objects that take part in exchanges with later partners */
     TRIES = 256, /* partners tried for one donor */
     SCAN = 4,    /* fitting sets of the donor that are compared for each set of the partner */
-    CHEAP = 2,   /* migrations that are few enough not to compare any further */
+    CHEAP = 2,   /* an exchange with so few migrations is made at once */
 };
 
-/* An exchange must reduce the excess to this fraction, */
+/* An exchange must reduce the excess to at most this fraction. */
 static const double PART = 0.9;
 
-/* and to this fraction per partner tried, or else the next partner is tried. */
+/* After n partners, an exchange is made if it reduces the excess to n times this fraction. */
 static const double SOON = 0.9 / 16;
 
 /* Excess below this fraction of the limit is due to rounding. */
@@ -131,7 +131,7 @@ static bool has_room(const pairs_t *self, int32_t give, int32_t back)
 
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
 
-/* What the donor has too much and the partner too little. */
+/* How much load the donor has too much, and the partner too little. */
 typedef struct demand {
     double excess, gap;        /* load */
     double slow_from, slow_to; /* seconds per load */

@@ -50,9 +50,7 @@ int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
  * unless fixed vertices determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
-/** Call a library by name: PLB_ERR_MISSING if it has not been loaded.  Calls the tick before and
- * after.
- */
+/** Call a library by name: PLB_ERR_MISSING if it has not been loaded. */
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
 /** Give each object a rank.  Memory limits are kept; moves (as in CommAwareRefineLB without
@@ -69,13 +67,14 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
 /* Parameters that several of these strategies have. */
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \
-        "imbalance", "", "largest allowed time of a rank over the average", 1.03, 1.001, 10.0     \
+        "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \
+            10.0                                                                                  \
     }
 #define PLB_PARAM_ITERATIONS                                                                      \
     {                                                                                             \
         "iterations", "iterations",                                                               \
-            "between LB steps: so often communication counts, while a migration counts "          \
-            "once; 0: migrations are free",                                                       \
+            "between LB steps: communication counts this many times, a migration once; 0: "       \
+            "migrations are free",                                                                \
             0.0, 0.0, 1e9                                                                         \
     }
 #define PLB_PARAM_CYCLES                                                                          \

@@ -28,7 +28,7 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
 /** Compute box[4 p]: first row and end, first column and end, of each processor.  Widths of the
  * columns
  *  and heights in them are apportioned by the largest remainder; within a column, processors keep
- * their order.  Columns are numbered 0 ... below p. */
+ * their order.  Column numbers are 0 ... p - 1. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
                          int64_t cols, int64_t *box, plb_err_t *err);
 

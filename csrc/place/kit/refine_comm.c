@@ -124,7 +124,8 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
         return heap->n == 0 ? -1 : heap->item[0].id;
     }
     int32_t best = -1;
-    for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) { /* it lacks memory */
+    for (int32_t k = 0; self->ranks.room != NULL && k < heap->n;
+         k++) { /* the first lacks memory */
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
                                        (gap(self, r) == gap(self, best) && r < best))) {
@@ -187,7 +188,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
 }
 
 /* Object i has moved: its partners may now have a better target. */
-static void tell_friends(mover_t *self, int32_t i, int32_t donor)
+static void update_partners(mover_t *self, int32_t i, int32_t donor)
 {
     const plb_affinity_t *a = &self->affinity;
     for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
@@ -257,11 +258,12 @@ static int shed(mover_t *self, int32_t donor)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        if (gap(self, way.to) > room) { /* it sent more to the object than the object's load */
+        if (gap(self, way.to) >
+            room) { /* it saves more by not sending to the object than its load costs */
             sort_receivers(self);
             offer_all(self, donor);
         } else {
-            tell_friends(self, i, donor);
+            update_partners(self, i, donor);
         }
         ret = plb_interrupted(1 << 10);
     }
@@ -374,7 +376,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
         fastest = fmax(fastest, plb_speed(problem->in, r));
     }
     if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* the heaviest object cannot be improved */
+        return ret; /* the heaviest object alone takes as long */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);

@@ -11,8 +11,8 @@
 
 enum {
     CHANGES = 4, /* objects that a random change moves */
-    MOST = 32,   /* random changes, */
-    WORK = 4096, /* and the most of them times objects */
+    MOST = 32,   /* most random changes */
+    WORK = 4096, /* most random changes, times the number of objects */
 };
 
 /* Relative difference of sums in different orders. */

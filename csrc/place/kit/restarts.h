@@ -1,5 +1,5 @@
-/* Local search from several placements, for objects so few or so unequal that the limit is hard to
- * meet. */
+/* Local search from several placements: for few or very unequal objects, with which the limit is
+ * hard to meet. */
 #ifndef PLB_PLACE_KIT_RESTARTS_H
 #define PLB_PLACE_KIT_RESTARTS_H
 

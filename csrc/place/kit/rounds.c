@@ -157,7 +157,7 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* from so many ranks on a second thread pays */
+    MANY = 256, /* from this many ranks on, a second thread pays */
     MOST_THREADS = 64,
 };
 
@@ -268,7 +268,7 @@ static void count_traffic(driver_t *self, plb_traffic_t *traffic)
     }
 }
 
-/* Sort all notes by reader, and those of a reader by writer. */
+/* Sort all notes by receiver, and those of a receiver by sender. */
 static int carry(driver_t *self, plb_err_t *err)
 {
     int64_t total = 0;

@@ -27,8 +27,8 @@ typedef struct swaps {
     int32_t n_near;
 } swaps_t;
 
-/* An object, seen from the other rank: what it exchanges with its own rank [0] and with the
- * other [1]. */
+/* An object that may change its rank: its load, the cost of all that it sends, and of what it
+ * exchanges with its own rank [0] and with the other rank [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
@@ -71,7 +71,7 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
 
 /* The two ranks of a step: their seconds now, and seconds per load. */
 typedef struct pair {
-    double before, there, slower_from, slower_to; /* seconds; seconds a load */
+    double before, there, slower_from, slower_to; /* seconds; seconds per load */
 } pair_t;
 
 static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
@@ -96,7 +96,7 @@ static inline void difference(const swaps_t *self, const pair_t *ranks, const vi
     }
 }
 
-static double won(const view_t *x)
+static double saved(const view_t *x)
 {
     return x->sent[1] + x->received[1] - x->sent[0] - x->received[0];
 }
@@ -126,7 +126,7 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
         return; /* the usual case */
     }
-    s.gain = won(x) + won(y) - 2.0 * talk;
+    s.gain = saved(x) + saved(y) - 2.0 * talk;
     if ((best->i == NOBODY || better(&s, best)) &&
         (s.j == NOBODY ? plb_ranks_has_room(self->ranks, s.to, s.i)
                        : plb_ranks_has_room_exchanged(self->ranks, s.i, s.j))) {

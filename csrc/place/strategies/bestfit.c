@@ -51,7 +51,7 @@ static const double OF_SQUARE = 0.05;
 /* and in the greatest common divisor of all loads, if there is one. */
 static const double OF_GRAIN = 1e-3;
 
-/* With few objects a rank, this fraction of the limit more is as good. */
+/* With few objects per rank, a maximum above the limit by this fraction of it is good enough. */
 static const double ROOM = 0.002;
 
 /* Relative difference of sums in different orders. */
@@ -434,7 +434,7 @@ static double total_excess(const plb_ranks_t *ranks)
 /* The aim of a placement. */
 typedef struct aim {
     double tolerance; /* x limit */
-    double above;     /* x average, that may be left */
+    double above;     /* x average: the imbalance that may be left */
     double grain;     /* greatest common divisor of all loads, or 0 */
     bool few;         /* so few objects per rank that GreedyLB would miss the limit by far */
 } aim_t;

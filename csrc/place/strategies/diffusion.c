@@ -48,13 +48,13 @@ enum {
     MOST_STEPS = 200, /* of conjugate gradients */
     MOST_MOVES = 200, /* rounds of moving objects */
     DE_BRUIJN = 6,    /* most neighbours in that graph */
-    MISFITS = 64, /* give up a link after so many objects in a row that are too large for the rest
-                     of its flow */
+    MISFITS = 64,     /* give up a link after this many objects in a row that are too large for the
+                         rest of its flow */
 };
 
 static const double WEAK = 0.01; /* weight of a link of the de Bruijn graph; other links have 1 */
 static const double CLOSE = 0.002;  /* residual that is small enough, in units of the average */
-static const double MARGIN = 0.002; /* load that may flow in excess, likewise */
+static const double MARGIN = 0.002; /* load that may flow too much, in the same units */
 
 typedef struct link {
     int32_t rank;
@@ -240,15 +240,15 @@ static double excess(const diffusion_t *self)
     return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
-/* Load beyond the threshold, in the same units. */
+/* Load beyond the threshold, in units of the average. */
 static double overload(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* b of this rank, from the sums over all ranks of load beyond the threshold and of load lacking
- * to the average. */
+/* Compute b of this rank.  `beyond`, `lacking`: sums over all ranks of the load above the
+ * threshold, and of the load missing to the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -270,7 +270,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* p <- r + beta p here and at the neighbours, and this rank's part of p L p: half of each link. */
+/* Set p <- r + beta p, here and for the neighbours, and contribute this rank's part of p L p: half
+ * of each link. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -514,8 +515,7 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Bytes still free, less those of objects that may come back (no answer yet), or do so with these
- * notes. */
+/* Free bytes, minus those of objects that come back with these notes or may still come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

@@ -110,7 +110,7 @@ out:
     return ret;
 }
 
-/* Bring a rank with that much memory to the top of each heap; the others are set aside. */
+/* Bring a rank with that much memory to the top of each heap; ranks with less are set aside. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {

@@ -33,8 +33,8 @@ typedef struct quota {
     double unit;      /* the largest time of any rank */
     double *share;    /* [p] objects that may migrate, exact */
     int64_t *fixed;   /* [p] objects that may not migrate */
-    int64_t *movable; /* [p] objects that may, at present */
-    int64_t *part;    /* [p] and after the step */
+    int64_t *movable; /* [p] objects that may migrate, at present */
+    int64_t *part;    /* [p] objects that may migrate, after the LB step */
 } quota_t;
 
 static void quota_free(quota_t *self)

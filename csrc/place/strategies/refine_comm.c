@@ -37,9 +37,10 @@ static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
     {                                                                                               \
         {"overload", "x average", "a rank above this multiple of the average gives away objects",   \
          1.003,      1.0,         1e6},                                                             \
-            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                          \
+            {"exchanges", "", "1: also exchange objects; 0: only move them, as in the thesis",      \
+             1,           0,  1},                                                                   \
             {"alpha", "s/message", "sender's time for a message to another rank", alpha, 0.0, 1e6}, \
-            {"beta", "s/byte", "sender's time for each byte of it", beta, 0.0, 1e6},                \
+            {"beta", "s/byte", "sender's time for each byte of a message", beta, 0.0, 1e6},         \
     }
 
 /* By default CommAwareRefineLB has no costs: messages are not part of the ranks' times. */

@@ -1,5 +1,5 @@
-/* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, from scratch or with a
- * cost for leaving the present rank.
+/* ScotchRefineLB: the communication graph mapped by Scotch, with a cost for leaving the present
+ * rank.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
  * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
@@ -92,7 +92,7 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
     return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, rank, err) : ret;
 }
 
-/* Compare the balance first, where one per cent does not count, then the cost. */
+/* Compare the balance first, where a difference of 1 % does not count, then the cost. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
 {
     const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
@@ -141,24 +141,10 @@ out:
     return ret;
 }
 
-static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
-static const plb_param_t refine_params[] = {
+static const plb_param_t params[] = {
     PLB_PARAM_IMBALANCE,
     {"iterations", "iterations",
-     "between LB steps: so often communication counts, while a migration counts once", 10.0, 1e-6,
-     1e9},
-};
-
-const plb_strategy_t plb_strategy_scotch = {
-    .name = "ScotchLB",
-    .help = "Scotch maps the communication graph; a multicast is an edge to each receiver",
-    .source = "Menon 2012, 2.2",
-    .family = PLB_COMPREHENSIVE,
-    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .params = params,
-    .n_params = 1,
-    .run = plb_parts_run,
-    .library = "Scotch",
+     "between LB steps: communication counts this many times, a migration once", 10.0, 1e-6, 1e9},
 };
 
 const plb_strategy_t plb_strategy_scotch_refine = {
@@ -169,7 +155,7 @@ const plb_strategy_t plb_strategy_scotch_refine = {
     .family = PLB_REFINEMENT,
     .looks_at =
         PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .params = refine_params,
+    .params = params,
     .n_params = 2,
     .run = run_refine,
     .library = "Scotch",

@@ -1,0 +1,37 @@
+/* MetisLB, ScotchLB, KaMinParLB and MtKaHyParLB: the parts of a partitioning library become ranks.
+ *
+ * METIS (Karypis and Kumar 1998), Scotch and KaMinPar (Gottesbueren, Heuer, Sanders, Schulz and
+ * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: of
+ * objects that may not migrate only the load counts.  Mt-KaHyPar (Gottesbueren, Heuer, Maas,
+ * Sanders and Schlag 2024), with its deterministic preset, takes multicasts as nets.
+ */
+#include "place/kit/parts.h"
+
+static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
+
+/* A strategy: plb_strategy_*, its name, its library, help, source. */
+#define STRATEGY(id, title, partitioner, words, paper)                                            \
+    const plb_strategy_t plb_strategy_##id = {                                                    \
+        .name = title,                                                                            \
+        .help = words,                                                                            \
+        .source = paper,                                                                          \
+        .family = PLB_COMPREHENSIVE,                                                              \
+        .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,         \
+        .params = params,                                                                         \
+        .n_params = 1,                                                                            \
+        .run = plb_parts_run,                                                                     \
+        .library = partitioner,                                                                   \
+    }
+
+STRATEGY(metis, "MetisLB", "METIS",
+         "METIS partitions the communication graph; a multicast is an edge to each receiver",
+         "Menon 2012, 2.2");
+STRATEGY(scotch, "ScotchLB", "Scotch",
+         "Scotch maps the communication graph; a multicast is an edge to each receiver",
+         "Menon 2012, 2.2");
+STRATEGY(kaminpar, "KaMinParLB", "kaminpar",
+         "KaMinPar partitions the communication graph; a multicast is an edge to each receiver",
+         "Gottesbueren et al. 2021");
+STRATEGY(mtkahypar, "MtKaHyParLB", "mtkahypar",
+         "Mt-KaHyPar's hypergraph partitioner: each multicast reaches few ranks",
+         "Gottesbueren et al. 2024");
