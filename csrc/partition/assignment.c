@@ -18,7 +18,7 @@ typedef struct search {
     double *distance; /* [n_places] of each place reached in this search; else infinite */
     int32_t *from;    /* [n_places] the item from which the place was reached */
     int32_t *reached, n_reached;
-    plb_heap_t heap; /* of places, some more than once */
+    plb_heap_t heap; /* of places; a place may be in it several times */
 } search_t;
 
 /* The end of the cheapest path so far: a place with room, or an item that loses its place. */
@@ -62,7 +62,7 @@ static end_t find(search_t *s, int32_t item)
             break;
         }
         if (top.key > s->distance[top.id]) {
-            continue; /* an old entry: reached more cheaply since */
+            continue; /* an old entry: the place was reached more cheaply since */
         }
         if (s->room[top.id] > 0) {
             return (end_t){top.key, top.id, NONE};

@@ -13,7 +13,7 @@
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 100, /* a search ends after so many moves without a gain */
+    PATIENCE = 100, /* a search ends after this many moves without a gain */
     MAX_ROUNDS = 12,
     WIDE_NET = 1000, /* a move does not queue the vertices of nets with more pins */
 };
@@ -229,9 +229,9 @@ static void move(search_t *s, int32_t v, int32_t to)
         const int32_t e = hg->net[j];
         const int32_t left = remove_pin(s, e, from);
         if (add_pin(s, e, to) == 1) {
-            wake_pins(s, e, -1); /* the net reaches `to` anyway now */
+            wake_pins(s, e, -1); /* other pins follow to `to` at no cost now */
         } else if (left == 1) {
-            wake_pins(s, e, from); /* if the last one moves too, the net leaves this part */
+            wake_pins(s, e, from); /* if the last pin moves, too, the net leaves `from` */
         }
     }
     s->load[from] -= hg->weight[v];

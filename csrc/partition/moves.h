@@ -41,7 +41,7 @@ typedef struct plb_moves {
     int64_t *row, *id;    /* [n] of the objects that change their part, ascending by row */
     int32_t *rank, *part; /* [n] their new rank and part */
     int32_t *packed;      /* [n] rows sorted by part (and so by rank), ascending within a part */
-    int32_t *count;       /* [parts->n_parts] for each part */
+    int32_t *count;       /* [parts->n_parts] number of moves to each part */
 } plb_moves_t;
 
 /** List the moves.  Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of

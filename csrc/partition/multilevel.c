@@ -10,12 +10,12 @@
 
 enum {
     MAX_LEVELS = 48,
-    PER_PART = 60,  /* the coarsest hypergraph has so many vertices per part, */
-    COARSEST = 200, /* and at least so many */
+    PER_PART = 60,  /* vertices of the coarsest hypergraph per part */
+    COARSEST = 200, /* its vertices at least */
     TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
 };
 
-/* Above any sum of weights; the sum of so many limits as there can be parts does not overflow. */
+/* Above any sum of weights, but so low that the sum over all parts does not overflow. */
 static const double UNLIMITED = 0x1p32;
 
 static int64_t total_weight(const plb_hypergraph_t *self)

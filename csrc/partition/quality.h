@@ -42,7 +42,7 @@ int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double 
 
 /** Compute for each part: cut[n_parts], the number of edges from it to other parts; their
  * weight; and boundary[n_parts], the number of its objects with such an edge.  *volume: each
- * object counts once for each other part that has a neighbour of it.  *pair (of plb_malloc):
+ * object counts once for each other part that has a neighbour of it.  *pair (from plb_malloc):
  * the n_pairs distinct part * n_parts + other between which there are edges, in any order. */
 int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,

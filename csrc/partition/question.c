@@ -90,7 +90,7 @@ static int check_shares(const plb_question_t *in, plb_err_t *err)
     }
     return in->share == NULL || sum > 0.0
                ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "share: all of them are zero");
+               : PLB_FAIL(err, PLB_ERR_VALUE, "share is 0 for all parts: expected one above 0");
 }
 
 static int check_graph(const plb_question_t *in, plb_err_t *err)

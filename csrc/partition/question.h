@@ -47,7 +47,7 @@ typedef struct plb_question {
 
     double imbalance;          /* largest ratio of a part to its share, above 1 */
     int32_t seed;              /* zero or more */
-    int n_options;             /* of the library, by its own names */
+    int n_options;             /* the library's own options */
     const char *const *option; /* [2 * n_options] name, value, name, value, ... */
 } plb_question_t;
 

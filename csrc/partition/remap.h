@@ -17,8 +17,7 @@ typedef struct plb_new_names {
     const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
     const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
 
-    int64_t
-        n_kept; /* size kept[i] of the objects of the new part part[i] is now in part old[i]; */
+    int64_t n_kept; /* objects of size kept[i] are in part old[i] now, and in part[i] later; */
     const int32_t *part; /* ascending, each pair once */
     const int32_t *old;
     const double *kept;

@@ -11,8 +11,7 @@
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
 /** The factor that scales the sum to PLB_MOST_WEIGHT; 1 for integers that are small enough.
- * Tiny
- *  values (1e-300) become 0.  No value is negative. */
+ *  Tiny values (1e-300) become 0.  No value is negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
     double total = 0.0;

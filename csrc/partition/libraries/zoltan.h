@@ -37,7 +37,7 @@ typedef struct plb_zoltan {
     const double *net_weight;
 
     const int32_t *old;   /* [n] present part of each, or NULL: all are in `home` */
-    int32_t home;         /* this one */
+    int32_t home;         /* the part of all objects, if old is NULL */
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 

@@ -20,7 +20,7 @@ static void destroy(plb_zoltan_kept_t *self)
     if (!ended) { /* frees a communicator, which is a local call in Open MPI */
         Zoltan_Destroy(&self->zz);
     }
-    PLB_FREE(self->asks, self);
+    PLB_FREE(self->params, self);
 }
 
 /* The communicator is freed; structures that are still in use now belong to their users. */
@@ -83,18 +83,18 @@ int64_t plb_zoltan_spare(MPI_Comm comm)
     return bits;
 }
 
-static bool asks_so(const plb_zoltan_kept_t *self, const char *asks)
+static bool has_params(const plb_zoltan_kept_t *self, const char *params)
 {
-    return self != NULL && self->asks != NULL && strcmp(self->asks, asks) == 0;
+    return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
 /* The place to use: the first with the same parameters, else an empty one, else one with other
  * parameters; -1: all are in use. */
-static int choose(const places_t *self, int64_t spare, const char *asks)
+static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;
     for (int i = 0; i < PLACES; i++) {
-        const int now = asks_so(self->at[i], asks) ? 3 : 1 + (self->at[i] == NULL);
+        const int now = has_params(self->at[i], params) ? 3 : 1 + (self->at[i] == NULL);
         if ((spare >> i & 1) != 0 && now > worth) {
             best = i;
             worth = now;
@@ -119,7 +119,7 @@ out:
     return ret;
 }
 
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_kept_t **out,
+int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err)
 {
     places_t *places = make_places(comm, err);
@@ -128,9 +128,9 @@ int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_k
     }
     int size = 0;
     MPI_Comm_size(comm, &size);
-    const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, asks);
+    const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, params);
     plb_zoltan_kept_t *old = i < 0 ? NULL : places->at[i];
-    if (asks_so(old, asks)) {
+    if (has_params(old, params)) {
         atomic_store(&old->busy, true);
         *out = old;
         return PLB_OK;

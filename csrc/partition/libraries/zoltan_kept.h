@@ -10,15 +10,15 @@
 
 typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
-    char *asks;       /* its parameters, as one text; NULL: none are set */
+    char *params;     /* its parameters, as one text; NULL: none are set */
     atomic_bool busy; /* in use */
     bool stays;       /* kept with its communicator */
 } plb_zoltan_kept_t;
 
-/** Take a structure with these parameters, or a new one without any (asks NULL); the caller must
+/** Take a structure with these parameters, or a new one without any (params NULL); the caller must
  * call plb_zoltan_leave.  Bits of `spare`: places that are unused on every rank
  * (plb_zoltan_spare); not needed with one rank.  Collective; one call at a time in a process. */
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_kept_t **out,
+int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);
 
 #endif

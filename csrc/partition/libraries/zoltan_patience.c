@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As of a balancer's rank: pylb/runtime/leave.py. */
+/* The same as for a Balancer: pylb/comm/leave.py. */
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");

@@ -1,6 +1,6 @@
-/* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where they cannot
- * be told.  If they do not return within PYLB_ABORT_AFTER seconds, the job is aborted with that
- * rank's error.
+/* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where no message
+ * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, the job is aborted with
+ * that rank's error.
  */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H

@@ -1,10 +1,10 @@
-/* The callbacks, for zoltan_run.c. */
+/* The functions that Zoltan calls back; zoltan_run.c registers them. */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
 
 #include "partition/libraries/zoltan.h"
 
-/** Register callbacks for everything that `in` has; it must outlive the calls of zz. */
+/** Register callbacks for everything that `in` has; `in` must outlive the calls of zz. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);
 
 #endif

@@ -34,7 +34,7 @@ static ssize_t hear(void *cookie, const char *words, size_t n)
         const size_t room = 2 * (listener.n + n + 1);
         char *text = realloc(listener.text, room);
         if (text == NULL) {
-            return (ssize_t)n; /* lost */
+            return (ssize_t)n; /* no memory: these words are lost */
         }
         listener.text = text;
         listener.room = room;
@@ -363,21 +363,21 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
 }
 
 /* Partition with a structure that has these parameters, or with a new one. */
-static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int32_t *part,
+static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int32_t *part,
                int *code, plb_err_t *err)
 {
     plb_zoltan_answer(kept->zz, in);
-    int ret = kept->asks == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
+    int ret = kept->params == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
     PLB_THEN(set_shares(kept->zz, in, err));
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
     if (ret != PLB_OK) { /* after an error it is not used again */
-        plb_free(kept->asks);
-        kept->asks = NULL;
-    } else if (kept->asks == NULL) {
-        kept->asks = *asks;
-        *asks = NULL;
+        plb_free(kept->params);
+        kept->params = NULL;
+    } else if (kept->params == NULL) {
+        kept->params = *params;
+        *params = NULL;
     }
     return ret;
 }
@@ -386,19 +386,19 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
                    plb_err_t *err)
 {
     float version;
-    char *asks = NULL;
+    char *params = NULL;
     plb_zoltan_kept_t *kept = NULL;
     if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK) {
         return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
     }
-    int ret = spell_params(in, &asks, err);
-    PLB_THEN(plb_zoltan_take(in->comm, in->spare, asks, &kept, err));
-    PLB_THEN(ask(kept, in, &asks, part, code, err));
+    int ret = spell_params(in, &params, err);
+    PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &kept, err));
+    PLB_THEN(ask(kept, in, &params, part, code, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {
         plb_zoltan_leave(kept);
     }
-    plb_free(asks);
+    plb_free(params);
     return ret;
 }

@@ -65,7 +65,9 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     MPI_Comm_size(in->comm, &rows->n_ranks);
     rows->width = 1 + (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
     if (rows->width > INT_MAX) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%d parts: too many", in->parts.n_parts);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "%d parts are too many: their sums exceed 2^31 numbers",
+                        in->parts.n_parts);
     }
     PLB_NEW_EACH(rows->width, rows->own, rows->total);
     if (rows->width * rows->n_ranks <= MOST_NUMBERS) {

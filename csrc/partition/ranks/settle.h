@@ -30,8 +30,8 @@ typedef struct plb_settled {
     double moved, volume; /* objects that change their part, and their sizes, over all ranks */
 } plb_settled_t;
 
-/** Exchange all of this.  Owns its arrays.  Collective over comm, blocks.  An error on one rank
- * is an error on all; a rank without an answer passes parts.part NULL. */
+/** Sum, name and list all of this.  Owns its arrays.  Collective over comm, blocks.  An error on
+ * one rank is an error on all; a rank without an answer passes parts.part NULL. */
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err);
 void plb_settled_free(plb_settled_t *self);
 
