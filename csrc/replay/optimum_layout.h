@@ -40,7 +40,7 @@ typedef struct layout {
     int32_t *slot;                     /* of each task of a section */
     change_t *change;
     double *lanes; /* [block][task][LANES]: work */
-    double *pace;  /* [n_ranks] work a second, or NULL: 1 */
+    double *pace;  /* [n_ranks] work per second, or NULL: 1 */
     double *least; /* [n_phases] seconds, a lower bound for any placement */
 } layout_t;
 

@@ -12,12 +12,12 @@
 #include "replay/phase_step.h"
 
 enum {
-    LOOK = 8,   /* states are computed so many phases ahead of the search, plus a block */
+    LOOK = 8,   /* states are computed this many phases ahead of the search, plus a block */
     NARROW = 8, /* number of states of a first search, whose result bounds the second */
     MOST_RANKS = 1 << 26,    /* most ranks in all states: 256 MiB */
     MOST_ANSWERS = 1 << 26,  /* most ranks in stored answers: 256 MiB */
-    WORTH_THREADS = 1 << 20, /* additions from which on threads pay */
-    CHEAP = 4, /* so many times more LB steps are tried if they need no call of the strategy */
+    WORTH_THREADS = 1 << 20, /* from this many additions on, threads pay */
+    CHEAP = 4, /* this many times more LB steps are tried if they need no call of the strategy */
 };
 
 /* An LB step, and the one before it. */
@@ -153,7 +153,7 @@ static int by_value(const void *a, const void *b)
 
 /* List the states that may take an LB step, fastest first; if all steps lead to the same state,
  * only the first is sorted. */
-static int64_t who_may_step(const search_t *self)
+static int64_t list_parents(const search_t *self)
 {
     int64_t n = 0, first = 0;
     for (int64_t s = 0; s < self->all.n; s++) {
@@ -220,7 +220,7 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     self->has_database = false;
     int ret = change ? plb_states_list(&self->all, expected(self), true, err) : PLB_OK;
     if (ret == PLB_OK && lay->section[lay->section_of[self->phase]].n > 0 &&
-        (n = who_may_step(self)) > 0) {
+        (n = list_parents(self)) > 0) {
         ret = plb_states_list(&self->all, expected(self), false, err);
     }
     for (int32_t k = 0; ret == PLB_OK && k < self->n_strategies; k++) {

@@ -7,7 +7,7 @@
  * Numerische Mathematik 1, 1959).  A strategy that uses loads alone gives the same new state
  * from all states: the search is then the dynamic programming of optimum_generated.h.
  *
- * Without pruning the number of states would double with each phase.  It is limited so:
+ * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - a state that cannot become faster than the best known complete run is dropped (branch and
  *     bound).  Its bound: some phases without an LB step, then one LB step, and no later phase is
  *     faster than perfect balance, the largest object, and the objects that may not migrate;

@@ -246,7 +246,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
         if (self->at[e] >= 0) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
                             "task_entity[%lld] is %d, which has another task in the phase: "
-                            "expected one of each",
+                            "expected one task for each entity",
                             (long long)(first + k), e);
         }
         self->entity[k] = e;

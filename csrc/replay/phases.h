@@ -51,9 +51,9 @@ typedef struct plb_phases {
     uint8_t *movable;
     bool all_movable, alike, sized, remembers;
     double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
-    double *drift;                    /* [n] of the estimates */
-    double *spare;                    /* as large as all three, for changes of the objects */
-    const double *now;                /* [n] loads of the phase at hand, on these ranks */
+    double *drift;                    /* [n] drift of the estimates */
+    double *spare;                    /* as large as these three; used while objects change */
+    const double *now;                /* [n] loads of this phase, on the present ranks */
     int64_t passes;                   /* since the last move */
     /* by rank, for estimates of the present rank: */
     int32_t *order;
@@ -64,7 +64,7 @@ typedef struct plb_phases {
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages;
     int32_t *own_edge;                /* [2 * edge_room] copy of these edges */
-    double *own_amount;               /* likewise */
+    double *own_amount;               /* [2 * edge_room] copy of their bytes and messages */
     int32_t *src, *dst;               /* [edge_room] by index */
     double *amount;                   /* [2 * edge_room] */
     double *speed;                    /* [n_ranks] as given to the last move, else 1 */

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "measure/stats.h"
 
 enum { PLB_SERVES_ALWAYS = 0 };
 
@@ -37,9 +38,10 @@ enum { PLB_SERVES_ALWAYS = 0 };
       "iterations from an LB step to the statistics that ask for the next one")                   \
     X(lag, int64_t, 0, "", "bounded lag D; 0: none")                                              \
     X(fanout, int64_t, 2, "", "number of children of a rank in the tree")                         \
-    X(serves, int64_t, 1, "", "how often a working rank serves in an iteration; 0: always")       \
-    X(halo, int64_t, 1, "", "whether a rank needs its neighbours' data")                          \
-    X(blocked, int64_t, 0, "", "whether it waits for them in a blocking receive of its own")      \
+    X(serves, int64_t, 1, "",                                                                     \
+      "how often a working rank passes messages on in an iteration; 0: at once")                  \
+    X(halo, int64_t, 1, "", "1: a rank needs its neighbours' data; 0: it does not")               \
+    X(blocked, int64_t, 0, "", "1: it waits for these data in a blocking receive of its own")     \
     X(work, double, 10e-3, "s", "work of an iteration")                                           \
     X(spread, double, 0.0, "", "largest lasting slowdown of a rank, as a fraction of work")       \
     X(noise, double, 0.02, "", "mean of an exponential delay, as a fraction of work")             \
@@ -48,7 +50,7 @@ enum { PLB_SERVES_ALWAYS = 0 };
     X(o, double, 5e-7, "s", "processor time to send or to receive a message")                     \
     X(g, double, 5e-7, "s", "gap between two messages of a rank")                                 \
     X(G, double, 1e-10, "s/B", "gap between two bytes")                                           \
-    X(bytes, int64_t, 224, "B", "size of the statistics of an iteration")                         \
+    X(bytes, int64_t, sizeof(plb_stats_t), "B", "size of the statistics of an iteration")         \
     X(halo_bytes, int64_t, 1024, "B", "size of a message to a neighbour")                         \
     X(seed, int64_t, 0, "", "seed of the noise")
 
@@ -73,15 +75,15 @@ typedef struct plb_protocol_decision {
 
 /* X(name, C type, unit, help): the results. */
 #define PLB_PROTOCOL_RESULTS(X)                                                                   \
-    X(seconds, double, "s", "until the last rank had ended")                                      \
+    X(seconds, double, "s", "time until the last rank has ended")                                 \
     X(pause, double, "s", "mean over the ranks: time in the pause state")                         \
     X(pause_max, double, "s", "longest time of a rank in the pause state")                        \
     X(lagged, double, "s", "mean over the ranks: waiting for older statistics (lag)")             \
     X(gathered, double, "s", "mean over the ranks: waiting at the final iteration")               \
     X(received, double, "s", "mean over the ranks: waiting for neighbours")                       \
-    X(bytes_sent, double, "B", "mean over the ranks: messages sent for the protocol")             \
-    X(bytes_sent_max, double, "B", "most messages that one rank sent")                            \
-    X(messages_sent, double, "", "mean of the ranks")                                             \
+    X(bytes_sent, double, "B", "mean over the ranks: bytes sent for the protocol")                \
+    X(bytes_sent_max, double, "B", "most bytes that one rank sent")                               \
+    X(messages_sent, double, "", "mean over the ranks: messages sent for the protocol")           \
     X(events, int64_t, "", "events of the simulation")
 
 typedef struct plb_protocol_result {

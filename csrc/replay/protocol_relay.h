@@ -17,8 +17,8 @@ void plb_sim_notice(sim_t *s, int64_t rank, double time);
 /** Add an event for the earliest arrival at a rank after t. */
 void plb_sim_arm(sim_t *s, int64_t rank, double t);
 
-/** The time at which its neighbours' data for its present iteration arrive; infinity: not known
- * yet. */
+/** The time at which the neighbours' data for the present iteration of a rank arrive; infinity:
+ * not known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
 /** Add a part (its own or a child's) of the statistics of an iteration, or of a maximum, at this

@@ -235,10 +235,10 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
     const int64_t iteration = self->last.iteration;
     int ret = PLB_OK;
     bool final = true;
-    if (!self->untold) {
+    if (!self->unobserved) {
         return ret;
     }
-    self->untold = false;
+    self->unobserved = false;
     if ((ret = plb_decider_observe(d, &self->last, err)) != PLB_OK) {
         return ret;
     }
@@ -263,11 +263,10 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
 {
     if (loop->n < 0 || loop->first != self->n) {
-        return PLB_FAIL(
-            err, PLB_ERR_STATE,
-            "a loop of %lld iterations begins at %lld: expected it at %lld, behind the "
-            "phases so far",
-            (long long)loop->n, (long long)loop->first, (long long)self->n);
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "a loop of %lld iterations begins at %lld: expected it at %lld, after the "
+                        "phases so far",
+                        (long long)loop->n, (long long)loop->first, (long long)self->n);
     }
     self->next = *loop;
     self->begins = true;
@@ -353,7 +352,7 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     keep(self);
     if (decides && !self->opt.foresight) {
         self->last = plb_phases_statistics(ph, self->n);
-        self->untold = true;
+        self->unobserved = true;
     }
     self->n++;
     const int64_t tasks = ph->n;
@@ -402,7 +401,7 @@ int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_
     if (stays != NULL) {
         plb_phases_drop(&self->phases, stays);
     }
-    if (self->untold) {
+    if (self->unobserved) {
         ret = conclude(self, early, err);
     } else if (!early && self->opt.decider->last >= 0 &&
                (self->opt.foresight || plb_decider_weighs(self->opt.decider))) {

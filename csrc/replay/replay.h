@@ -37,7 +37,7 @@ typedef struct plb_measured_step {
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed, fresh; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag;      /* decisions come so many iterations later, as in a loop with this lag */
+    int32_t lag;      /* decisions come this many iterations later, as in a loop with this lag */
     bool as_recorded; /* without a decider: every object is on its recorded rank, not where it
                          began */
     bool foresight;
@@ -70,7 +70,7 @@ typedef struct plb_replay {
     bool due;
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase, which the decider has not got yet */
-    bool untold;
+    bool unobserved;
     int32_t *answer; /* owned */
     double *speed;   /* owned */
     int64_t room_of_answer;

@@ -36,7 +36,7 @@ typedef struct plb_trace {
     const uint8_t *entity_migratable; /* [n_entities] */
 
     const int64_t *task_ptr;    /* [n_phases + 1] */
-    const int32_t *task_entity; /* [tasks]; each entity at most once a phase */
+    const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
     const int32_t *task_rank;   /* [tasks] as recorded */
     const int32_t
         *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */

@@ -125,8 +125,8 @@ def test_messages_and_bytes_are_those_of_a_tree():
     run = simulate_protocol(n_ranks=15, iterations=30, every=100, lag=2)
     assert run.decisions == ()
     assert run.messages_sent * 15 == pytest.approx(30 * 2 * 14)
-    assert run.bytes_sent == pytest.approx(224 * run.messages_sent)
-    assert run.bytes_sent_max == 30 * 224 * 3  # one up, two down
+    assert run.bytes_sent == pytest.approx(_core.STATS_BYTES * run.messages_sent)
+    assert run.bytes_sent_max == 30 * _core.STATS_BYTES * 3  # one up, two down
     assert math.isnan(run.iterations_to_consensus)
 
 
