@@ -162,9 +162,6 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
     PLB_THEN(set_network(self, opt->network, opt->selection, err));
-    if (ret == PLB_OK && opt->learns) {
-        ret = plb_learner_init(&self->learner, opt->n_ranks, err);
-    }
     self->opt.candidates = NULL; /* borrowed only during the call */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {

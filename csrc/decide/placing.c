@@ -41,6 +41,9 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
     if (!self->opt.learns || db->here == NULL) {
         return ret;
     }
+    if (self->learner.p == 0) { /* only on the rank that has the loads: it takes O(p) memory */
+        PLB_PASS(plb_learner_init(&self->learner, s->n_ranks, err));
+    }
     ret = plb_learner_observe(&self->learner, s->n_objects, s->key, s->rank, db->here, db->work,
                               err);
     if (ret != PLB_OK || !self->learner.unlike || !(looks_at & PLB_LOOKS_SPEED)) {

@@ -590,10 +590,7 @@ int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
     if (p < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
     }
-    ret = plb_evidence_init(&self->evidence, p, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(plb_evidence_init(&self->evidence, p, err));
     PLB_NEW0(self->log_speed, p);
     PLB_NEW0(self->guess, p);
     PLB_NEW(self->error, p);

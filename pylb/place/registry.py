@@ -36,6 +36,8 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
     DomainError
         `owner` has no such parameter, or a value is not a number or out of range.
     """
+    if not given:
+        return [p.default for p in params]
     names = [p.name for p in params]
     for name in given:
         if name not in names:

@@ -29,13 +29,13 @@ class Placed(NamedTuple):
     Attributes
     ----------
     figures, speed : float64
-        As `_core.Decider.place` fills them.
+        As `_core.Decider.place` fills them; no speed if all ranks count as equally fast.
     moves : Moves
         Of this rank's objects.
     """
 
     figures: F64
-    speed: F64
+    speed: F64 | None
     moves: Moves
 
 
@@ -48,8 +48,8 @@ class LBStep:
     decider: Decider
     iteration: int
 
-    def run(self, reason: int = -1) -> F64:
-        """Rebalance, and return the speeds of the ranks that the strategy used.  Collective.
+    def run(self, reason: int = -1) -> F64 | None:
+        """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
 
         reason: number of the verdict that asked for the LB step; -1: the last one.
 
@@ -96,8 +96,7 @@ class LBStep:
         idle = [*before[1:], *after[1:]]
         ahead = [0.0, *[math.nan] * 6]
         figures = np.array([*ratios, math.nan, *idle, *ahead, 0.0, stats.time_max])
-        n_ranks, me = self.agreement.transport.size, self.agreement.transport.rank
-        return Placed(figures, np.zeros(n_ranks), _moves_of(me, rank))
+        return Placed(figures, None, _moves_of(self.agreement.transport.rank, rank))
 
     def _gathered(self, start: float) -> Placed:
         """Place the objects on rank 0, and tell each rank which of its objects move."""
@@ -115,8 +114,9 @@ class LBStep:
             rank = np.empty_like(answer.rank)
             rank[db.order] = answer.rank
             ends = np.cumsum([len(part[0]) for part in whole])[:-1]
+            speed = answer.speed if answer.speed[0] > 0 else None
             return {
-                r: Placed(answer.figures, answer.speed, _moves_of(r, own))
+                r: Placed(answer.figures, speed, _moves_of(r, own))
                 for r, own in enumerate(np.split(rank, ends))
             }
 

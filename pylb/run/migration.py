@@ -22,11 +22,11 @@ from pylb.run.objects import Items, Moves, Properties, converted
 
 
 def migrate(
-    agreement: Agreement, iteration: int, objects: LocalObjects, moves: Moves, speed: F64
+    agreement: Agreement, iteration: int, objects: LocalObjects, moves: Moves, speed: F64 | None
 ) -> int:
     """Send each leaving object once, directly to its new rank; return the bytes.  Collective.
 
-    speed: of the ranks, by which estimates are converted; zero: unknown.
+    speed: of the ranks, by which estimates are converted; None: all are equally fast.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _exchanged(
     return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
 
 
-def _packed(objects: LocalObjects, moves: Moves, speed: F64) -> Sends:
+def _packed(objects: LocalObjects, moves: Moves, speed: F64 | None) -> Sends:
     """The leaving objects of each new rank, with their messages."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()
@@ -84,7 +84,7 @@ def _packed(objects: LocalObjects, moves: Moves, speed: F64) -> Sends:
     out: Sends = []
     for rank, places in by_rank(moves.to, moves.places).items():
         items = store.take(places)
-        factor = speed[rank] / speed[me] if speed[me] > 0 else 1.0
+        factor = 1.0 if speed is None else speed[rank] / speed[me]
         items = items._replace(estimates=converted(items.estimates, factor))
         out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))
     return out

@@ -17,13 +17,13 @@ class Savings:
 
     def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
         self._agreement, self._objects = agreement, objects
-        self._speed: F64 = np.ones(agreement.transport.size)
+        self._speed: F64 | None = None
 
-    def learn(self, speed: F64) -> None:
+    def learn(self, speed: F64 | None) -> None:
         """Set the speeds that an LB step assumed, as an object that left a slow rank would have
-        taken longer there.
+        taken longer there; None: all ranks are equally fast.
         """
-        self._speed = np.where(speed > 0, speed, 1.0)
+        self._speed = speed
 
     def gain(self, iteration: int) -> float:
         """Return the seconds saved since the last LB step, the same on every rank.  Collective.
@@ -37,7 +37,7 @@ class Savings:
         was = self._objects.store.properties["was"]
         was = np.where(was < 0, me, was)
         guests = was != me
-        there = sums * (self._speed[me] / self._speed[was])
+        there = sums if self._speed is None else sums * (self._speed[me] / self._speed[was])
         sends: Sends = [
             (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
         ]
