@@ -166,7 +166,7 @@ static int table_init(table_t *self, plb_py_call_t *c)
         PyErr_SetString(PyExc_ValueError, "data_bytes: expected 0 or more");
         return -1;
     }
-    plb_table_init(&self->core, data_bytes);
+    plb_table_init(&self->core, data_bytes, true);
     return 0;
 }
 
@@ -344,10 +344,7 @@ static Py_ssize_t table_length(PyObject *object)
 
 #define TABLE(X)                                                                                  \
     X(table, nbytes,                                                                              \
-      PyLong_FromLongLong(self->core.n_slots *(long long)sizeof *self->core.slot +                \
-                          self->core.room *                                                       \
-                              (self->core.data_bytes + (long long)sizeof *self->core.spare)),     \
-      "Bytes of memory that the table uses.")
+      PyLong_FromLongLong(plb_table_bytes(&self->core)), "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
 PLB_PY_TYPE(table, "pylb._core.Table",
@@ -355,4 +352,99 @@ PLB_PY_TYPE(table, "pylb._core.Table",
             "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
-const plb_py_room_t plb_py_comm = {methods, {&table_spec}, NULL};
+/* ---- where objects are, as far as a rank knows ----------------------------------------------- */
+
+typedef struct owners {
+    PyObject_HEAD plb_table_t core;
+} owners_t;
+
+static int owners_init(owners_t *self, plb_py_call_t *c)
+{
+    plb_table_init(&self->core, 0, false);
+    return plb_py_parse(c, "");
+}
+
+static void owners_free(owners_t *self)
+{
+    plb_table_free(&self->core);
+}
+
+static int put(owners_t *self, const int64_t *key, int64_t n, const int64_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *slot = NULL, twice[2];
+    int32_t *owner = NULL;
+    PLB_NEW_EACH(n, slot, owner);
+    PLB_TRY(plb_table_stage(&self->core, key, n, slot, twice, err));
+    for (int64_t i = 0; i < n; i++) {
+        owner[i] = (int32_t)rank[i];
+    }
+    plb_table_commit(&self->core, slot, n, owner, NULL, NULL);
+out:
+    PLB_FREE(slot, owner);
+    return ret;
+}
+
+PLB_PY_METHOD(owners, put,
+              "put($self, keys, ranks, /)\n--\n\n"
+              "Enter the ranks of different objects, or change them.")
+{
+    const int64_t *key, *rank;
+    int64_t n = -1;
+    return plb_py_parse(c, "keys:i8 ranks:i8", &key, &n, &rank, &n) != 0
+               ? NULL
+               : PLB_PY_NONE(c, PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err)));
+}
+
+static int owners_of(const owners_t *self, const int64_t *key, int64_t n, int32_t *rank)
+{
+    int64_t missing;
+    plb_table_find(&self->core, key, n, rank, NULL, NULL, &missing);
+    return PLB_OK;
+}
+
+PLB_PY_METHOD(owners, find, "find($self, keys, /)\n--\n\nReturn the rank of each object, or -1.")
+{
+    const int64_t *key;
+    int64_t n = -1;
+    int32_t *rank;
+    if (plb_py_parse(c, "keys:i8", &key, &n) != 0 ||
+        (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, owners_of(self, key, n, rank));
+    return plb_py_out(c, rank);
+}
+
+PLB_PY_METHOD(owners, remove, "remove($self, keys, /)\n--\n\nForget objects.")
+{
+    const int64_t *key;
+    int64_t n = -1;
+    if (plb_py_parse(c, "keys:i8", &key, &n) != 0) {
+        return NULL;
+    }
+    plb_table_remove(&self->core, key, n);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef owners_methods[] = {
+    PLB_PY_ENTRY(owners, put),
+    PLB_PY_ENTRY(owners, find),
+    PLB_PY_ENTRY(owners, remove),
+    {0},
+};
+
+static Py_ssize_t owners_length(PyObject *object)
+{
+    return ((owners_t *)object)->core.n;
+}
+
+#define OWNERS(X)                                                                                 \
+    X(owners, nbytes, PyLong_FromLongLong(plb_table_bytes(&self->core)),                          \
+      "Bytes of memory that the table uses.")
+PLB_PY_PROPERTIES(owners, OWNERS)
+
+PLB_PY_TYPE(owners, "pylb._core.Owners", "Owners()\n--\n\nThe ranks of objects, by key.",
+            {Py_tp_getset, owners_getset}, {Py_sq_length, owners_length}, )
+
+const plb_py_room_t plb_py_comm = {methods, {&table_spec, &owners_spec}, NULL};

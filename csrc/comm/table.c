@@ -1,13 +1,12 @@
 #include "comm/table.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 
 enum {
-    LEAST_SLOTS = 64,
+    LEAST_SLOTS = 8,
     AHEAD = 16, /* slots are prefetched for this many ids ahead */
 };
 
@@ -19,15 +18,20 @@ int32_t plb_home(int64_t id, int32_t n_ranks)
 
 static inline int64_t first_slot(const plb_table_t *self, int64_t id)
 {
-    return (int64_t)(plb_hash(id) & (uint64_t)(self->n_slots - 1));
+    return (int64_t)(((plb_hash(id) & UINT32_MAX) * (uint64_t)self->n_slots) >> 32);
+}
+
+static inline int64_t next_slot(const plb_table_t *self, int64_t i)
+{
+    return i + 1 < self->n_slots ? i + 1 : 0;
 }
 
 /* The slot of an id, or the free one where it would be. */
 static inline int64_t probe(const plb_table_t *self, int64_t id)
 {
     int64_t i = first_slot(self, id);
-    while (self->slot[i].owner != PLB_FREE && self->slot[i].id != id) {
-        i = (i + 1) & (self->n_slots - 1);
+    while (self->owner[i] != PLB_FREE && self->id[i] != id) {
+        i = next_slot(self, i);
     }
     return i;
 }
@@ -35,55 +39,84 @@ static inline int64_t probe(const plb_table_t *self, int64_t id)
 static inline void fetch_ahead(const plb_table_t *self, const int64_t *id, int64_t i, int64_t n)
 {
     if (i + AHEAD < n) {
-        __builtin_prefetch(&self->slot[first_slot(self, id[i + AHEAD])]);
+        const int64_t slot = first_slot(self, id[i + AHEAD]);
+        __builtin_prefetch(&self->id[slot]);
+        __builtin_prefetch(&self->owner[slot]);
     }
 }
 
-void plb_table_init(plb_table_t *self, int64_t data_bytes)
+void plb_table_init(plb_table_t *self, int64_t data_bytes, bool has_local)
 {
-    *self = (plb_table_t){.data_bytes = data_bytes};
+    *self = (plb_table_t){.data_bytes = data_bytes, .has_local = has_local};
 }
 
 void plb_table_free(plb_table_t *self)
 {
-    PLB_FREE(self->slot, self->data, self->spare);
-    plb_table_init(self, self->data_bytes);
+    PLB_FREE(self->id, self->owner, self->local, self->row, self->data, self->spare);
+    plb_table_init(self, self->data_bytes, self->has_local);
+}
+
+int64_t plb_table_bytes(const plb_table_t *self)
+{
+    const size_t slot = sizeof *self->id + sizeof *self->owner +
+                        (self->has_local ? sizeof *self->local : 0) +
+                        (self->data_bytes > 0 ? sizeof *self->row : 0);
+    return self->n_slots * (int64_t)slot +
+           self->room * (self->data_bytes + (int64_t)sizeof *self->spare);
 }
 
 /* ---- room ----------------------------------------------------------------------------------- */
 
-/* Slots for n entries, at most two thirds of them taken. */
+/* Copy an entry into a free slot. */
+static void copy_entry(const plb_table_t *from, int64_t i, plb_table_t *to, int64_t j)
+{
+    to->id[j] = from->id[i];
+    to->owner[j] = from->owner[i];
+    if (to->local != NULL) {
+        to->local[j] = from->local[i];
+    }
+    if (to->row != NULL) {
+        to->row[j] = from->row[i];
+    }
+}
+
+/* Slots for n entries. */
 static int reserve_slots(plb_table_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t n_slots = self->n_slots > 0 ? self->n_slots : LEAST_SLOTS;
-    while (3 * n > 2 * n_slots) {
-        n_slots *= 2;
-    }
-    if (n_slots == self->n_slots) {
+    if (4 * n <= 3 * self->n_slots) {
         return PLB_OK;
     }
+    const int64_t least = LEAST_SLOTS + n + n / 3, more = self->n_slots + self->n_slots / 2;
     plb_table_t grown = *self;
-    grown.n_slots = n_slots;
-    PLB_NEW(grown.slot, n_slots);
-    for (int64_t i = 0; i < n_slots; i++) {
-        grown.slot[i] = (plb_known_t){0, 0, PLB_FREE, -1};
+    grown.n_slots = least > more ? least : more;
+    grown.id = grown.local = NULL;
+    grown.owner = grown.row = NULL;
+    PLB_NEW_EACH(grown.n_slots, grown.id, grown.owner);
+    if (self->has_local) {
+        PLB_NEW(grown.local, grown.n_slots);
     }
+    if (self->data_bytes > 0) {
+        PLB_NEW(grown.row, grown.n_slots);
+    }
+    memset(grown.owner, PLB_FREE, (size_t)grown.n_slots * sizeof *grown.owner);
     for (int64_t i = 0; i < self->n_slots; i++) {
-        if (self->slot[i].owner != PLB_FREE) {
-            grown.slot[probe(&grown, self->slot[i].id)] = self->slot[i];
+        if (self->owner[i] != PLB_FREE) {
+            copy_entry(self, i, &grown, probe(&grown, self->id[i]));
         }
     }
-    plb_free(self->slot);
+    const plb_table_t old = *self;
     *self = grown;
+    grown = old;
 out:
+    PLB_FREE(grown.id, grown.owner, grown.local, grown.row);
     return ret;
 }
 
 /* Rows of user data for n entries. */
 static int reserve_rows(plb_table_t *self, int64_t n, plb_err_t *err)
 {
-    if (n <= self->room) {
+    if (n <= self->room || self->data_bytes == 0) {
         return PLB_OK;
     }
     int64_t room = n + n / 4;
@@ -114,29 +147,41 @@ static int reserve(plb_table_t *self, int64_t n, plb_err_t *err)
 
 static void insert(plb_table_t *self, int64_t i, int64_t id)
 {
-    const int32_t row = self->n_spare > 0 ? self->spare[--self->n_spare] : self->n_rows++;
-    if (self->data_bytes > 0) {
-        memset(self->data + row * self->data_bytes, 0, (size_t)self->data_bytes);
+    self->id[i] = id;
+    self->owner[i] = PLB_STAGED;
+    if (self->local != NULL) {
+        self->local[i] = -1;
     }
-    self->slot[i] = (plb_known_t){id, -1, PLB_STAGED, row};
+    if (self->row != NULL) {
+        const int32_t row = self->n_spare > 0 ? self->spare[--self->n_spare] : self->n_rows++;
+        memset(self->data + row * self->data_bytes, 0, (size_t)self->data_bytes);
+        self->row[i] = row;
+    }
     self->n++;
+}
+
+/* How many slots further j is than i. */
+static int64_t steps(const plb_table_t *self, int64_t i, int64_t j)
+{
+    return j >= i ? j - i : j - i + self->n_slots;
 }
 
 /* Move the following entries back where possible, up to the next free slot (Knuth, volume 3,
  * algorithm 6.4R). */
 static void take_out(plb_table_t *self, int64_t i)
 {
-    const int64_t mask = self->n_slots - 1;
-    self->spare[self->n_spare++] = self->slot[i].row;
+    if (self->row != NULL) {
+        self->spare[self->n_spare++] = self->row[i];
+    }
     self->n--;
-    for (int64_t j = (i + 1) & mask; self->slot[j].owner != PLB_FREE; j = (j + 1) & mask) {
-        const int64_t first = first_slot(self, self->slot[j].id);
-        if (((j - first) & mask) >= ((j - i) & mask)) {
-            self->slot[i] = self->slot[j];
+    for (int64_t j = next_slot(self, i); self->owner[j] != PLB_FREE; j = next_slot(self, j)) {
+        const int64_t first = first_slot(self, self->id[j]);
+        if (steps(self, first, j) >= steps(self, i, j)) {
+            copy_entry(self, j, self, i);
             i = j;
         }
     }
-    self->slot[i].owner = PLB_FREE;
+    self->owner[i] = PLB_FREE;
 }
 
 static int64_t first_place(const int64_t *id, int64_t what)
@@ -156,7 +201,7 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW0(seen, self->n_slots / 64);
+    PLB_NEW0(seen, self->n_slots / 64 + 1);
     for (int64_t i = 0; i < n; i++) {
         fetch_ahead(self, id, i, n);
         const int64_t at = slot[i] = probe(self, id[i]);
@@ -169,7 +214,7 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
             goto out;
         }
         seen[at / 64] |= bit;
-        if (self->slot[at].owner == PLB_FREE) {
+        if (self->owner[at] == PLB_FREE) {
             insert(self, at, id[i]);
         }
     }
@@ -183,13 +228,14 @@ void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const i
 {
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n) {
-            __builtin_prefetch(&self->slot[slot[i + AHEAD]], 1);
+            __builtin_prefetch(&self->owner[slot[i + AHEAD]], 1);
         }
-        plb_known_t *e = &self->slot[slot[i]];
-        e->owner = owner[i];
-        e->local = local[i];
-        if (data != NULL) {
-            memcpy(self->data + e->row * self->data_bytes, data + i * self->data_bytes,
+        self->owner[slot[i]] = owner[i];
+        if (self->local != NULL) {
+            self->local[slot[i]] = local[i];
+        }
+        if (data != NULL && self->row != NULL) {
+            memcpy(self->data + self->row[slot[i]] * self->data_bytes, data + i * self->data_bytes,
                    (size_t)self->data_bytes);
         }
     }
@@ -199,36 +245,43 @@ void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = probe(self, id[i]);
-        if (self->slot[at].owner == PLB_STAGED) {
+        if (self->owner[at] == PLB_STAGED) {
             take_out(self, at);
         }
     }
 }
 
+/* The slot of an id, or -1. */
+static int64_t slot_of(const plb_table_t *self, const int64_t *id, int64_t i, int64_t n)
+{
+    if (self->n == 0) {
+        return -1;
+    }
+    fetch_ahead(self, id, i, n);
+    const int64_t at = probe(self, id[i]);
+    return self->owner[at] == PLB_FREE ? -1 : at;
+}
+
 int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
                        int64_t *local, char *data, int64_t *missing)
 {
-    static const plb_known_t nobody = {0, -1, PLB_FREE, -1};
+    const size_t bytes = (size_t)self->data_bytes;
     int64_t n_missing = 0;
     *missing = -1;
     for (int64_t i = 0; i < n; i++) {
-        const plb_known_t *e = &nobody;
-        if (self->n > 0) {
-            fetch_ahead(self, id, i, n);
-            e = &self->slot[probe(self, id[i])];
-        }
-        owner[i] = e->owner;
+        const int64_t at = slot_of(self, id, i, n);
+        owner[i] = at < 0 ? -1 : self->owner[at];
         if (local != NULL) {
-            local[i] = e->owner == PLB_FREE ? -1 : e->local;
+            local[i] = at < 0 ? -1 : self->local[at];
         }
-        if (e->owner == PLB_FREE) {
+        if (at < 0) {
             *missing = n_missing++ == 0 ? i : *missing;
         }
-        if (data != NULL && e->owner == PLB_FREE) {
-            memset(data + i * self->data_bytes, 0, (size_t)self->data_bytes);
-        } else if (data != NULL) {
-            memcpy(data + i * self->data_bytes, self->data + e->row * self->data_bytes,
-                   (size_t)self->data_bytes);
+        if (data != NULL && at < 0) {
+            memset(data + i * self->data_bytes, 0, bytes);
+        } else if (data != NULL && self->row != NULL) {
+            memcpy(data + i * self->data_bytes, self->data + self->row[at] * self->data_bytes,
+                   bytes);
         }
     }
     return n_missing;
@@ -237,10 +290,9 @@ int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, in
 int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n)
 {
     const int64_t before = self->n;
-    for (int64_t i = 0; i < n && self->n > 0; i++) {
-        fetch_ahead(self, id, i, n);
-        const int64_t at = probe(self, id[i]);
-        if (self->slot[at].owner != PLB_FREE) {
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = slot_of(self, id, i, n);
+        if (at >= 0) {
             take_out(self, at);
         }
     }
@@ -250,8 +302,8 @@ int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n)
 void plb_table_ids(const plb_table_t *self, int64_t *id)
 {
     for (int64_t i = 0; i < self->n_slots; i++) {
-        if (self->slot[i].owner != PLB_FREE) {
-            *id++ = self->slot[i].id;
+        if (self->owner[i] != PLB_FREE) {
+            *id++ = self->id[i];
         }
     }
 }

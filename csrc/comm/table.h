@@ -1,35 +1,38 @@
-/* A rank's part of a distributed directory: global id -> owner, local id, user data.
+/* A rank's part of a distributed directory: global id -> owner, and if wanted local id and user
+ * data.
  *
- * Open addressing with linear probing in one array of slots of 24 bytes; a removal moves back the
- * entries that follow, so there are no markers of removed entries.  User data are in separate
- * rows.
+ * Open addressing with linear probing, at most three quarters full; a removal moves back the
+ * entries that follow, so there are no markers of removed entries.  A slot is a place in several
+ * arrays, so that what is not wanted takes no memory: an owner alone takes 16 bytes per entry.
  */
 #ifndef PLB_COMM_TABLE_H
 #define PLB_COMM_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
-typedef struct plb_known {
-    int64_t id, local;
-    int32_t owner; /* or PLB_FREE, PLB_STAGED */
-    int32_t row;   /* of the user data */
-} plb_known_t;
-
 enum { PLB_FREE = -1, PLB_STAGED = -2 };
 
 typedef struct plb_table {
-    plb_known_t *slot;
-    int64_t n_slots, n; /* number of slots, a power of two; number of entries */
+    int64_t *id;    /* [n_slots] */
+    int32_t *owner; /* [n_slots] or PLB_FREE, PLB_STAGED */
+    int64_t *local; /* [n_slots]; NULL without local ids */
+    int32_t *row;   /* [n_slots] of the user data; NULL without data */
+    int64_t n_slots, n;
+    bool has_local;
     char *data;
     int64_t data_bytes; /* bytes of user data per entry; may be 0 */
     int32_t *spare;     /* [n_spare] rows that are free after removals */
     int32_t n_rows, room, n_spare;
 } plb_table_t;
 
-void plb_table_init(plb_table_t *self, int64_t data_bytes);
+void plb_table_init(plb_table_t *self, int64_t data_bytes, bool has_local);
 void plb_table_free(plb_table_t *self);
+
+/** Bytes of memory that it uses. */
+int64_t plb_table_bytes(const plb_table_t *self);
 
 /** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
 int32_t plb_home(int64_t id, int32_t n_ranks);
@@ -41,7 +44,8 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
                     plb_err_t *err);
 
 /** Write the staged entries; their slots are valid until the next call that changes the table.
- *  Without data, old entries keep theirs, and new ones have zeros. */
+ *  local: NULL only without local ids.  Without data, old entries keep theirs, and new ones have
+ * zeros. */
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 

@@ -71,8 +71,8 @@ class Addresses:
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
-        self._here = _core.Table(0)  # of the objects whose home this rank is
-        self._asked = _core.Table(0)  # told by other homes
+        self._here = _core.Owners()  # of the objects whose home this rank is
+        self._asked = _core.Owners()  # told by other homes
         self._asker = NO_PAIRS  # (key, rank that has asked), sorted
         self._new_askers: list[I64] = []
         self.n_objects = 0
@@ -137,7 +137,7 @@ class Addresses:
         if len(lost):
             self._here.remove(lost)
             self._asker = self._asker[~np.isin(self._asker[:, 0], lost)]
-        self._enter(self._here, born, owner)
+        self._here.put(born, owner)
         self._asked.remove(removed[:, 0])
         return np.concatenate([removed[:, 0], gone])
 
@@ -146,7 +146,7 @@ class Addresses:
             return
         order = np.lexsort((owner, born))
         born, owner = born[order], owner[order]
-        known = self._here.find(born, None)[0].astype(np.int64)
+        known = self._here.find(born).astype(np.int64)
         known[np.isin(born, lost)] = -1
         twice = np.flatnonzero((known >= 0) | np.append(born[1:] == born[:-1], False))
         if len(twice):
@@ -157,18 +157,13 @@ class Addresses:
                 f"key {born[i]} was added twice: on rank {first} and on rank {second}"
             )
 
-    def _enter(self, table: _core.Table, keys: I64, owner: NDArray[Any]) -> None:
-        if len(keys):
-            table.stage(np.ascontiguousarray(keys))
-            table.commit(owner.astype(np.int32), np.zeros(len(keys), np.int64), None)
-
     # ---- where objects are -----------------------------------------------------------------------
 
     def find(self, keys: I64) -> I32:
         """The rank of each object that is not here, as far as this rank knows it, else -1."""
         home = self._home(keys) == self._rank
-        out = self._asked.find(keys, None)[0]
-        out[home] = self._here.find(keys[home], None)[0]
+        out = self._asked.find(keys)
+        out[home] = self._here.find(keys[home])
         return out
 
     def route(self, keys: I64) -> tuple[I32, int]:
@@ -186,11 +181,11 @@ class Addresses:
 
         Also returns what to tell these ranks (`learn`).  -1: no such object.
         """
-        return self._here.find(keys, None)[0], _told(self._answers(keys, source))
+        return self._here.find(keys), _told(self._answers(keys, source))
 
     def learn(self, rows: I64) -> None:
         """Enter what a home has told: keys and ranks."""
-        self._enter(self._asked, rows[:, 0], rows[:, 1])
+        self._asked.put(rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
         """Learn where objects are, which may be anywhere.  Collective.
@@ -201,7 +196,7 @@ class Addresses:
             No such object, on every rank.
         """
         keys = np.unique(keys)
-        known = self._asked.find(keys, None)[0] >= 0
+        known = self._asked.find(keys) >= 0
         keys = keys[~known]
         asking = by_rank(self._home(keys), _table(keys))
         _, asked, source = self._exchange(Step.DIRECTORY, 0, asking, 1)
@@ -225,7 +220,7 @@ class Addresses:
         if stats.n_changed or stats.messages:
             has_moved = rows[:, 2] == 1
             (key, at, _), (asked, asker, _) = rows[has_moved].T, rows[~has_moved].T
-            self._enter(self._here, key, at)
+            self._here.put(key, at)
             told = np.concatenate([self._watched(key, at), self._answers(asked, asker)])
             self.learn(self._exchange(Step.MOVED, iteration, _told(told), 2)[1])
         return stats.n_changed
@@ -236,7 +231,7 @@ class Addresses:
         """Note which ranks ask for keys at home here: (asker, key, rank) of those that exist."""
         if not len(keys):
             return NO_TRIPLES
-        owner = self._here.find(keys, None)[0]
+        owner = self._here.find(keys)
         rows = _table(asker, keys, owner)[owner >= 0]
         self._new_askers.append(rows[:, 1::-1])
         return rows

@@ -69,7 +69,7 @@ static void tables_survive_failed_allocations(void **state)
 {
     (void)state;
     plb_table_t table;
-    plb_table_init(&table, sizeof(int64_t));
+    plb_table_init(&table, sizeof(int64_t), true);
     check(&table, 0, 3, false);
     enter(&table, 0, N);
     enter(&table, N, 300);
