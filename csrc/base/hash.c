@@ -4,18 +4,18 @@
 
 #include "base/mem.h"
 
-enum { LEAST = 16, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched this many keys ahead */ };
+enum { LEAST = 4, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched this many keys ahead */ };
 
 static inline uint64_t first_bucket(const plb_keys_t *self, int64_t key)
 {
-    return plb_hash(key) & (uint64_t)(self->n_buckets - 1);
+    return ((plb_hash(key) & UINT32_MAX) * (uint64_t)self->n_buckets) >> 32;
 }
 
 static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
 {
     uint64_t b = first_bucket(self, key);
     while (self->bucket[b] >= 0 && self->key[self->bucket[b]] != key) {
-        b = (b + 1) & (uint64_t)(self->n_buckets - 1);
+        b = b + 1 < (uint64_t)self->n_buckets ? b + 1 : 0;
     }
     return &self->bucket[b];
 }
@@ -25,10 +25,7 @@ static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *bucket = NULL;
-    int64_t n_buckets = LEAST;
-    while (n_buckets < 2 * room) {
-        n_buckets *= 2;
-    }
+    const int64_t n_buckets = LEAST + room + room / 2;
     PLB_NEW(bucket, n_buckets);
     memset(bucket, -1, (size_t)n_buckets * sizeof *bucket);
     plb_free(self->bucket);
@@ -90,7 +87,7 @@ int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err)
     if (*number >= 0) {
         return PLB_OK;
     }
-    if (2 * (self->n + 1) > self->n_buckets || self->n == self->room) {
+    if (3 * (self->n + 1) > 2 * self->n_buckets || self->n == self->room) {
         PLB_PASS(reserve(self, self->n + 1, err));
     }
     *number = (int32_t)self->n++;

@@ -21,7 +21,8 @@ static inline uint64_t plb_hash(int64_t key)
     return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Different keys, numbered from 0: open addressing with linear probing, at most half full. */
+/* Different keys, numbered from 0: open addressing with linear probing, at most two thirds
+ * full. */
 typedef struct plb_keys {
     int64_t *key; /* [n] by number */
     int64_t n, room;

@@ -67,6 +67,7 @@ static PyMethodDef methods[] = {
 static int constants(PyObject *module)
 {
     return PyModule_AddIntConstant(module, "ESTIMATE_ROWS", PLB_ESTIMATE_ROWS) ||
+           PyModule_AddIntConstant(module, "ESTIMATE_HERE", PLB_ESTIMATE_HERE) ||
            PyModule_AddIntConstant(module, "STATS_BYTES", sizeof(plb_stats_t));
 }
 

@@ -40,6 +40,10 @@ const plb_keys_t *plb_py_keys(PyObject *object);
  * object. */
 void plb_py_recorder_cut(PyObject *recorder);
 
+/** Rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if it has that size, else
+ * PLB_ESTIMATE_ROWS, whatever its size is. */
+int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
+
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
     plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_packages, plb_py_place,
     plb_py_place_rounds, plb_py_decide, plb_py_decide_books, plb_py_decide_decider,

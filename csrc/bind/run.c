@@ -139,7 +139,7 @@ PLB_PY_METHOD(
     "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
     "Set the objects of this rank: a tuple of their keys, or None if the rank runs as a\n"
     "whole; the recorder that times them; the n loads of the iteration, the n sums of\n"
-    "loads, and the (ESTIMATE_ROWS, n) table of their estimates.")
+    "loads, and the table of their estimates, as for end_pass().")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
@@ -149,8 +149,9 @@ PLB_PY_METHOD(
     }
     const bool whole = keys == Py_None && PyArray_Check(array[0]);
     const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
+    const int64_t rows = PyErr_Occurred() ? 0 : plb_py_estimate_rows(array[2], n);
     for (int i = 0; i < 3 && !PyErr_Occurred(); i++) {
-        plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : PLB_ESTIMATE_ROWS * n);
+        plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : rows * n);
     }
     if (PyErr_Occurred() || (whole ? bind_whole(self) : bind_each(self, keys)) != 0) {
         return NULL;
@@ -168,8 +169,9 @@ static void end_pass(atsync_t *self, Py_ssize_t i)
     const Py_ssize_t n = PyArray_SIZE(self->seconds), end = i < 0 ? n : i + 1;
     double *seconds = PyArray_DATA(self->seconds), *window = PyArray_DATA(self->window);
     double *estimates = PyArray_DATA(self->estimates);
+    const int64_t rows = n > 0 ? PyArray_SIZE(self->estimates) / n : 0;
     for (Py_ssize_t k = i < 0 ? 0 : i; k < end; k++) {
-        plb_estimate_one(seconds[k], k, n, estimates);
+        plb_estimate_one(seconds[k], k, n, rows, estimates);
         window[k] += seconds[k];
         seconds[k] = 0.0;
     }

@@ -216,8 +216,16 @@ PLB_PY_TYPE(recorder, "pylb._core.Recorder",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 
+int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
+{
+    return PyArray_Check(table) && PyArray_SIZE((PyArrayObject *)table) == PLB_ESTIMATE_HERE * n
+               ? PLB_ESTIMATE_HERE
+               : PLB_ESTIMATE_ROWS;
+}
+
 PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
-                    "Like estimate(); then add the loads to window[n] and set them to zero.")
+                    "Like estimate(), also into a table that has only its first four rows; then\n"
+                    "add the loads to window[n] and set them to zero.")
 {
     PyObject *object[3];
     if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {
@@ -226,12 +234,13 @@ PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
     const int64_t n =
         PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
     double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
-    double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, PLB_ESTIMATE_ROWS * n);
+    const int64_t rows = plb_py_estimate_rows(object[1], n);
+    double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, rows * n);
     double *window = plb_py_in_place(object[2], "window", NPY_FLOAT64, n);
     if (loads == NULL || table == NULL || window == NULL) {
         return NULL;
     }
-    plb_estimate_update(loads, n, table);
+    (rows == PLB_ESTIMATE_ROWS ? plb_estimate_update : plb_estimate_mean)(loads, n, table);
     for (int64_t i = 0; i < n; i++) {
         window[i] += loads[i];
         loads[i] = 0.0;
@@ -239,7 +248,29 @@ PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, end_pass), {0}};
+PLB_PY_FN(pick, "pick(values, places, /)\n--\n\n"
+                "Return a list of the values at these places of a list, which has them all.")
+{
+    PyObject *values;
+    const int64_t *place;
+    int64_t n = -1;
+    if (plb_py_parse(c, "values:L places:i8", &values, &place, &n) != 0) {
+        return NULL;
+    }
+    PyObject *out = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; out != NULL && i < n; i++) {
+        if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {
+            Py_CLEAR(out);
+            PyErr_Format(PyExc_IndexError, "places: %lld of %zd values", (long long)place[i],
+                         PyList_GET_SIZE(values));
+        } else {
+            PyList_SET_ITEM(out, i, Py_NewRef(PyList_GET_ITEM(values, place[i])));
+        }
+    }
+    return out;
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, end_pass), PLB_PY_ENTRY(fn, pick), {0}};
 
 static int add_loop(PyObject *module)
 {

@@ -79,10 +79,12 @@ static void follow_here(const double *load, int64_t n, double *here)
     memset(aside, 0, (size_t)n * sizeof *aside);
 }
 
-void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
+void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table)
 {
     follow(load, i, n, table);
-    follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
+    if (rows > PLB_ESTIMATE_HERE) {
+        follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
+    }
 }
 
 /* Do `follow` for each object, without branches, so that the compiler vectorizes it. */

@@ -18,7 +18,8 @@
 
 #include <stdint.h>
 
-/* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for an object without a past. */
+/* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for an object without a past.
+ * Where no speeds are learned, the first PLB_ESTIMATE_HERE rows are enough. */
 enum {
     PLB_ESTIMATE_MEAN,
     PLB_ESTIMATE_PASSES,
@@ -41,7 +42,7 @@ void plb_estimate_mean(const double *load, int64_t n, double *table);
  * signal, which is small if the errors are only noise. */
 void plb_estimate_drift(const double *table, int64_t n, double *out);
 
-/** Update the rows of object i only. */
-void plb_estimate_one(double load, int64_t i, int64_t n, double *table);
+/** Update the rows of object i only, of a table with `rows` rows. */
+void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table);
 
 #endif

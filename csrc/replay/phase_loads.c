@@ -203,7 +203,7 @@ static void estimate_rank(plb_phases_t *self, int32_t r)
         }
     }
     for (int64_t j = 0; self->opt.one_by_one && j < m; j++) {
-        plb_estimate_one(load[j], j, m, table);
+        plb_estimate_one(load[j], j, m, PLB_ESTIMATE_ROWS, table);
     }
     if (!self->opt.one_by_one) {
         plb_estimate_update(load, m, table);

@@ -165,7 +165,7 @@ class Balancer(ProgramObjects):
         )
         prices = None if network is None else Network(*network)
         options = Options(given, mode, lag, clock, load, prices, record, replay)
-        objects = LocalObjects(agreement, clock, load)
+        objects = LocalObjects(agreement, clock, load, given.learns)
         super().__init__(objects, lag)
         self._state = RunState(agreement, options, objects)
         self._records = self._state.records

@@ -162,7 +162,7 @@ class LBStep:
         known = store.estimates
         learned = known[HERE] if self.decider.settings.learns else None
         return (
-            *(store.keys, store.properties.given, known[0], learned),
+            *(store.keys, store.properties.of_database(), known[0], learned),
             *(objects.edges(), objects.passes, store.drift()),
         )
 

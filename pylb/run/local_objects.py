@@ -36,10 +36,14 @@ class LocalObjects:
     """
 
     def __init__(
-        self, agreement: Agreement, clock: str, load: Callable[[int, Any], float] | None
+        self,
+        agreement: Agreement,
+        clock: str,
+        load: Callable[[int, Any], float] | None,
+        learns: bool,
     ) -> None:
         self.agreement = agreement
-        self.store = Store(clock)
+        self.store = Store(clock, learns)
         self.addresses = Addresses(agreement)
         self.mailbox = Mailbox(agreement, self.addresses)
         self.mailbox.mail.bind(self.store.places)
@@ -112,7 +116,7 @@ class LocalObjects:
         if not len(self.new) and not self._gone:
             return
         gone, self._unregistered, self._lost = self._pending()
-        self.store.change(self.store.places.places(gone), [self.new.items()])
+        self.store.change(self.store.places.places(gone), [self.new.items(self.store.rows)])
         self.new, self._gone = NewObjects(self.rank), set()
         self.mailbox.rebind(self.store.places, gone)
 

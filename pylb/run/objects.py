@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from typing import Any, NamedTuple
 
@@ -13,8 +12,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
-ESTIMATE_ROWS = _core.ESTIMATE_ROWS
-HERE = 4  # first row of the estimates from passes on this rank
+HERE = _core.ESTIMATE_HERE  # first row of the estimates from passes on this rank
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
@@ -30,6 +28,7 @@ PROPERTIES: dict[str, tuple[Any, Any]] = {
     "home": (np.int32, 0),
     "was": (np.int32, -1),
 }
+OF_DATABASE = ("nbytes", "memory", "migratable", "work")
 
 
 def key_of(key: Any, name: str = "key") -> int:
@@ -61,17 +60,21 @@ class Properties:
         array = self.given.get(name)
         return np.full(self.n, default, dtype) if array is None else array
 
+    def of_database(self) -> dict[str, NDArray[Any]]:
+        """The arrays that a strategy or the decider reads."""
+        return {name: self.given[name] for name in OF_DATABASE if name in self.given}
+
     def take(self, index: Any) -> Properties:
         """The objects at these places."""
         given = {name: array[index] for name, array in self.given.items()}
         return Properties(len(index), given)
 
     @staticmethod
-    def join(parts: list[Properties]) -> Properties:
-        """The objects of all parts."""
+    def join(parts: list[Properties], order: I64 | None = None) -> Properties:
+        """The objects of all parts, or those at the places `order`."""
         names = {name for part in parts for name in part.given}
-        given = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        return Properties(sum(part.n for part in parts), given)
+        given = {name: picked([part[name] for part in parts], order) for name in names}
+        return Properties(sum(part.n for part in parts) if order is None else len(order), given)
 
 
 class Items(NamedTuple):
@@ -83,7 +86,7 @@ class Items(NamedTuple):
         In any order.
     values : list of k
     properties : Properties
-    estimates : (9, k) float64
+    estimates : (4 or 9, k) float64
         As `Store.estimates`.
     """
 
@@ -143,20 +146,15 @@ class NewObjects:
         """One of the objects."""
         return self._values[self.keys.find(key)]
 
-    def items(self) -> Items:
-        """All of them."""
+    def items(self, rows: int) -> Items:
+        """All of them; rows: of the estimates, which are zero."""
         n = len(self)
         given: dict[str, NDArray[Any]] = {"home": np.full(n, self.rank, np.int32)}
         for name, some in self._given.items():
             dtype, default = PROPERTIES[name]
             given[name] = np.full(n, default, dtype)
             given[name][list(some)] = list(some.values())
-        return Items(self.keys.array, self._values, Properties(n, given), no_past(n))
-
-
-def no_past(n: int) -> F64:
-    """The estimates of n objects that have not run yet."""
-    return np.zeros((ESTIMATE_ROWS, n))
+        return Items(self.keys.array, self._values, Properties(n, given), np.zeros((rows, n)))
 
 
 class Store:
@@ -174,16 +172,19 @@ class Store:
         Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
         Loads of the pass so far.
-    estimates : (9, n) float64
+    estimates : (rows, n) float64
         Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the load that is
         expected of each object.  The column of an object migrates with it.
+    rows : int
+        9, or 4 if no speeds of ranks are learned.
     window : (n,) float64
         Sum of the loads of `passes` passes since the last LB step.
     """
 
-    def __init__(self, clock: str) -> None:
+    def __init__(self, clock: str, learns: bool) -> None:
         self.clock, self.passes = clock, 0
-        self.set(Items(NO_KEYS, [], Properties(0, {}), no_past(0)), np.zeros(0))
+        self.rows = _core.ESTIMATE_ROWS if learns else HERE
+        self.set(Items(NO_KEYS, [], Properties(0, {}), np.zeros((self.rows, 0))), np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -198,7 +199,7 @@ class Store:
 
     def take(self, index: Any) -> Items:
         """The objects at these places."""
-        values = list(map(self.values.__getitem__, index.tolist()))
+        values = _core.pick(self.values, index)
         return Items(
             self.keys[index], values, self.properties.take(index), self.estimates[:, index]
         )
@@ -209,28 +210,34 @@ class Store:
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
         """What `set` is to be given after such a change."""
-        more = [items for items in more if len(items.keys)]
-        if not len(gone) and not more:
+        parts = [items for items in [self.items(), *more] if len(items.keys)]
+        n = sum(len(part.keys) for part in parts)
+        if not len(gone) and n == len(self):
             return self.items(), self.window
-        stays = np.ones(len(self), np.bool_)
-        stays[gone] = False
-        old = np.flatnonzero(stays)
-        n = len(self) + sum(len(items.keys) for items in more)
-        parts = [self.items(), *more]
-        keys = np.concatenate([part.keys for part in parts])
-        at = np.concatenate([old, np.arange(len(self), n)])
-        at = at[np.argsort(keys[at], kind="stable")]  # merges the parts, which mostly ascend
-        values = list(itertools.chain.from_iterable(part.values for part in parts))
-        estimates = np.empty((ESTIMATE_ROWS, len(at)))
+        order = self._order(gone, parts)
+        n_kept = n if order is None else len(order)
+        estimates = np.empty((self.rows, n_kept))
         for row, out in enumerate(estimates):
-            np.concatenate([part.estimates[row] for part in parts]).take(at, out=out)
+            out[:] = picked([part.estimates[row] for part in parts], order)
+        values = [value for part in parts for value in part.values]
         items = Items(
-            keys[at],
-            list(map(values.__getitem__, at.tolist())),
-            Properties.join([part.properties for part in parts]).take(at),
+            picked([part.keys for part in parts], order),
+            values if order is None else _core.pick(values, order),
+            Properties.join([part.properties for part in parts], order),
             estimates,
         )
-        return items, np.concatenate([self.window, np.zeros(n - len(self))])[at]
+        return items, picked([self.window, np.zeros(n - len(self))], order)
+
+    def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
+        """The places of what stays and comes among all parts, by key; None: all, as they are."""
+        keys = picked([part.keys for part in parts], None)
+        if not len(gone) and np.all(keys[1:] > keys[:-1]):
+            return None
+        stays = np.ones(len(keys), np.bool_)
+        stays[gone] = False
+        at = np.flatnonzero(stays)
+        order: I64 = at[np.argsort(keys[at], kind="stable")]  # the parts mostly ascend
+        return order
 
     def set(self, items: Items, window: F64) -> None:
         """Replace all objects; the loads of the pass so far are dropped."""
@@ -258,8 +265,10 @@ class Store:
     def drift(self) -> F64:
         """Return the change of each load per pass, (n,), by ``plb_estimate_drift``."""
         error, spread = self.estimates[2:HERE]
-        signal = np.divide(np.abs(error), spread, out=np.zeros_like(error), where=spread > 0)
-        drift: F64 = error * np.minimum(signal, 1.0)
+        drift: F64 = np.zeros(len(self))
+        np.divide(np.abs(error), spread, out=drift, where=spread > 0)
+        np.minimum(drift, 1.0, out=drift)
+        drift *= error
         return drift
 
     def facts(self) -> I64:
@@ -268,6 +277,12 @@ class Store:
         return np.stack([self.keys, *(self.properties[name] for name in names)], axis=1).astype(
             np.int64, copy=False
         )
+
+
+def picked(parts: list[NDArray[Any]], order: I64 | None) -> NDArray[Any]:
+    """The parts, one after the other; or what is at the places `order` of that."""
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return whole if order is None else whole[order]
 
 
 def converted(estimates: F64, factor: float) -> F64:

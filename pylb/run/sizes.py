@@ -43,11 +43,10 @@ class SizeEstimator:
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
         if not len(unknown):
             return
-        kinds = list(map(type, map(store.values.__getitem__, unknown.tolist())))
-        every = dict.fromkeys(kinds)
-        number = np.fromiter(map(id, kinds), np.int64, len(kinds)) if len(every) > 1 else None
+        every = dict.fromkeys(map(type, store.values))
+        number = np.fromiter(map(id, map(type, store.values)), np.int64, len(store))[unknown]
         for kind in every:
-            mine = unknown if number is None else unknown[number == id(kind)]
+            mine = unknown[number == id(kind)]
             if kind not in self._of_type:
                 self._sample(kind, mine[:: -(-len(mine) // SAMPLE)], store, nbytes)
             total, n = self._of_type[kind]

@@ -456,7 +456,7 @@ static void test_estimates(void **state)
             plb_phases_leave(&ph);
             const double *load = o.trace.task_load + N * i;
             for (int k = 0; k < N && one_by_one; k++) {
-                plb_estimate_one(load[k], k, N, table);
+                plb_estimate_one(load[k], k, N, PLB_ESTIMATE_ROWS, table);
             }
             if (!one_by_one) {
                 plb_estimate_update(load, N, table);
