@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 enum { HUGE_BLOCK = 1 << 22 };
 
@@ -55,6 +58,13 @@ void *plb_realloc(void *old, size_t n, size_t size)
 void plb_free(void *p)
 {
     free(p);
+}
+
+void plb_mem_trim(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }
 
 void plb_free_all(void *const *p, size_t n)

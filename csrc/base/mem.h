@@ -16,6 +16,9 @@ void plb_free(void *p); /* p may be NULL */
 /** Free n pointers. */
 void plb_free_all(void *const *p, size_t n);
 
+/** Give freed memory back to the system, where the C library has a call for it. */
+void plb_mem_trim(void);
+
 /* Free every pointer of a list. */
 #define PLB_FREE(...)                                                                             \
     plb_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))

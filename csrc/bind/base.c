@@ -43,6 +43,12 @@ PLB_PY_FN1(exact_sum,
                   : PyErr_Format(PyExc_ValueError, "values[%zd]: expected 0 ... 1e30", i);
 }
 
+PLB_PY_FN0(trim, "trim()\n--\n\nGive freed memory back to the system.")
+{
+    plb_mem_trim();
+    Py_RETURN_NONE;
+}
+
 PLB_PY_FN0(clock,
            "clock()\n--\n\n"
            "Return the seconds of a clock that never steps back: the machine's, or that of\n"
@@ -167,6 +173,7 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, simd),
     PLB_PY_ENTRY(fn, all_finite),
     PLB_PY_ENTRY(fn, exact_sum),
+    PLB_PY_ENTRY(fn, trim),
     PLB_PY_ENTRY(fn, clock),
     PLB_PY_ENTRY(fn, load_clock),
     PLB_PY_ENTRY(fn, run_delay),

@@ -133,8 +133,69 @@ PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
     return PLB_PY_UNLOCKED(c, homes(id, n, n_ranks, rank)) ? plb_py_fail(c) : plb_py_out(c, rank);
 }
 
+enum { MOST_COLUMNS = 3 };
+
+/* The rows start ... end - 1 of the order, from the columns, as an array. */
+static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
+                              const int64_t *const column[], Py_ssize_t n_columns)
+{
+    const int64_t start = route->start[peer], end = route->start[peer + 1];
+    npy_intp shape[2] = {(npy_intp)(end - start), n_columns};
+    PyObject *out = PyArray_SimpleNew(2, shape, NPY_INT64);
+    int64_t *row = out ? PyArray_DATA((PyArrayObject *)out) : NULL;
+    for (int64_t i = start; row != NULL && i < end; i++) {
+        const int64_t at = route->order ? route->order[i] : i;
+        for (Py_ssize_t k = 0; k < n_columns; k++) {
+            *row++ = column[k][at];
+        }
+    }
+    return out;
+}
+
+PLB_PY_FN(rows_to,
+          "rows_to(rank, n_ranks, columns, /)\n--\n\n"
+          "Return the rows of each rank, a dict of (m, k) int64 arrays: row i, which has the\n"
+          "i-th entries of up to three columns, is for rank[i].")
+{
+    const int32_t *rank;
+    int64_t n = -1;
+    int32_t n_ranks;
+    PyObject *columns;
+    const int64_t *column[MOST_COLUMNS] = {NULL};
+    plb_route_t route;
+    if (plb_py_parse(c, "rank:i4 n_ranks:i columns:T", &rank, &n, &n_ranks, &columns) != 0) {
+        return NULL;
+    }
+    const Py_ssize_t k = PyTuple_GET_SIZE(columns);
+    if (k > MOST_COLUMNS) {
+        return PyErr_Format(PyExc_ValueError, "columns: expected at most %d", MOST_COLUMNS);
+    }
+    for (Py_ssize_t i = 0; i < k; i++) {
+        if (plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
+                        &column[i]) != 0) {
+            return NULL;
+        }
+    }
+    if (plb_route_init(&route, rank, n, n_ranks, &c->err) != PLB_OK) {
+        return plb_py_raise(c->err.code, &c->err);
+    }
+    PyObject *out = PyDict_New();
+    for (int32_t p = 0; p < route.n_peers && out != NULL; p++) {
+        PyObject *key = PyLong_FromLong(route.rank[p]);
+        PyObject *rows = key ? rows_of_rank(&route, p, column, k) : NULL;
+        if (rows == NULL || PyDict_SetItem(out, key, rows) != 0) {
+            Py_CLEAR(out);
+        }
+        Py_XDECREF(key);
+        Py_XDECREF(rows);
+    }
+    plb_route_free(&route);
+    return out;
+}
+
 static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, route),
+    PLB_PY_ENTRY(fn, rows_to),
     PLB_PY_ENTRY(fn, gather),
     PLB_PY_ENTRY(fn, scatter),
     PLB_PY_ENTRY(fn, home),

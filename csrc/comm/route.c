@@ -5,17 +5,21 @@
 
 #include "base/mem.h"
 
-/* Count the items for each rank in count[n_ranks].  *sorted: they are already in order of rank. */
-static int count_items(const int32_t *dest, int64_t n, int32_t n_ranks, int64_t *count,
-                       bool *sorted, plb_err_t *err)
+enum { FEW = 64 };
+
+/* Check the destinations.  *sorted: the items are already in order of rank. */
+static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, plb_err_t *err)
 {
     int32_t last = 0, falls = 0;
+    if (n > INT32_MAX) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld items on a rank: expected below 2^31",
+                        (long long)n);
+    }
     for (int64_t i = 0; i < n; i++) {
         if (dest[i] < 0 || dest[i] >= n_ranks) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "destination[%lld] is %d: expected 0 ... %d",
                             (long long)i, dest[i], n_ranks - 1);
         }
-        count[dest[i]]++;
         falls |= dest[i] < last;
         last = dest[i];
     }
@@ -45,22 +49,42 @@ out:
     return ret;
 }
 
-int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
-                   plb_err_t *err)
+/* Sort few items by insertion, which does not look at every rank. */
+static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW_EACH(n, self->order, self->rank);
+    PLB_NEW(self->start, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = i;
+        for (; k > 0 && dest[self->order[k - 1]] > dest[i]; k--) {
+            self->order[k] = self->order[k - 1];
+        }
+        self->order[k] = (int32_t)i;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t to = dest[self->order[k]];
+        if (k == 0 || to != self->rank[self->n_peers - 1]) {
+            self->start[self->n_peers] = k;
+            self->rank[self->n_peers++] = to;
+        }
+    }
+    self->start[self->n_peers] = n;
+out:
+    return ret;
+}
+
+/* Sort many items by counting those of each rank. */
+static int sort_many(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
+                     bool sorted, plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t *count = NULL;
-    bool sorted = true;
-    *self = (plb_route_t){0};
-    if (n > INT32_MAX) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld items on a rank: expected below 2^31",
-                        (long long)n);
-    }
     PLB_NEW0(count, n_ranks);
-    if ((ret = count_items(dest, n, n_ranks, count, &sorted, err)) != PLB_OK ||
-        (ret = set_peers(self, count, n_ranks, err)) != PLB_OK) {
-        goto out;
+    for (int64_t i = 0; i < n; i++) {
+        count[dest[i]]++;
     }
+    PLB_TRY(set_peers(self, count, n_ranks, err));
     if (!sorted) {
         PLB_NEW(self->order, n);
         for (int64_t i = 0; i < n; i++) {
@@ -69,6 +93,23 @@ int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_
     }
 out:
     plb_free(count);
+    return ret;
+}
+
+int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
+                   plb_err_t *err)
+{
+    bool sorted = true;
+    *self = (plb_route_t){0};
+    int ret = check(dest, n, n_ranks, &sorted, err);
+    if (ret == PLB_OK) {
+        ret = n <= FEW ? sort_few(self, dest, n, err)
+                       : sort_many(self, dest, n, n_ranks, sorted, err);
+    }
+    if (ret == PLB_OK && sorted) {
+        PLB_FREE(self->order);
+        self->order = NULL;
+    }
     if (ret != PLB_OK) {
         plb_route_free(self);
     }

@@ -17,8 +17,8 @@ typedef struct plb_route {
         *order; /* [start[n_peers]] items sorted by rank (stable); NULL: they are sorted already */
 } plb_route_t;
 
-/** Find the route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks).
- * PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
+/** Find the route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks), for few
+ * items O(n^2).  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
 int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);

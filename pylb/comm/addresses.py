@@ -24,17 +24,6 @@ NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
 
 
-def by_rank(rank: Any, rows: NDArray[Any]) -> dict[int, NDArray[Any]]:
-    """The rows of each rank, in their order."""
-    if not len(rank):
-        return {}
-    order = rank.argsort(kind="stable")
-    rank, rows = rank[order], rows[order]
-    starts = [0, *((rank[1:] != rank[:-1]).nonzero()[0] + 1).tolist()]
-    ends = [*starts[1:], len(rank)]
-    return {int(rank[a]): rows[a:b] for a, b in zip(starts, ends, strict=True)}
-
-
 def _table(*columns: NDArray[Any]) -> I64:
     """Columns of integers as rows."""
     out = np.empty((len(columns[0]), len(columns)), np.int64)
@@ -51,12 +40,6 @@ def _distinct(rows: I64) -> I64:
     new = np.ones(len(rows), np.bool_)
     new[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
     return rows[new]
-
-
-def _told(rows: I64) -> dict[int, I64]:
-    """Keys and values for each rank, each key once; rows: rank, key, value."""
-    rows = _distinct(rows)
-    return by_rank(rows[:, 0], rows[:, 1:])
 
 
 class Addresses:
@@ -80,6 +63,17 @@ class Addresses:
     def _home(self, keys: I64) -> I32:
         return _core.home(keys, self._size)
 
+    def _to_homes(self, *columns: NDArray[Any]) -> dict[int, I64]:
+        """Rows for the homes of the keys, which are the first column."""
+        return _core.rows_to(self._home(columns[0]), self._size, columns)
+
+    def _told(self, rows: I64) -> dict[int, I64]:
+        """Keys and values for each rank, each key once; rows: rank, key, value."""
+        if not len(rows):
+            return {}
+        rank, key, value = _distinct(rows).T
+        return _core.rows_to(rank.astype(np.int32), self._size, (key, value))
+
     def _exchange(
         self,
         kind: Step,
@@ -101,6 +95,8 @@ class Addresses:
             parts, ranks = [*parts, own], [*ranks, self._rank]
         if not parts:
             return stats, np.zeros((0, n), np.int64), NO_KEYS
+        if len(parts) == 1:
+            return stats, parts[0], np.full(len(parts[0]), ranks[0])
         source = np.repeat(np.array(ranks, np.int64), [len(part) for part in parts])
         return stats, np.concatenate(parts), source
 
@@ -119,8 +115,7 @@ class Addresses:
             rank.
         """
         keys = np.concatenate([new, gone])
-        rows = _table(keys, np.arange(len(keys)) < len(new))
-        parcels = by_rank(self._home(keys), rows)
+        parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
         _, rows, source = self._exchange(Step.CHANGES, iteration, parcels, 2)
         is_new = rows[:, 1] == 1
         lost, born, owner = rows[~is_new, 0], rows[is_new, 0], source[is_new]
@@ -129,7 +124,7 @@ class Addresses:
             self._check_new(born, owner, lost)
         except DuplicateKeyError as why:
             error = why
-        told = _told(self._watched(lost, np.full(len(lost), -1)))
+        told = self._told(self._watched(lost, np.full(len(lost), -1)))
         stats, removed, _ = self._exchange(
             Step.CHANGES, iteration, told, 2, error, n_objects=n_here
         )
@@ -142,19 +137,17 @@ class Addresses:
         return np.concatenate([removed[:, 0], gone])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
-        if not len(born):
-            return
-        order = np.lexsort((owner, born))
-        born, owner = born[order], owner[order]
-        known = self._here.find(born).astype(np.int64)
-        known[np.isin(born, lost)] = -1
-        twice = np.flatnonzero((known >= 0) | np.append(born[1:] == born[:-1], False))
+        known = self._here.find(born)
+        if len(lost):
+            known[np.isin(born, lost)] = -1
+        keys = np.sort(born)
+        twice = np.concatenate([born[known >= 0], keys[1:][keys[1:] == keys[:-1]]])
         if len(twice):
-            i = twice[0]
-            other = int(known[i]) if known[i] >= 0 else int(owner[i + 1])
-            first, second = sorted((int(owner[i]), other))
+            key = twice.min()
+            same = born == key
+            first, second, *_ = sorted([*owner[same], *known[same & (known >= 0)]])
             raise DuplicateKeyError(
-                f"key {born[i]} was added twice: on rank {first} and on rank {second}"
+                f"key {key} was added twice: on rank {first} and on rank {second}"
             )
 
     # ---- where objects are -----------------------------------------------------------------------
@@ -181,7 +174,7 @@ class Addresses:
 
         Also returns what to tell these ranks (`learn`).  -1: no such object.
         """
-        return self._here.find(keys), _told(self._answers(keys, source))
+        return self._here.find(keys), self._told(self._answers(keys, source))
 
     def learn(self, rows: I64) -> None:
         """Enter what a home has told: keys and ranks."""
@@ -198,8 +191,7 @@ class Addresses:
         keys = np.unique(keys)
         known = self._asked.find(keys) >= 0
         keys = keys[~known]
-        asking = by_rank(self._home(keys), _table(keys))
-        _, asked, source = self._exchange(Step.DIRECTORY, 0, asking, 1)
+        _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(keys), 1)
         owner, answers = self.forward(asked[:, 0], source)
         error = None
         if np.any(owner < 0):
@@ -212,8 +204,8 @@ class Addresses:
         wanted, by: objects to which the ranks `by` will send, from now on.
         """
         about = np.concatenate([keys, wanted])
-        rows = _table(about, np.concatenate([rank, by]), np.arange(len(about)) < len(keys))
-        parcels = by_rank(self._home(about), rows)
+        where, is_move = np.concatenate([rank, by]), np.arange(len(about)) < len(keys)
+        parcels = self._to_homes(about, where, is_move)
         stats, rows, _ = self._exchange(
             Step.MOVED, iteration, parcels, 3, n_changed=len(keys), messages=len(wanted)
         )
@@ -222,7 +214,7 @@ class Addresses:
             (key, at, _), (asked, asker, _) = rows[has_moved].T, rows[~has_moved].T
             self._here.put(key, at)
             told = np.concatenate([self._watched(key, at), self._answers(asked, asker)])
-            self.learn(self._exchange(Step.MOVED, iteration, _told(told), 2)[1])
+            self.learn(self._exchange(Step.MOVED, iteration, self._told(told), 2)[1])
         return stats.n_changed
 
     # ---- ranks that have asked -------------------------------------------------------------------

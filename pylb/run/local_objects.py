@@ -61,6 +61,11 @@ class LocalObjects:
         """This rank."""
         return self.agreement.transport.rank
 
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return self.agreement.transport.size
+
     # ---- what is recorded of them, see `records.Recorded` ----------------------------------------
 
     @property

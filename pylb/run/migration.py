@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.addresses import by_rank
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 from pylb.errors import SerializationError
@@ -82,8 +82,8 @@ def _packed(objects: LocalObjects, moves: Moves, speed: F64 | None) -> Sends:
     to[moves.places] = moves.to
     letters = {rank: (wire, others) for rank, wire, others in mail.pack_inboxes(to)}
     out: Sends = []
-    for rank, places in by_rank(moves.to, moves.places).items():
-        items = store.take(places)
+    for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
+        items = store.take(rows[:, 0])
         factor = 1.0 if speed is None else speed[rank] / speed[me]
         items = items._replace(estimates=converted(items.estimates, factor))
         out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))

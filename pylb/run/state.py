@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pylb import _core
 from pylb.comm.agreement import Agreement
 from pylb.model.network import Network
 from pylb.run.lb_step import LBStep
@@ -9,6 +10,8 @@ from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Options
 from pylb.run.records import Records
 from pylb.run.replayed import ReplayedDecider
+
+MANY = 100_000  # objects
 
 
 class RunState:
@@ -41,6 +44,8 @@ class RunState:
         self.objects.learn(self.done)
         if self.options.mode != "off" or self.options.record is not False:
             self.objects.sizes.measure(self.objects.store)
+        if len(self.objects.store) > MANY:
+            _core.trim()  # what this took for a moment is as much as what it keeps
 
     def step(self) -> LBStep:
         """An LB step after the last iteration."""
