@@ -169,20 +169,13 @@ PLB_PY_FN(crowd,
 }
 
 static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, last_words),
-    PLB_PY_ENTRY(fn, simd),
-    PLB_PY_ENTRY(fn, all_finite),
-    PLB_PY_ENTRY(fn, exact_sum),
-    PLB_PY_ENTRY(fn, trim),
-    PLB_PY_ENTRY(fn, clock),
-    PLB_PY_ENTRY(fn, load_clock),
-    PLB_PY_ENTRY(fn, run_delay),
-    PLB_PY_ENTRY(fn, cores),
-    PLB_PY_ENTRY(fn, crowd),
-    PLB_PY_ENTRY(fn, clock_enter),
-    PLB_PY_ENTRY(fn, clock_leave),
-    PLB_PY_ENTRY(fn, clock_declare),
-    {0},
+    PLB_PY_ENTRY(fn, last_words),    PLB_PY_ENTRY(fn, simd),
+    PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
+    PLB_PY_ENTRY(fn, trim),          PLB_PY_ENTRY(fn, clock),
+    PLB_PY_ENTRY(fn, load_clock),    PLB_PY_ENTRY(fn, run_delay),
+    PLB_PY_ENTRY(fn, cores),         PLB_PY_ENTRY(fn, crowd),
+    PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
+    PLB_PY_ENTRY(fn, clock_declare), {0},
 };
 
 static int constants(PyObject *module)

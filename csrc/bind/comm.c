@@ -194,12 +194,8 @@ PLB_PY_FN(rows_to,
 }
 
 static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, route),
-    PLB_PY_ENTRY(fn, rows_to),
-    PLB_PY_ENTRY(fn, gather),
-    PLB_PY_ENTRY(fn, scatter),
-    PLB_PY_ENTRY(fn, home),
-    {0},
+    PLB_PY_ENTRY(fn, route),   PLB_PY_ENTRY(fn, rows_to), PLB_PY_ENTRY(fn, gather),
+    PLB_PY_ENTRY(fn, scatter), PLB_PY_ENTRY(fn, home),    {0},
 };
 
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
@@ -404,8 +400,8 @@ static Py_ssize_t table_length(PyObject *object)
 }
 
 #define TABLE(X)                                                                                  \
-    X(table, nbytes,                                                                              \
-      PyLong_FromLongLong(plb_table_bytes(&self->core)), "Bytes of memory that the table uses.")
+    X(table, nbytes, PyLong_FromLongLong(plb_table_bytes(&self->core)),                           \
+      "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
 PLB_PY_TYPE(table, "pylb._core.Table",
@@ -413,7 +409,8 @@ PLB_PY_TYPE(table, "pylb._core.Table",
             "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
-/* ---- where objects are, as far as a rank knows ----------------------------------------------- */
+/* ---- where objects are, as far as a rank knows -----------------------------------------------
+ */
 
 typedef struct owners {
     PyObject_HEAD plb_table_t core;

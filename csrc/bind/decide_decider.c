@@ -275,7 +275,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(decider, placed,
               "placed($self, figures, speed, /)\n--\n\n"
               "Take the result of the rank that placed, on all ranks: `figures` and `speed`\n"
-              "as `place` has filled them.")
+              "as `place` has filled them; speed None: all ranks are equally fast.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;

@@ -278,18 +278,25 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     ]
 
 
+def _whole(given: NDArray[Any]) -> bool:
+    """Whether these are whole numbers."""
+    kind = given.dtype.kind
+    return (
+        kind in "iub" or not given.size or (kind == "f" and bool(np.all(given == np.rint(given))))
+    )
+
+
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
     """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
-        whole = given.dtype.kind in "iub" or not given.size
-        whole = whole or (given.dtype.kind == "f" and bool(np.all(given == np.rint(given))))
-        if np.issubdtype(dtype, np.integer) and not whole:
+        if np.issubdtype(dtype, np.integer) and not _whole(given):
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as why:
         raise DomainError(f"{name}: expected an array of {np.dtype(dtype).name}; {why}") from None
-    if np.dtype(dtype) == np.int32 and given.size and not np.array_equal(given, out):
+    narrowed = np.dtype(dtype) == np.int32 and given.dtype != np.int32
+    if narrowed and not np.array_equal(given, out):
         raise DomainError(f"{name}: a value does not fit into 32 bits")
     if shape is not None and out.shape != shape:
         raise DomainError(f"{name} has shape {out.shape}: expected {shape}")

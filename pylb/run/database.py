@@ -15,8 +15,9 @@ class Database(NamedTuple):
 
     Attributes
     ----------
-    order : (n,) int64
-        Index of each object in the concatenated parts of the ranks.
+    order : (n,) int64 or slice
+        Index of each object in the concatenated parts of the ranks; a slice of all if these are in
+        order of key.
     key, bytes : (n,) int64
     memory : (n,) int64 or None
         Negative if not given.
@@ -29,7 +30,7 @@ class Database(NamedTuple):
         Per iteration.
     """
 
-    order: I64
+    order: I64 | slice
     key: I64
     bytes: I64
     memory: Any
@@ -55,19 +56,17 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
 
     Each column has the parts of all ranks, one after the other; None: as if not given.
     """
-    order: I64 = np.argsort(columns[0], kind="stable")  # merges the parts, which mostly ascend
+    keys = columns[0]
+    order: I64 | slice = slice(None)  # picks without a copy
+    if np.any(keys[1:] < keys[:-1]):
+        order = np.argsort(keys, kind="stable")  # merges the parts, which mostly ascend
     key, nbytes, memory, migratable, home = (
         None if column is None else column[order] for column in columns
     )
     assert key is not None
     assert nbytes is not None
     assert migratable is not None
-    places = _core.Keys(key)
-    ends = np.concatenate([part[:, :2] for part in edges])
-    src, dst = (places.places(ends[:, i]) for i in (0, 1))
-    amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
-    by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
-    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed since
+    talk = _edges(key, edges, passes)
     return Database(
         order,
         key,
@@ -75,8 +74,16 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
         memory,
         migratable.astype(bool),
         None if home is None else home.astype(np.int32),
-        src[by],
-        dst[by],
-        amounts[by, 0],
-        amounts[by, 1],
+        *talk,
     )
+
+
+def _edges(key: I64, edges: list[Any], passes: list[int]) -> tuple[I32, I32, F64, F64]:
+    """Ends, bytes and messages of the edges between these objects, sorted."""
+    ends = np.concatenate([part[:, :2] for part in edges])
+    places = _core.Keys(key if len(ends) else key[:0])
+    src, dst = (places.places(ends[:, i]) for i in (0, 1))
+    amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
+    by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
+    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed since
+    return src[by], dst[by], amounts[by, 0], amounts[by, 1]

@@ -158,12 +158,13 @@ class LBStep:
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
-        objects, store = self.objects, self.objects.store
+        objects, store, given = self.objects, self.objects.store, self.decider.settings
         known = store.estimates
-        learned = known[HERE] if self.decider.settings.learns else None
+        learned = known[HERE] if given.learns else None
+        drift = store.drift() if given.selects else None
         return (
             *(store.keys, store.properties.of_database(), known[0], learned),
-            *(objects.edges(), objects.passes, store.drift()),
+            *(objects.edges(), objects.passes, drift),
         )
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
@@ -175,9 +176,11 @@ class LBStep:
         db = joined([*columns, every["migratable"], None], edges, passes)
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), counts)[db.order]
         snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole))
-        learned = np.concatenate(here)[db.order] if here[0] is not None else None
+        learned, drifts = (
+            None if x[0] is None else np.concatenate(x)[db.order] for x in (here, drift)
+        )
         work = every["work"][db.order] if "work" in every.given else None
-        return db, Known(snapshot, learned, work, np.concatenate(drift)[db.order])
+        return db, Known(snapshot, learned, work, drifts)
 
 
 class Known(NamedTuple):
@@ -186,18 +189,18 @@ class Known(NamedTuple):
     Attributes
     ----------
     snapshot : Snapshot
-    here : (n,) float64
+    here : (n,) float64 or None
         Seconds of each object on its present rank, if speeds are learned.
     work : (n,) float64 or None
         The user's estimates.
-    drift : (n,) float64
-        Change of each load per iteration.
+    drift : (n,) float64 or None
+        Change of each load per iteration, if the decider chooses the strategy.
     """
 
     snapshot: Snapshot
     here: F64 | None
     work: F64 | None
-    drift: F64
+    drift: F64 | None
 
 
 def _moves_of(r: int, rank: I32) -> Moves:

@@ -82,7 +82,8 @@ class MeasuringMode:
         state, objects = self._state, self._state.objects
         if not (state.decider.settings.foresees and core.foresees):
             return math.nan
-        n, nbytes = len(objects.store), int(objects.store.properties["nbytes"].sum())
+        facts = objects.facts()
+        n, nbytes = len(facts), int(facts[:, 1].sum())
         price = state.network() if knows_network else (0.0, 0.0)
         size = state.agreement.transport.size
         mine = _core.first_cost(*price, objects.sizes.handling, n, nbytes, size)

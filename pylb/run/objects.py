@@ -273,10 +273,11 @@ class Store:
 
     def facts(self) -> I64:
         """Key, bytes, memory, whether it may migrate, and home of each object, (n, 5)."""
-        names = ("nbytes", "memory", "migratable", "home")
-        return np.stack([self.keys, *(self.properties[name] for name in names)], axis=1).astype(
-            np.int64, copy=False
-        )
+        out = np.empty((len(self), 5), np.int64)
+        out[:, 0] = self.keys
+        for i, name in enumerate(("nbytes", "memory", "migratable", "home"), 1):
+            out[:, i] = self.properties.given.get(name, PROPERTIES[name][1])
+        return out
 
 
 def picked(parts: list[NDArray[Any]], order: I64 | None) -> NDArray[Any]:

@@ -305,9 +305,9 @@ def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
     list(lb.local())
-    moves = Moves(np.array([0]), np.array([1], np.int32))
+    moves = Moves(np.array([0]), np.array([0], np.int32))
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
-        _packed(lb._objects, moves, np.ones(2))
+        _packed(lb._objects, moves, None)
 
 
 class OwnArray(np.ndarray):
