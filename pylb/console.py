@@ -161,7 +161,7 @@ def show(
     room, on_terminal = width_of(out), out.isatty()
     left_out = []
     for name in drop if on_terminal else ():
-        if sum(_widths([columns[i] for i in used], _texts(cells, used))) > room:
+        if sum(_widths([columns[i] for i in used], _texts(cells, used))) - 2 > room:
             left_out.append(name)
             used = [i for i in used if columns[i] != name]
     head = [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in used]
@@ -251,14 +251,22 @@ def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextI
 
 
 def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = None) -> Any:
-    """Make a table of the package rich."""
+    """Make a table of the package rich, as wide as the plain one: two blanks between columns."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text  # not markup: a cell may hold brackets
 
     named = any(name for name, _ in head)
     box = SIMPLE_HEAD if named else None
-    table = Table(box=box, show_header=named, pad_edge=False, title=title, title_justify="left")
+    table = Table(
+        box=box,
+        show_header=named,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1 if named else 2, 0, 0),  # the box itself adds a blank
+        title=title,
+        title_justify="left",
+    )
     for name, to_right in head:
         table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)
     for row in rows:
@@ -275,7 +283,9 @@ def rich_width(console: Any, table: Any) -> int:
 def _show_rich(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
     from rich.console import Console
 
-    console, table = Console(file=out), rich_table(head, rows, title)
+    if title is not None:
+        print(title, file=out)
+    console, table = Console(file=out), rich_table(head, rows)
     # Cells are never shortened: the terminal wraps lines that are too long.
     console.width = max(console.width, rich_width(console, table))
     console.print(table)

@@ -68,7 +68,7 @@ make_venv() {
     local lines requirements
     lines=$(python3 tools/requirements.py "$mpi")
     mapfile -t requirements <<<"$lines"
-    echo "setup: $venv: ${requirements[*]}" >&2
+    echo "setup: installing into $venv: ${requirements[*]}" >&2
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2
 }
@@ -86,7 +86,7 @@ build() {
     mpich) export MPICC="$here/$venv/bin/mpicc" ;;
     none) export PYLB_MPI=0 ;;
     esac
-    echo "setup: building into $venv" >&2
+    echo "setup: building pylb in $venv (a minute or two)" >&2
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
         --no-build-isolation --force-reinstall "${extra[@]}" . >&2
 }

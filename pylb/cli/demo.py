@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import tempfile
 from pathlib import Path
 
@@ -82,5 +83,6 @@ def run(args: argparse.Namespace) -> int:
     steps = report.history.balancings
     best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:
-        print(f"\nThe LB step that saved most:\n{best.explain()}")
+        said = console.fill(best.explain(), console.width_of(sys.stdout))
+        print(f"\nThe LB step that saved most:\n{said}")
     return 0

@@ -35,9 +35,12 @@ def run(args: argparse.Namespace) -> int:
     console.show(["", ""], _head(found))
     print()
     console.show(["part", "version", "for"], map(_row, found["parts"]))
+    missing: dict[str, list[str]] = {}
     for part in found["parts"]:
-        if part["version"] is None:  # a line of its own, never wrapped: it is copied
-            print(f"\nto install {part['name']}:\n  {part['command']}")
+        if part["version"] is None:
+            missing.setdefault(part["command"], []).append(part["name"])
+    for command, names in missing.items():  # a line of its own, never wrapped: it is copied
+        print(f"\nto install {', '.join(names)}:\n  {command}")
     return 0
 
 

@@ -15,11 +15,14 @@ EXAMPLES = """\
   pylb procedures run
   pylb procedures run --from 0 --to 2
   pylb procedures run --json
-
-columns: processor seconds in the procedure, the run's critical path if the procedure ran at the
-other end of its messages (procedure load balancing factor), and if it took no time (critical path
-zeroing)
 """
+
+NOTES = {
+    "seconds": "of a processor in the procedure",
+    "on path s": "of these, on the critical path",
+    "moved s": "the path if the procedure ran at the other end of its messages",
+    "zeroed s": "the path if it took no time",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,10 +55,15 @@ def run(args: argparse.Namespace) -> int:
             for rank, (s, end) in enumerate(zip(path.by_rank, path.finish, strict=True))
         ],
         title=f"critical path: {path.time:.4g} s",
+        notes={"path s": "seconds of the path on this rank", "ends s": "when the rank ends"},
     )
+    if not told:
+        return 0
+    print()
     console.show(
         ["procedure", "seconds", "on path s", "moved s", "saves", "zeroed s", "would save"],
         [[p.name, p.seconds, path.by_procedure[p.name], *p.row()] for p in told],
+        notes=NOTES,
     )
     return 0
 

@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
         size = (console.count(trace.n_phases, "phase"), console.count(trace.n_ranks, "rank"))
         title = f"{args.run}: {' on '.join(size)}"
         cells = [[_cell(k, row[k]) for k in COLUMNS] for row in rows]
-        console.show(list(COLUMNS.values()), cells, title=title, drop=DROP, notes=NOTES)
+        columns = list(COLUMNS.values())
+        console.show(columns, cells, title=title, drop_empty=True, drop=DROP, notes=NOTES)
     return 0
 
 
@@ -132,7 +133,8 @@ def _rows(
         for name in names:
             say(f"with {name}")
             for when in _whens(args, name, functions):
-                yield _row(trace.replay(functions.strategy(name), **when, **options), unbalanced)
+                row = _row(trace.replay(functions.strategy(name), **when, **options), unbalanced)
+                yield row if trace.task_bytes is not None else {**row, "bytes": None}
 
 
 def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
 
 
 def _cell(name: str, value: Any) -> Any:
-    return console.size(value) if name == "bytes" else value
+    return console.size(value) if name == "bytes" and value is not None else value
 
 
 def _mean(values: Any) -> float | None:

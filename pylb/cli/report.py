@@ -23,6 +23,12 @@ EXAMPLES = """\
 A run file that was cut short is shown up to its last complete iteration.
 """
 
+NOTES = {
+    "parallel efficiency": "mean useful / elapsed time, the product of the other two",
+    "load balance": "mean / maximum useful time",
+    "communication": "maximum useful / elapsed time",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -101,4 +107,4 @@ def _show(regions: list[efficiency.Region]) -> None:
         (r.name, r.elapsed, r.parallel_efficiency, r.load_balance, r.communication_efficiency)
         for r in regions
     ]
-    console.show(columns, rows, drop=columns[:2:-1])
+    console.show(columns, rows, drop=columns[:2:-1], notes=NOTES)

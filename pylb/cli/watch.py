@@ -104,7 +104,7 @@ def _named(now: dict[str, Any]) -> dict[str, Any]:
 
 def _print(now: dict[str, Any]) -> None:
     console.show(live.COLUMNS, live.rows(now), title=live.head(now))
-    print(f"{live.foot(now)}\n", flush=True)
+    print(f"{console.fill(live.foot(now), console.width_of(sys.stdout))}\n", flush=True)
 
 
 def _serve(args: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from pylb import console
@@ -20,13 +21,15 @@ EXAMPLES = """\
   pylb whatif run --place 0,1,0,1 --share 0.9,0.45     (under pylb lab --share 0.9,0.45)
   pylb whatif run --place 0,0,1,1 --suggest 3
   pylb whatif run --place 0,1,2,3 --node 0,0,1,1 --alpha 2e-6 --beta 1e-9 --json
-
-columns: predicted seconds from the end of MPI_Init to the last MPI_Finalize, share of the
-processors' time that is used, share of the ranks' time that they wait within MPI
 """
 
 AS_GIVEN = ("overhead", "eager", "quantum", "waiting", "matching")
 PREDICTED = ("complete", "finish", "busy", "waiting", "end", "warnings")
+NOTES = {
+    "seconds": "from the end of MPI_Init to the last MPI_Finalize, as predicted",
+    "used": "share of the processors' time",
+    "waiting": "share of the ranks' time that they wait within MPI",
+}
 SUGGESTED = ("saves", "placement", "procedure", "reason")
 
 
@@ -82,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         if args.suggest is not None and not better:
             print("no change of the last placement was found that saves time")
         for one in better:
-            print(one)
+            print(console.fill(str(one), console.width_of(sys.stdout)))
             if one.placement is not None and len(one.placement) <= 64:
                 print("  --place " + ",".join(map(str, one.placement)))
     return 0 if all(one.complete for one in told) else 1
@@ -125,11 +128,12 @@ def _show(recording: Recording, told: list[Prediction], ranks: bool) -> None:
             one.time,
             _percent(one.processor_busy.sum(), one.time * len(one.target.speed)),
             _percent(one.waiting.sum(), one.finish.sum()),
-            "" if one.complete else "incomplete",
+            None if one.complete else "incomplete",
         ]
         for one in told
     ]
-    console.show(["placement", "seconds", "used", "waiting", ""], rows, title=title)
+    columns = ["placement", "seconds", "used", "waiting", ""]
+    console.show(columns, rows, title=title, drop_empty=True, notes=NOTES)
     if ranks:
         for one in told:
             print()

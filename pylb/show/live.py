@@ -114,7 +114,7 @@ def foot(now: dict[str, Any]) -> str:
 class View:
     """Draw a state with rich: as much as fits on the terminal."""
 
-    SPENT = 5  # lines other than head, foot and ranks, including the cursor's line
+    SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 
     def __init__(self, now: dict[str, Any]) -> None:
         self._now = now

@@ -289,7 +289,7 @@ def test_a_table_fits_and_no_word_is_broken(monkeypatch, width):
 
 def test_a_narrow_terminal_leaves_out_the_least_important_columns_and_says_so(monkeypatch):
     monkeypatch.setattr(console, "find_spec", lambda name: None)  # without rich
-    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("COLUMNS", "28")
     out, columns = Terminal(), ["strategy", "seconds", "migrations", "bytes"]
     notes = {"seconds": "of the run", "bytes": "that moved"}
     row = ("GreedyLB", 1.5, 1000, 100000)
@@ -300,6 +300,18 @@ def test_a_narrow_terminal_leaves_out_the_least_important_columns_and_says_so(mo
     foot = " ".join(foot)
     assert foot == "seconds: of the run; left out in this width: bytes, migrations"
     assert "migrations" in shown(columns, [row], drop=["migrations"])  # a pipe gets all
+
+
+def test_rich_draws_a_table_as_wide_as_a_plain_one(monkeypatch):
+    pytest.importorskip("rich")
+    columns, row = ["strategy", "seconds", "migrations"], ("GreedyLB", 1.5, 1000)
+    plain = shown(columns, [row], title="A run").splitlines()
+    monkeypatch.setenv("COLUMNS", str(len(plain[1])))  # nothing is left out
+    out = Terminal()
+    console.show(columns, [row], title="A run", file=out, drop=["migrations"])
+    drawn = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).splitlines()
+    assert [line.rstrip() for line in drawn[:2]] == plain[:2]
+    assert [len(line) for line in drawn[1:]] == [len(plain[1])] * 3
 
 
 def test_a_long_command_says_on_a_terminal_what_it_does(monkeypatch):
