@@ -49,7 +49,7 @@ def generate(folder: Path) -> None:
 
 def replay(folder: Path) -> int:
     """Show the run unbalanced, as a Balancer would run it, and balanced after every phase."""
-    print("A recorded run, replayed: unbalanced, as pylb would decide, balanced after every phase\n")
+    print("A recorded run: unbalanced, as pylb would decide, balanced after every phase\n", flush=True)
     return pylb(["replay", str(folder)])
 
 
