@@ -1,4 +1,4 @@
-"""When to rebalance and with which strategy.
+"""Decide when to rebalance, and with which strategy.
 
 In: times of iterations, costs, snapshots.  Out: decisions and their receipts.  Imports `model`,
 `measure`, `partition` (libraries) and `place`.

@@ -1,7 +1,7 @@
-"""The decider in Python: its settings, and its receipts in words.
+"""The decider for Python: checked settings, and receipts in words.
 
-The C core decides (``csrc/decide/decider.h``); this module checks its arguments, for a run, for
-shadow mode and for a replay.
+The C core decides (``csrc/decide/decider.h``).  This module checks the arguments of runs, of shadow
+mode and of replays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pylb.partition.libraries import available
 from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
 
 NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
-ASKED_FOR = ("periodic", "python")  # triggers that fix when to rebalance, whether it pays or not
+ASKED_FOR = ("periodic", "python")  # triggers whose LB steps are done even if they do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
 FIGURES = _core.FIGURES  # names of the figures of a placement, csrc/decide/receipt.h
@@ -49,12 +49,15 @@ class Settings:
     strategies : tuple of Strategy
         The strategies to choose from; one if there is no choice.
     trigger : Trigger
-        A new one.
-    gives_up, learns, watches : bool
-        Whether LB steps that do not pay are switched off; whether the speeds of the ranks are
-        learned; whether pylb watches if the last LB step keeps what it promised.
+        The trigger, which has seen no iteration yet.
+    gives_up : bool
+        Whether LB steps are switched off when they do not pay.
+    learns : bool
+        Whether the speeds of the ranks are learned.
+    watches : bool
+        Whether pylb checks that the last LB step saves what was predicted.
     environment : tuple of str
-        Variables that override what the program says, each as ``name=value``.
+        Variables that override the program's arguments, each as ``name=value``.
     """
 
     name: str
@@ -68,24 +71,24 @@ class Settings:
     environment: tuple[str, ...] = ()
 
     def said_by(self, word: str) -> str:
-        """The variable of the environment that says the strategy or trigger, in brackets, or ""."""
+        """Return e.g. " (PYLB_TRIGGER)" if this environment variable sets `word`, else ""."""
         name = f"PYLB_{word.upper()}"
         return f" ({name})" if any(row.startswith(f"{name}=") for row in self.environment) else ""
 
     @property
     def selects(self) -> bool:
-        """Whether each LB step chooses its strategy."""
+        """Whether a strategy is chosen for each LB step."""
         return self.name == "auto"
 
     @property
     def foresees(self) -> bool:
-        """Whether the trigger is told the expected cost of a first LB step."""
+        """Whether the trigger uses the expected cost of a first LB step."""
         return self.trigger.name not in ASKED_FOR
 
     def load(self) -> None:
-        """Load the libraries that may be needed, so that an LB step does not pay for it.
+        """Load the libraries that may be needed, so that no LB step includes the time for this.
 
-        Zoltan starts MPI, so among several strategies it is loaded only when it is first chosen.
+        Zoltan starts MPI, so if there are several strategies it is loaded only when first chosen.
         """
         for s in self.strategies:
             late = s.library == "Zoltan" and self.selects
@@ -152,7 +155,7 @@ def settings(
 
 
 class Decider:
-    """Decides when to rebalance and with which strategy; keeps the receipts.
+    """The decider: when to rebalance, and with which strategy.  It keeps the receipts.
 
     Attributes
     ----------
@@ -203,7 +206,7 @@ class Decider:
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
-    """Convert a receipt of the C core; strategies: names of those to choose from."""
+    """Convert a receipt of the C core; `strategies`: the names that it refers to by index."""
     told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
     kind, which = row["kind"], row["strategy"]
     if kind == "off":
@@ -224,7 +227,7 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
 
 
 def books(paid: float, saved: float, until: int) -> str:
-    """Why LB steps are switched off."""
+    """Return the reason for switching LB steps off, in words."""
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
     return f"{spent}; they are switched off until iteration {until}"
 

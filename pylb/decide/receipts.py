@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAN = math.nan
-OWN = "own"  # name of a program's own redistribution, as in csrc/decide/advisor.c
+OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 COLUMNS = (
     "iteration until choice strategy max_over_mean predicted realised migrations bytes cost gain "
     "reason"
 ).split()
 HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for name in COLUMNS]
 NOTES = {
-    "last": "the last iteration with the same decision; other decisions may lie between",
-    "max/mean": "of the iteration",
+    "last": "last iteration with the same decision; other decisions may lie between",
+    "max/mean": "of the loads in that iteration",
     "predicted": "max/mean of the estimated loads on the new placement",
     "realised": "max/mean of the iterations up to the next LB step",
-    "cost": "of the LB step",
-    "gain": "time saved",
+    "cost": "time that the LB step took",
+    "gain": "time that it has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
 
@@ -86,32 +86,32 @@ class Receipt:
     seed : int
         The seed of the strategy.
     max, mean : float
-        In the iteration: load of the most loaded rank, mean load of the ranks.
+        Load of the most loaded rank and mean load of the ranks in that iteration.
     left : float
-        Iterations that were left; inf if not known.
+        Iterations that remained in the loop; inf if not known.
     figures : dict of float
         What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and
-        gain, ...; nan: not computed.
+        gain, and so on; nan: not computed.
     alternatives : tuple of Alternative
-        No LB step, and each strategy that could be chosen.
+        The possible decisions: no LB step, and each strategy that could be chosen.
     until, times : int
         The last iteration with the same decision since the last LB step, and how often this
         decision was taken.
     moved : bool
         Whether objects went to their new ranks; false in shadow mode, and after the last iteration.
     before, predicted : float
-        max/mean of the loads that the strategy saw, on the old and on the new placement.
+        max/mean of the estimated loads, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
-        The same, including the time of the messages that each rank sends (Menon eq. 3.6).
+        The same, but including the time of the messages that each rank sends (Menon eq. 3.6).
     passed_over : float
         max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     idle_mean, idle_max : float
-        Mean and longest wait of a rank for the slowest one, in seconds per iteration, for the
-        loads that the strategy saw on the old placement (Dasgupta 2013, eq. 1 and 2).
+        Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
+        estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     predicted_idle_mean, predicted_idle_max : float
         The same on the new placement.
     realised_idle_mean, realised_idle_max : float
-        The same as measured in the iterations up to the next LB step.
+        The same, measured in the iterations up to the next LB step.
     realised : float
         max/mean of the iterations up to the next LB step.
     speed : tuple of float
@@ -119,19 +119,20 @@ class Receipt:
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
     ahead : float
-        The placement was made for the loads expected so many iterations ahead.
+        The placement is for the loads that are expected in so many iterations.
     present : float
         max/mean, with messages, that a placement for the present loads would have left.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float
-        Seconds per iteration that placements for loads so many iterations ahead are expected to
-        lose until the next LB step, by waiting and by the LB step itself; nan: not tried.
-    seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
-        Time to gather the load database, to run the strategy, to move the objects, and the extra
-        time of the first iterations compared with those that followed.
+        Expected loss until the next LB step, in seconds per iteration, of a placement for the loads
+        in 0, 1, 2, 4 or 8 iterations: waiting, and the LB step itself.  nan: not tried.
+    seconds_statistics, seconds_strategy, seconds_migration : float
+        Time to gather the load database, to run the strategy, and to move the objects.
+    seconds_warm_up : float
+        Extra time of the first iterations after the LB step, compared with those that followed.
     seconds : float
-        Wall time of the whole LB step, on the rank where it took longest.
+        Wall time of the whole LB step on the slowest rank.
     cost : float
-        The same, or the sum of its parts if that is more, plus the warm-up.
+        `seconds`, or the sum of its parts if that is more, plus `seconds_warm_up`.
     gain : float
         Seconds that the LB step has saved so far: the time of the slowest rank on the old
         placement, computed from the measured loads, minus its time on the new placement.
@@ -212,7 +213,7 @@ class Receipt:
 
     @property
     def tau(self) -> float:
-        """Ideal period in iterations that the trigger computed; nan if it computes none."""
+        """Ideal period that the trigger computed, in iterations; nan if it computes none."""
         return self.figures.get("tau", NAN)
 
     @property
@@ -249,12 +250,12 @@ class Receipt:
         return _explained(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field by name, and max_over_mean."""
+        """Return all fields by name, and `max_over_mean`."""
         return {**asdict(self), "max_over_mean": self.max_over_mean}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Receipt:
-        """The receipt that `to_dict` gave."""
+        """Make a receipt from the result of `to_dict`."""
         fields = {k: v for k, v in given.items() if k != "max_over_mean"}
         fields["alternatives"] = tuple(Alternative(**a) for a in fields["alternatives"])
         fields["speed"] = tuple(fields.get("speed", ()))
@@ -277,7 +278,7 @@ class History(list[Receipt]):
     def __getitem__(self, index: slice) -> History: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> Receipt | History:
-        """One receipt, or the history of a slice."""
+        """Return one receipt, or the history of a slice."""
         found = super().__getitem__(index)
         return History(found) if isinstance(found, list) else found
 
@@ -287,7 +288,7 @@ class History(list[Receipt]):
         return History(r for r in self if r.balanced)
 
     def table(self) -> pd.DataFrame:
-        """A pandas DataFrame with a row per receipt: its fields, and the trigger's figures by name.
+        """Return a pandas DataFrame with a row per receipt: fields, and the trigger's figures.
 
         Raises
         ------
@@ -304,7 +305,7 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """The cells of `COLUMNS` of each receipt; None: an empty cell."""
+        """Yield the cells of `COLUMNS` for each receipt; None: an empty cell."""
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
@@ -319,7 +320,7 @@ class History(list[Receipt]):
 
     def __str__(self) -> str:
         out = io.StringIO()
-        reasons: dict[str, str] = {}  # each is said once, below the table
+        reasons: dict[str, str] = {}  # reason -> its number; each is printed once, below the table
         rows = list(self.rows())
         for row in rows:
             row[-1] = reasons.setdefault(row[-1], f"({len(reasons) + 1})")
@@ -336,7 +337,7 @@ class History(list[Receipt]):
 
 
 def _explained(r: Receipt) -> str:
-    """Say what was decided and why, what it cost and what it saved."""
+    """Say what was decided, why, what it cost and what it saved."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
         parts += [_choice(r), _speeds(r), _price(r), _outcome(r), _idle(r)]
@@ -496,5 +497,5 @@ def _idle(r: Receipt) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Format with two digits, without powers of ten."""
+    """Format a ratio with two digits, without powers of ten."""
     return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"

@@ -1,4 +1,4 @@
-"""Strategy selection: which strategy an LB step should use (Menon 3.7)."""
+"""Select the strategy of an LB step (Menon 3.7)."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ PARAMS = tuple(Param(*p) for p in _core.selection())
 
 
 class Choice(NamedTuple):
-    """The kind of LB step that an iteration asks for, and the chosen strategy.
+    """The chosen strategy, and the reasons that an iteration gave for it.
 
     Attributes
     ----------
     needed : bool
-        Whether there is an imbalance that a strategy can remove.  `strategy` is set in any case,
-        because a trigger may ask for an LB step nevertheless.
+        Whether there is an imbalance that a strategy can remove.  If not, `strategy` is set
+        nevertheless, because a trigger may ask for an LB step.
     strategy : str
         The strategy for an LB step.
     family : {"comprehensive", "refinement"}
-        Its family.
+        Family of the strategy.
     kind : {"computation", "communication"}
-        The kind of cost that the iteration asks to reduce.
+        The kind of cost that should be reduced.
     used : {"computation", "communication"}
-        The kind that the strategy reduces: the other one if no strategy of `kind` is registered.
+        The kind of cost that the strategy reduces.  It is not `kind` if no strategy of that kind is
+        registered.
     need, lead : str
         Why a strategy is needed or not, and why it is of this family.
-    max_over_mean, utilization : float
-        max/mean of the ranks' loads (1 if there is no load); utilization of the least utilized
-        rank.
+    max_over_mean : float
+        max/mean of the ranks' loads; 1 if there is no load.
+    utilization : float
+        Utilization of the least utilized rank, 0 ... 1.
     communication_s, communication : float
-        Cost of the messages in seconds (eq. 3.6), and divided by the total load.
+        Cost of the messages in seconds (eq. 3.6), and as a fraction of the total load.
 
     Examples
     --------
@@ -74,16 +76,16 @@ class Choice(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """What the selector remembers of a strategy.
+    """What the selector remembers about a strategy.
 
     Attributes
     ----------
     n : int
-        LB steps with it.
+        Number of LB steps with this strategy.
     before, after : float
         max/mean before and after the last LB step; zero if n is zero.
     cost : float
-        Seconds, smoothed: each measurement moves the value halfway towards it.
+        Seconds, smoothed: the mean of the earlier value and the last measurement.
     migrations : int
         Migrations of the last LB step.
 
@@ -114,15 +116,15 @@ class Selector:
         Cost of a message (seconds) and of a byte (seconds per byte), eq. 3.6.
     strategies : iterable of str, Strategy or callable, optional
         Strategies to choose from, the preferred ones first.  Default: all of `pylb.strategies()`
-        that look at load or communication, including Python functions that declare what they look
-        at.
+        that look at load or communication.  A Python function is among them if it was registered
+        with `looks_at`.
     **params
         Parameters of the selection, see `pylb.decide.selection.PARAMS`.
 
     Raises
     ------
     DomainError
-        There is no strategy to choose from, or one occurs twice, or a value is out of range.
+        There is no strategy to choose from, a strategy occurs twice, or a value is out of range.
     UnknownStrategyError
         No strategy of that name.
 
@@ -161,7 +163,7 @@ class Selector:
         messages: int,
         bytes: int,
     ) -> Choice:
-        """Observe the figures of an iteration, and return what it asks for.
+        """Observe the figures of an iteration, and return the choice after it.
 
         Parameters
         ----------
@@ -175,29 +177,29 @@ class Selector:
         Raises
         ------
         DomainError
-            An impossible value; nothing has changed.
+            A value is impossible.  The selector has not changed.
         """
         self._core.observe(max, mean, total, utilization, messages, bytes)
         return self.choice
 
     @property
     def choice(self) -> Choice:
-        """What the last observed iteration asks for, after all LB steps so far."""
+        """The choice after the last observed iteration and all LB steps so far."""
         state = self._core.choice()
         return Choice(strategy=self._names[state.pop("candidate")], **state)
 
     def balanced(
         self, strategy: str, *, before: float, after: float, cost: float, migrations: int
     ) -> None:
-        """Record an LB step, with the strategy that was chosen here or with another one.
+        """Record an LB step, with the chosen strategy or with another one.
 
         Parameters
         ----------
         strategy : str
             Its name.
         before, after : float
-            Time of the slowest rank over the mean load, before and after: 1 or more.  For a
-            communication strategy include the time of messages, or its gain is not visible.
+            Time of the slowest rank divided by the mean load, before and after: 1 or more.  For a
+            communication strategy, include the time of messages, else its gain is not visible.
         cost : float
             Seconds of the whole LB step.
         migrations : int
@@ -206,14 +208,15 @@ class Selector:
         Raises
         ------
         DomainError
-            Not a strategy of this selector, or an impossible value; nothing has changed.
+            The selector does not know the strategy, or a value is impossible.  The selector has not
+            changed.
         """
         if strategy not in self.strategies:
             raise DomainError(f"strategy is {strategy!r}: expected one of {', '.join(self._names)}")
         self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
 
     def history(self) -> dict[str, Experience]:
-        """What the selector remembers of each strategy, by name."""
+        """Return what the selector remembers about each strategy, by name."""
         rows = (Experience(*row) for row in self._core.records())
         return dict(zip(self._names, rows, strict=True))
 

@@ -23,7 +23,7 @@ class TriggerKind(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    """The argument of a trigger that is a Python function, after each iteration.
+    """The argument that a trigger written in Python gets after each iteration.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class Cycle(NamedTuple):
     n : int
         Iterations since the last LB step.
     u, U : float
-        Seconds: max - mean of this iteration, and their sum since the last LB step.
+        max - mean of this iteration in seconds, and the sum of these since the last LB step.
     cost : float
         Seconds that an LB step is expected to cost; nan if not known.
     left : float
-        Iterations left; inf if not known.
+        Iterations that remain in the loop; inf if not known.
 
     Examples
     --------
@@ -65,7 +65,7 @@ _table = {
 
 
 def triggers() -> dict[str, TriggerKind]:
-    """Every trigger by name.
+    """Return all triggers by name.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def make(
     Parameters
     ----------
     every : int, optional
-        Iterations from one LB step to the next: the trigger ``periodic``.
+        Iterations from one LB step to the next; the trigger is then ``periodic``.
     trigger : str or callable, optional
         A name of `pylb.triggers()`, or a function that gets a `Cycle` after each iteration and
-        returns whether to rebalance, the same on all ranks.  Give either `every` or `trigger`.
+        returns whether to rebalance.  It must return the same on all ranks.
     **params
         Parameters of the trigger; ``pylb.triggers()[name].params`` lists them.
 
@@ -98,7 +98,7 @@ def make(
     UnknownTriggerError
         No trigger has this name; the message suggests the nearest names.
     DomainError
-        Both or none of `every` and `trigger` are given, a parameter is unknown, or a value is out
+        Not exactly one of `every` and `trigger` is given, a parameter is unknown, or a value is out
         of range.
 
     Examples

@@ -1,4 +1,4 @@
-"""Run records of the C library: JSON that ``csrc/lib/record.c`` writes."""
+"""Read the run records of the C library: JSON files that ``csrc/lib/record.c`` writes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ SETTINGS = (
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like such a record."""
+    """Say whether a file begins like a run record of the C library."""
     return begins(path, START)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a record.  Its objects are the ranks, with their loads in each step.
+    """Read a run record.  Each rank counts as one object, with its load in each step.
 
     Raises
     ------
-    MissingFileError, FormatError
-        No such file; it is no such record, of a newer version, or damaged.
+    MissingFileError
+        There is no such file.
+    FormatError
+        The file is not such a record, has a newer version, or is damaged.
     """
     name = os.fspath(path)
     with understood(name, "a readable run record"):
@@ -47,17 +49,19 @@ def _cores(said: dict[str, Any]) -> dict[str, str]:
 
 def _run(name: str, said: dict[str, Any]) -> RunData:
     if said.get("format") != FORMAT:
-        raise FormatError(f"{name}: JSON, but no run record of pylb's C library")
+        raise FormatError(f"{name}: JSON, but not a run record of pylb's C library")
     if said["version"] > VERSION:
-        raise FormatError(f"{name}: version {said['version']}, this pylb reads up to {VERSION}")
+        raise FormatError(
+            f"{name}: version {said['version']}: this pylb reads versions up to {VERSION}"
+        )
     figures = np.array(said["figures"], np.float64).reshape(-1, len(FIGURES))
     p = int(said["n_ranks"])
     load = np.array(said["loads"], np.float64).reshape(p, -1).T
     if len(load) != len(figures):
-        raise FormatError(f"{name}: {len(figures)} steps, and loads of {len(load)}")
+        raise FormatError(f"{name}: figures of {len(figures)} steps, but loads of {len(load)}")
     check_figures(figures)
     if not ((load >= 0) & (load <= MOST)).all():
-        raise FormatError(f"{name}: loads: expected numbers of 0 ... {MOST:g}")
+        raise FormatError(f"{name}: loads: expected numbers from 0 to {MOST:g}")
     columns: dict[str, Any] = dict(zip(FIGURES, figures.T, strict=True))
     return RunData(
         n_ranks=p,
@@ -71,7 +75,7 @@ def _run(name: str, said: dict[str, Any]) -> RunData:
 
 
 def _stretch(load: F64) -> Stretch:
-    """One object a rank, which stays there."""
+    """Return a stretch with one object per rank, which stays there."""
     p = load.shape[1]
     key, rank = np.arange(p, dtype=np.int64), np.arange(p, dtype=np.int32)
     none, nothing = np.zeros(0, np.int32), np.zeros(0)

@@ -1,9 +1,9 @@
-"""Run records in HDF5: flat arrays that only grow, so that a file cut short can still be read.
+"""Run records in HDF5: flat arrays that only grow, so that a truncated file can still be read.
 
-Each dataset holds the stretches one after the other; the table ``stretch`` has their lengths.
-Every iteration has a checksum of its loads, and every stretch one of its other arrays, so that
-missing data are found.  Receipts are lines of JSON; a later line of the same number replaces an
-earlier one.  Nothing is pickled.
+Each dataset has the data of all stretches, one after the other; the table ``stretch`` has their
+lengths.  Missing data are found by checksums: one for the loads of each iteration, and one for the
+other arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same
+number replaces an earlier one.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-VERSION = 3  # from this one on, no text of variable length
+VERSION = 3  # from version 3 on, texts have a fixed length
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 DTYPES = {
@@ -53,9 +53,9 @@ DTYPES = {
     "message_bytes": np.float64,
     "receipts": np.uint8,
 }
-NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # figures in a record of version 1
+NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
-CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk
+CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk: default, and most for loads
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
@@ -67,12 +67,12 @@ class Writer:
     where : path or file
         As for `pylb.io.hdf5.Output`.
     n_objects : int
-        Expected number of objects: a chunk of the loads holds an iteration.
+        Expected number of objects.  A chunk of the loads has room for one iteration.
 
     Raises
     ------
     OSError
-        The file cannot be created, or the disk is full; every call may raise it.
+        The file cannot be created, or the disk is full.  Every method may raise it.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
 
 
 def _remaining(keys: Any, end: int) -> Stretch:
-    """Return a stretch without iterations that lists the remaining objects."""
+    """Return a stretch with no iterations, which lists the remaining objects."""
     n = len(keys)
     zeros = np.zeros(n, np.int32)
     none = np.zeros(0, np.int32)
@@ -183,7 +183,7 @@ def _check(array: Any) -> int:
 
 
 def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
-    """Checksum of all arrays except the loads, without those that an older version lacks."""
+    """Return the checksum of all arrays except the loads and those in `without`."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
     for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
         values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
@@ -195,19 +195,23 @@ def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> in
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Whether the path has a suffix of HDF5, or the file has its signature."""
+    """Say whether the path has a suffix of HDF5, or the file begins with HDF5's signature."""
     if Path(path).suffix in SUFFIXES:
         return True
     return begins(path, hdf5.SIGNATURE)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; if it was cut short, up to its last complete iteration.
+    """Read a run record; if it is truncated, up to its last complete iteration.
 
     Raises
     ------
-    MissingFileError, FormatError, MissingPartError
-        There is no such file; it is not a run record, newer, or damaged; h5py is absent.
+    MissingFileError
+        There is no such file.
+    FormatError
+        The file is not a run record, has a newer version, or is damaged.
+    MissingPartError
+        h5py is absent.
     """
     name = os.fspath(path)
     with understood(name, "a readable run record"), hdf5.reading(name, DTYPES, cut=True) as file:
@@ -220,11 +224,12 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     version = file.number("version", 1, MOST_VERSION)
     if version > VERSION:
         raise FormatError(
-            f"{name}: run record of version {version}: this pylb, {__version__}, reads up to "
-            f"{VERSION}; a newer one is needed"
+            f"{name}: run record of version {version}: pylb {__version__} reads versions up to "
+            f"{VERSION}; use a newer pylb"
         )
     n_ranks = file.number("n_ranks", 1, MOST_RANKS)
-    said = file.text("parameters") or file.bytes("parameters").decode()  # before 3, the first
+    # Before version 3, the parameters were an attribute.
+    said = file.text("parameters") or file.bytes("parameters").decode()
     stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
@@ -241,7 +246,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
 
 
 def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
-    """Read the loops that have begun; an old record has one."""
+    """Read the loops that have begun; a record of version 1 has one."""
     rows = [] if version == 1 else file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [loop for loop in loops if loop.first < end or end == 0]
@@ -249,7 +254,7 @@ def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
 
 
 def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
-    """Return the `FIGURES` of a stretch in format version 1, which has only the first five."""
+    """Compute the `FIGURES` of a stretch in format version 1, which has only the first five."""
     loads = np.zeros((len(table), n_ranks))
     for i, load in enumerate(s.load[: len(table)]):
         loads[i] = np.bincount(s.rank, load, n_ranks)
@@ -260,9 +265,10 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """Read the complete stretches and, of the last one, the complete iterations.
+    """Read the complete stretches, and of a truncated last one the complete iterations.
 
-    Also returns the figures of each iteration, and the keys of the remaining objects by iteration.
+    Return them with the figures of each iteration, and the keys of the remaining objects by
+    iteration.
     """
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
@@ -304,7 +310,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
 
 
 def _loads(file: hdf5.Input, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
-    """Read the complete rows; return them and their number."""
+    """Read the loads of the complete iterations; return them and their number."""
     load, checks = np.zeros((0, n)), file.rows("load_check", iteration, k)
     whole = file.rows("load", at, k * n)
     if checks is None:
@@ -329,7 +335,7 @@ def _prefix(file: hdf5.Input) -> Iterator[tuple[int, ...]]:
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
-    """Reject invalid values, which checksums cannot detect if they were written so."""
+    """Reject values out of range; a checksum does not detect them if the writer was wrong."""
     n, most = len(s.key), np.iinfo(np.int64).max
     allowed = {
         "rank": (0, n_ranks - 1),

@@ -1,8 +1,8 @@
-"""HDF5 files: written so that a full disk ends nothing, and read so that none can do harm.
+"""HDF5 files: a full disk does not crash the writer, and a damaged file does not harm the reader.
 
-libhdf5 sees the files only through the two classes of this module.  A write that fails would leave
-its file open and crash the process at its end.  A damaged file can make libhdf5 loop without end,
-allocate what a number in the file says, or open other files.
+libhdf5 uses the files only through the classes of this module.  Without them, a failed write would
+leave the file open and crash the process at its end; and a damaged file could make libhdf5 loop
+forever, allocate any amount of memory, or open other files.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-MOST = 1 << 40  # bytes that a file that was cut short claims to have
-CHUNK = 1 << 14  # elements of a chunk of a whole array
-MOST_AT_ONCE = 1 << 28  # bytes of a chunk, and of one read
-MOST_DEFLATED = 1032  # how many times larger data become, RFC 1951
-HEAP = b"GCOL\x01\0\0\0"  # head of a global heap, followed by its size
+MOST = 1 << 40  # bytes: the size that libhdf5 sees for a truncated file
+CHUNK = 1 << 14  # elements of a chunk of an array that is written at once
+MOST_AT_ONCE = 1 << 28  # bytes: limit of a chunk, and of one read
+MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
+HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 
 
 # ---- writing ----------------------------------------------------------------------------------
 
 
 class Output:
-    """An HDF5 file that is written.
+    """An HDF5 file for writing.
 
     Parameters
     ----------
     where : path or file
-        A path: the file is created at once, and grows.  A file, opened by ``"w+b"``: it belongs to
-        the caller.
+        A path: the file is created at once.  A file opened with ``"w+b"``: the caller closes it.
 
     Attributes
     ----------
@@ -59,11 +58,11 @@ class Output:
         self._kept = _Kept(fd, self._name is not None)
         # The oldest layout does not mark a file as open, so it can be read if its writer has died.
         self.h5 = h5py.File(self._kept, "w", libver="earliest")
-        # At the interpreter's end libhdf5 would call Python when it is gone.
+        # Otherwise libhdf5 would call Python to close the file after the interpreter has ended.
         self._finalize = weakref.finalize(self, _close, self.h5, self._kept)
 
     def text(self, name: str, said: str) -> None:
-        """Write a short text as an attribute of fixed length: no global heap can be damaged."""
+        """Write a short text as an attribute of fixed length, which needs no global heap."""
         self.h5.attrs.create(name, said.encode(), dtype=f"S{max(len(said.encode()), 1)}")
 
     def array(self, name: str, values: Any) -> None:
@@ -73,12 +72,12 @@ class Output:
         self._check()
 
     def flush(self) -> None:
-        """Write what is in memory; OSError if anything could not be written so far."""
+        """Write all data to disk; OSError if this or an earlier write failed."""
         self.h5.flush()
         self._check()
 
     def close(self) -> None:
-        """Flush and close; may be called twice.  OSError as `flush`."""
+        """Flush and close; may be called twice.  Raises OSError like `flush`."""
         self._finalize()
         self._check()
 
@@ -104,9 +103,9 @@ def _close(file: Any, kept: _Kept) -> None:
 
 
 class _Kept(io.RawIOBase):
-    """A file that never fails: from the first error on, what is written stays in memory.
+    """A file whose writes never fail: after the first error, data stay in memory.
 
-    That is little, because the writer stops when it sees the error.
+    These are few, because the writer stops when it sees the error.
     """
 
     def __init__(self, fd: int, owned: bool) -> None:
@@ -179,16 +178,18 @@ class _Kept(io.RawIOBase):
 def reading(
     path: str | os.PathLike[str], dtypes: Mapping[str, Any], *, cut: bool = False
 ) -> Iterator[Input]:
-    """Open a file to read it; with `cut`, also one that was cut short.
+    """Open an HDF5 file for reading; with `cut`, it may be truncated.
 
     `dtypes` are the types that its datasets must have, by name.
 
     Raises
     ------
-    MissingFileError, MissingPartError
-        There is no such file; h5py is absent.
+    MissingFileError
+        There is no such file.
+    MissingPartError
+        h5py is absent.
     FormatError
-        It is not an HDF5 file.
+        The file is not an HDF5 file.
     """
     h5py = optional.require("h5py")
     with _Bounded(descriptor(path), cut) as file:
@@ -199,35 +200,35 @@ def reading(
 
 
 class Input:
-    """An HDF5 file that is read: only what is in this file itself, and not more than its size."""
+    """An HDF5 file for reading: no data of other files, and not more than its size allows."""
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes
-        self._wholes: dict[str, Any] = {}  # datasets; None: it can be read only in part
+        self._wholes: dict[str, Any] = {}  # whole datasets; None: not all of it can be read
 
     def text(self, name: str) -> str:
-        """A text attribute of the file; empty if there is none."""
+        """Return a text attribute of the file; empty if there is none."""
         said = self._file.attrs.get(name, "")
         if isinstance(said, bytes):
             said = said.decode()
         if not isinstance(said, str):
-            raise FormatError(f"{name} is no text")
+            raise FormatError(f"{name} is not a text")
         return said
 
     def number(self, name: str, low: int, high: int) -> int:
-        """An attribute that is a number in this range."""
+        """Return an attribute that is a whole number in this range."""
         said = int(self._file.attrs[name])
         if not low <= said <= high:
             raise FormatError(f"{name} is {said}: expected {low} ... {high}")
         return said
 
     def bytes(self, name: str) -> bytes:
-        """A dataset of bytes; those of missing data are zeros, or there are none."""
+        """Return a dataset as bytes; missing data become zeros, or no bytes at all."""
         said = self.rows(name)
         return b"" if said is None else said.tobytes()
 
     def names(self, group: str) -> int:
-        """How many datasets a group has: they are named by their numbers."""
+        """Return the number of datasets in a group."""
         return len(self._own(group))
 
     def length(self, name: str) -> int:
@@ -236,7 +237,7 @@ class Input:
 
     def rows(self, name: str, first: int = 0, n: int | None = None) -> Any:
         """Read n rows of a dataset (default: all), or None if that fails."""
-        if name not in self._wholes:  # many small reads would take longer than one
+        if name not in self._wholes:  # one large read is faster than many small ones
             self._wholes[name] = self._read(name, 0, None)
         whole = self._wholes[name]
         if whole is None:
@@ -257,7 +258,7 @@ class Input:
             return None
 
     def _own(self, name: str) -> Any:
-        """What has this name in the file: no link to elsewhere is followed."""
+        """Return the group or dataset of this name; links to other places are refused."""
         h5py = optional.require("h5py")
         parts = name.split("/")
         for i in range(len(parts)):
@@ -269,21 +270,24 @@ class Input:
     def _dataset(self, name: str) -> Any:
         found = self._own(name)
         if not isinstance(found, optional.require("h5py").Dataset) or not found.shape:
-            raise FormatError(f"{name} is no array")
+            raise FormatError(f"{name} is not an array")
         if found.external or found.is_virtual:
             raise FormatError(f"{name} is in another file")
         expected = self._dtypes.get(name, found.dtype)
         if found.dtype.hasobject or found.dtype.newbyteorder("=") != expected:
             raise FormatError(f"{name} has the type {found.dtype}: expected {expected}")
         if math.prod(found.chunks or (0,)) * found.dtype.itemsize > MOST_AT_ONCE:
-            raise FormatError(f"{name} has chunks of {found.chunks}")
+            raise FormatError(
+                f"{name} has chunks of {found.chunks} elements: expected at most "
+                f"{MOST_AT_ONCE} bytes"
+            )
         return found
 
 
 class _Bounded(io.FileIO):
-    """A file whose numbers are not believed; if it was cut short, with zeros after its end.
+    """A file whose offsets and sizes are checked.  A truncated file has zeros after its end.
 
-    The checksums of missing data are then wrong.
+    The checksums of these zeros are wrong, so that missing data are found.
     """
 
     def __init__(self, fd: int, cut: bool) -> None:
@@ -294,13 +298,13 @@ class _Bounded(io.FileIO):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         at = offset + (self._end if whence == io.SEEK_END else 0)
         if not 0 <= at <= self._end:
-            raise FormatError(f"it refers to its byte {at}")
+            raise FormatError(f"it refers to byte {at}, beyond its end")
         return super().seek(at)
 
     def readinto(self, buffer: Any) -> int:
         out = memoryview(buffer).cast("B")
         if len(out) > MOST_AT_ONCE:
-            raise FormatError(f"it has a piece of {len(out)} bytes")
+            raise FormatError(f"it has a block of {len(out)} bytes, more than {MOST_AT_ONCE}")
         at = self.tell()
         n = super().readinto(out) or 0
         out[n:] = bytes(len(out) - n)
@@ -309,17 +313,17 @@ class _Bounded(io.FileIO):
 
 
 def _check_heaps(data: bytes, left: int) -> None:
-    """Check the global heaps in a part of a file that has `left` bytes.
+    """Check the global heaps in `data`; `left` is the number of bytes from there to the file's end.
 
-    libhdf5 goes through a heap by the sizes of its objects, without end if a free one has no size.
-    Only texts of variable length are in such heaps, as in pylb's files before version 3.
+    libhdf5 walks through a heap by the sizes of its objects, and loops forever at a free object of
+    size 0.  Heaps hold texts of variable length, which pylb wrote before version 3.
     """
     start = data.find(HEAP)
     while start >= 0:
         size = int.from_bytes(data[start + 8 : start + 16], "little")
         at, end = start + 16, min(start + size, len(data))
         if start + size > left:
-            raise FormatError("its global heap is cut short")
+            raise FormatError("its global heap is truncated")
         while at + 16 <= end:
             used = int.from_bytes(data[at : at + 2], "little") > 0
             length = int.from_bytes(data[at + 8 : at + 16], "little")

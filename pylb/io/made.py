@@ -1,4 +1,4 @@
-"""Write LBDatafiles of traces that were not recorded by vt."""
+"""Write LBDatafiles of traces that vt has not recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
     """Return the text of each rank's file for the placement `rank`, (t,) int32.
 
-    An edge is written by the rank of its sender.
+    An edge is in the file of its sender's rank.
     """
     rows = zip(
         np.maximum(trace.entity_collection, COLLECTION).tolist(),
@@ -85,7 +85,7 @@ def _communications(trace: Phases, edges: I64, entities: list[Json]) -> list[Jso
         {
             "type": trace.COMM_TYPES[code],
             "bytes": size,
-            # vt counts messages in integers; a mean over iterations may be less than one
+            # vt's numbers of messages are integers; a mean over iterations may be less than 1
             "messages": max(round(messages), int(messages > 0)),
             "from": entities[src],
             "to": entities[dst],

@@ -1,4 +1,4 @@
-"""A recorded run as arrays, with all phases of the program one after the other."""
+"""A recorded run as arrays that hold all its phases, one after the other."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Phases:
         Number of its collection; -1: none.
     task_ptr : (m + 1,) int64
     task_entity : (t,) int32
-        Entity of each task.  In each phase sorted by rank, then as recorded; each entity at most
-        once.
+        Entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in the
+        order of the record.  An entity occurs at most once in a phase.
     task_rank : (t,) int32
         The rank where the task was recorded.
     task_home : (t,) int32 or None
@@ -55,10 +55,11 @@ class Phases:
     task_load : (t,) float64
         Seconds.
     task_bytes : (t,) int64 or None
-        Bytes that a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``,
-        else 0.  None if no task has either.
+        Bytes that a migration sends: the record's ``task_serialized_bytes``, else
+        ``task_footprint_bytes``, else 0.  None if no task has either.
     task_memory : (t,) int64 or None
-        ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
+        Bytes that the object occupies: ``task_footprint_bytes``, else ``task_working_bytes``,
+        else 0.
     edge_ptr : (m + 1,) int64
     edge_src, edge_dst : (e,) int32
         The two entities of each edge; both are tasks of the phase.
@@ -66,15 +67,15 @@ class Phases:
     edge_type : (e,) uint8 or None
         Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int
-        Number of communications with an end that is not a task of their phase (a node, or an object
-        without a task).  `communications()` and `write` include them; they are not edges.
+        Number of communications that are not edges, because one end is not a task of the phase: it
+        is a node, or an object without a task.  `communications()` and `write` include them.
     skipped : tuple of int
-        Ids of phases that the run left out of its record.
+        Ids of phases that the run did not record.
     speed, background : (p,) float64 or None
-        As in a snapshot; a record of vt does not have them.
+        As in a snapshot.  None for a record of vt.
     measured : (p,) float64 or None
-        Speeds of the ranks as learned in the run; the loads are seconds on ranks of these speeds.
-        None: equal speeds.
+        Speeds of the ranks that the run has learned; the loads are seconds on ranks of these
+        speeds.  None: equal speeds.
     figures : (m, 8) float64 or None
         Measurements of each phase: `pylb.io.run_record.FIGURES`.
     recorded : RunFacts or None
@@ -126,7 +127,7 @@ class Phases:
 
     @property
     def n_entities(self) -> int:
-        """Number of objects that have a task anywhere, n."""
+        """Number of objects with a task in any phase, n."""
         return len(self.entity_key)
 
     def __len__(self) -> int:
@@ -145,7 +146,7 @@ class Phases:
         """Phase `index` as a snapshot, or the phases of a slice as a trace."""
         if isinstance(index, slice):
             if (index.step or 1) < 0:
-                raise DomainError(f"step of the slice is {index.step}: expected 1")
+                raise DomainError(f"step of the slice is {index.step}: expected 1 or more")
             return self._part(np.arange(self.n_phases)[index])
         return self._snapshot(self._index(index))
 

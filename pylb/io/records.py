@@ -1,4 +1,4 @@
-"""Run records of either format: HDF5 of Python programs, JSON of programs with the C library."""
+"""Read run records of both formats: HDF5 from Python programs, JSON from the C library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pylb.io.run_record import RunData
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a run record, by its suffix or its first bytes."""
+    """Say whether a file is a run record, by its suffix or its first bytes."""
     return h5.is_record(path) or advisor_run.is_record(path)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; raises what `pylb.io.h5.read` and `pylb.io.advisor_run.read` do."""
+    """Read a run record; the errors are those of `h5.read` and `advisor_run.read`."""
     return advisor_run.read(path) if advisor_run.is_record(path) else h5.read(path)

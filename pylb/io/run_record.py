@@ -16,7 +16,7 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 """Figures of an iteration, in the order of csrc/replay/trace.h."""
 
 
-MOST = 1e30  # seconds, messages, bytes
+MOST = 1e30  # limit of a figure: seconds, messages or bytes
 
 
 def check_figures(table: F64, first: int = 0) -> None:
@@ -25,10 +25,13 @@ def check_figures(table: F64, first: int = 0) -> None:
     Raises
     ------
     FormatError
-        A figure is out of range; the message has the iteration.
+        A figure is out of range; the message names it and the iteration.
     """
     for i, column in np.argwhere(~((table >= 0) & (table <= MOST)))[:1]:
-        raise FormatError(f"{FIGURES[column]} of iteration {first + i} is {table[i, column]}")
+        raise FormatError(
+            f"{FIGURES[column]} of iteration {first + i} is {table[i, column]}: expected a number "
+            f"from 0 to {MOST:g}"
+        )
 
 
 class Stretch(NamedTuple):
@@ -37,23 +40,24 @@ class Stretch(NamedTuple):
     Attributes
     ----------
     first : int
-        Number of its first iteration.
+        Number of the first iteration.
     key : (n,) int64
         Keys of the objects, ascending.
     rank : (n,) int32
-        Their ranks.
-    bytes, memory : (n,) int64
-        Bytes that a migration of the object sends, and that the object occupies; 0 and -1: not
-        known.
+        Rank of each object.
+    bytes : (n,) int64
+        Bytes that a migration of the object sends; 0: not known.
+    memory : (n,) int64
+        Bytes that the object occupies; -1: not known.
     migratable : (n,) bool
     load : (k, n) float64
         Seconds of each object in each of the k iterations.
     src, dst : (m,) int32
-        Indices of objects that send and receive messages.
+        Indices of the sending and the receiving object of each edge.
     edge_bytes, edge_messages : (m,) float64
-        Per iteration, mean since the last LB step.
+        Bytes and messages per iteration, on average since the last LB step.
     home : (n,) int32
-        The rank where each was created; negative: not known.
+        The rank where each object was created; -1: not known.
 
     Examples
     --------
@@ -87,15 +91,15 @@ class Loop(NamedTuple):
     Attributes
     ----------
     first, n : int
-        Its first iteration, and the planned number of iterations.
+        Number of its first iteration, and its planned number of iterations.
     cost : float
         Seconds that a first LB step was expected to cost; nan: not known.
     alpha, beta : float
         Seconds per message and per byte; nan: not measured.
     handling : float
-        Seconds to pack an object; nan: not measured.
+        Seconds to pack one object; nan: not measured.
     steps : float
-        Seconds of an LB step without moves, not counting the strategy; nan: not measured.
+        Seconds of an LB step without migrations and without the strategy; nan: not measured.
     pace : float
         Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     """
@@ -122,8 +126,8 @@ class RunFacts:
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        Keys of the remaining objects, by the number of iterations before; recorded if objects were
-        added or removed after an iteration that ended the loop or was followed by an LB step.
+        For a number of iterations, the keys of the objects that exist after them.  Recorded if
+        objects were added or removed at the end of a loop or just before an LB step.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -159,10 +163,11 @@ class RunData(RunFacts):
         return np.stack([getattr(self, name) for name in FIGURES], axis=1)
 
     def at(self, iteration: int) -> Stretch:
-        """The stretch that an iteration belongs to."""
+        """Return the stretch that contains an iteration."""
         for stretch in self.stretches:
             if stretch.first <= iteration < stretch.first + stretch.iterations:
                 return stretch
         raise OutOfRangeError(
-            f"iteration is {iteration}: {self.path} has 0 ... {self.n_iterations - 1}"
+            f"iteration is {iteration}: expected 0 ... {self.n_iterations - 1}, which are in "
+            f"{self.path}"
         )

@@ -1,6 +1,6 @@
-"""LBDatafiles of vt: find the files of a run, map their text, index it by the C core.
+"""LBDatafiles of vt: find the files of a run, map their text, and let the C core index it.
 
-There is one file per rank, ``<stem>.<rank>.json``, plain JSON or Brotli under the same name.
+There is one file per rank, ``<stem>.<rank>.json``; it is plain JSON or compressed by Brotli.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from pylb.model.snapshot import I32, I64
 from pylb.optional import PARTS, missing_part
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
-MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000  # bytes, and times its size, of an unpacked file
-MOST_PHASES = 1_000_000  # limit, as identical_to_previous may ask for any number of copies
+# A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
+MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
+MOST_PHASES = 1_000_000  # a limit, as identical_to_previous may name any number of phases
 
 
 class Run(NamedTuple):
@@ -43,13 +44,13 @@ class Run(NamedTuple):
     Attributes
     ----------
     texts : list
-        The text of each rank's file, mapped or decompressed; the scans refer to it.
+        The text of each rank's file, memory-mapped or decompressed; `scans` refer to it.
     scans : list
         The C core's index of each text.
     phase_id : (m,) int64
     source : (m,) int64
-        For each phase, the phase of the files that has its data: itself, or an earlier one if it is
-        recorded as identical to the previous phase.
+        For each phase, the phase whose data it has: itself, or an earlier one if the record says
+        that it is identical to the previous phase.
     skipped : list of int
         Ids of the phases that the run did not record.
     arrays : dict
@@ -230,7 +231,7 @@ def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None =
 
 
 def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
-    """Return the ids of all phases, the phase in the file for each, and skipped phases."""
+    """Return the ids of all phases, the `source` of each (see `Run`), and the skipped phases."""
     skipped: list[int] = []
     same: list[int] = []
     try:
@@ -239,8 +240,8 @@ def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int
         same = _ids(phases.get("identical_to_previous"))
     except (AttributeError, TypeError, ValueError) as why:
         raise FormatError(
-            f"{name}: metadata.phases: expected skipped and identical_to_previous with a list "
-            f"and a range of phase ids each; {why}"
+            f"{name}: metadata.phases: expected skipped and identical_to_previous, each with a "
+            f"list and a range of phase ids; {why}"
         ) from None
     index = {phase: i for i, phase in enumerate(ids)}
     order = sorted({*ids, *same})
@@ -280,19 +281,18 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        Some phases are left out of a record that has phases as copies of others, or a copy is
-        placed differently from its original.
+        In the record, some phases are copies of others, and not all phases are written, or a copy
+        is placed differently from its original.
     StateError
         A file has changed since it was read.
     """
     for text in run.texts:
         if isinstance(text, mmap.mmap) and text.size() != len(text):
-            raise StateError("a file of the run has changed its size since it was read")
+            raise StateError("a file of the run has a different size than when it was read")
     source = run.source[phases]
     if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
         raise DomainError(
-            "the record has phases as identical to previous ones: only all phases of it can be "
-            "written together"
+            "in the record, some phases are copies of previous ones: expected all of its phases"
         )
     comms = rows(run.arrays["comm_ptr"], phases)[1]
     plan = _core.vt_plan(
@@ -314,7 +314,7 @@ def write(
     text: Callable[[int], bytes],
     compress: bool,
 ) -> list[Path]:
-    """Write the text of each rank; every file appears complete or not at all."""
+    """Write a file for each rank; a file that cannot be written completely does not appear."""
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
     pack = _compressor() if compress else bytes
@@ -323,8 +323,8 @@ def write(
     beyond = [r for r in stems(folder).get(stem, {}) if r >= n_ranks]
     if beyond:
         raise DomainError(
-            f"{folder} has a run {stem!r} with rank {max(beyond)}: writing {n_ranks} ranks over it "
-            f"would mix the two"
+            f"{folder} has a run {stem!r} with rank {max(beyond)}: a run of {n_ranks} ranks with "
+            f"the same name would be mixed with it"
         )
     paths = [folder / f"{stem}.{r}.json" for r in range(n_ranks)]
 

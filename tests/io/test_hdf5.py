@@ -129,7 +129,7 @@ def virtual(file, other):
         (lambda f, _: f.__setitem__("load", h5py.SoftLink("/time")), "load is a link"),
         (lambda f, _: f.create_dataset("load", (160,), h5py.string_dtype()), "has the type object"),
         (lambda f, _: f.create_dataset("load", (160,), "f4"), "has the type float32"),
-        (lambda f, _: f.create_group("load"), "load is no array"),
+        (lambda f, _: f.create_group("load"), "load is not an array"),
         (lambda f, _: f.create_dataset("load", (2**31,), "f8", chunks=(2**28,)), "has chunks of"),
     ],
 )

@@ -172,7 +172,7 @@ def test_other_files_are_named(tmp_path):
     write(path)
     with h5py.File(path, "a") as file:
         file.attrs["version"] = 4
-    with pytest.raises(FormatError, match=r"version 4: this pylb, .*, reads up to 3; a newer one"):
+    with pytest.raises(FormatError, match=r"version 4: pylb .* reads versions up to 3; use"):
         pylb.RunRecord.read(path)
 
 

@@ -440,7 +440,7 @@ def test_phases_that_repeat_the_one_before(tmp_path):
     assert pylb.Trace.read(tmp_path / "out").task_rank.tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(pylb.errors.DomainError, match="copy of phase 2"):
         trace.write(tmp_path / "out", rank=[0, 1, 0, 0, 0, 0])
-    with pytest.raises(pylb.errors.DomainError, match="only all phases"):
+    with pytest.raises(pylb.errors.DomainError, match="expected all of its phases"):
         trace[2:].write(tmp_path / "out")
 
 
