@@ -123,12 +123,12 @@ class Receipt:
     present : float
         max/mean, with messages, that a placement for the present loads would have left.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float
-        Expected loss until the next LB step, in seconds per iteration, of a placement for the loads
-        in 0, 1, 2, 4 or 8 iterations: waiting, and the LB step itself.  nan: not tried.
+        Seconds per iteration that a placement for the loads in 0, 1, 2, 4 or 8 iterations is
+        expected to lose until the next LB step, by waiting and by the LB step; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
         Time to gather the load database, to run the strategy, and to move the objects.
     seconds_warm_up : float
-        Extra time of the first iterations after the LB step, compared with those that followed.
+        Extra time of the first iterations after it, compared with the following ones.
     seconds : float
         Wall time of the whole LB step on the slowest rank.
     cost : float
@@ -246,7 +246,7 @@ class Receipt:
         )
 
     def explain(self) -> str:
-        """Explain the decision in sentences."""
+        """Explain what was decided, why, what it cost and what it saved, in sentences."""
         return _explained(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -337,7 +337,6 @@ class History(list[Receipt]):
 
 
 def _explained(r: Receipt) -> str:
-    """Say what was decided, why, what it cost and what it saved."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
         parts += [_choice(r), _speeds(r), _price(r), _outcome(r), _idle(r)]

@@ -1,8 +1,8 @@
 """A laboratory on one machine: each MPI rank gets a share of a core and no more.
 
-Then wall-clock times are realistic with more ranks than cores, and with ranks of different speed:
-the kernel limits every rank to its share (CPU bandwidth control of cgroups, v1 or v2) and to its
-memory (the rest is swapped out), and hosts to their bandwidth (network namespaces).
+So wall-clock times are realistic even with more ranks than cores, or with ranks of different speed.
+The kernel limits each rank to its share of a core (CPU bandwidth control of cgroups, v1 or v2) and
+to its memory (the rest is swapped out), and each host to its bandwidth (network namespaces).
 """
 
 from pylb.lab.moments import announce

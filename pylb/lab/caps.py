@@ -1,15 +1,16 @@
 """Power caps as shares of a core: the speeds of the nodes of Dasgupta 2013 under a cap.
 
-The paper caps its nodes at 23 to 60 W.  Towards the lowest cap, run times and the differences
-between nodes rise exponentially: at 23 W its cores take 15 to 35 s for the same work (figure 8), at
-60 W they all take the same time.  Here both follow one exponential,
+The paper caps its nodes at 23 to 60 W.  The lower the cap, the longer are the run times and the
+larger the differences between nodes; both grow exponentially.  For the same work, its cores take 15
+to 35 s at 23 W (figure 8), and all the same time at 60 W.  Here both follow one exponential,
 
     e = exp(-(cap - 23 W) / 2.4 W),   mean speed = 1 / (1 + e),   spread = 0.4 e,
 
-and a node's speed is the mean times 1 + spread u.  0.4 = (35 - 15) / (35 + 15) is figure 8's range.
-An ideal balancer then gains a factor of 1.67, 1.36, 1.21, 1.13, 1.08 at 23 ... 27 W; the paper's
-gained 1.28, 1.16, 1.18, 1.10, 1.04 (table I, without load balancing).  That the mean speed halves
-at 23 W is our choice: the paper has no number for it.
+and node i has the speed mean * (1 + spread * u_i), with u_i in -1 ... 1 (`NODES`).  The factor 0.4
+is the range in figure 8, (35 - 15) / (35 + 15).  With these speeds, ideal balancing is 1.67, 1.36,
+1.21, 1.13, 1.08 times faster than none at 23, 24, 25, 26, 27 W; in the paper the factors were 1.28,
+1.16, 1.18, 1.10, 1.04 (table I).  That the mean speed halves at 23 W is our choice: the paper has
+no number for it.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ import math
 from pylb.errors import DomainError
 
 LEAST, MOST = 23.0, 95.0
-"""Watts: the range of the paper's caps."""
+"""Range of caps, in watts."""
 
 FALL = 2.4  # watts in which the effect of a cap falls by a factor of e
 WIDEST = 0.4  # relative half-width of the speeds at the lowest cap
 
-# Ten nodes, as in the paper, evenly spread between the slowest and the fastest.  The extremes come
-# first, so that two nodes have the whole spread, and nodes come in pairs, so that the mean is kept.
+# Ten nodes, as in the paper, with evenly spaced speeds.  The fastest and the slowest come first, so
+# that two nodes have the whole spread; nodes come in pairs, so that the mean speed stays the same.
 NODES = tuple(n / 9 for n in (9, -9, 3, -3, 7, -7, 5, -5, 1, -1))
 
 
 def speed(watts: float, node: int) -> float:
-    """The speed of a node under a cap; without a cap it is 1.
+    """Return the speed of a node under a cap, relative to its speed without a cap.
 
     Parameters
     ----------
     watts : float
-        23 to 95.
+        The cap: 23 to 95.
     node : int
-        Rank, or host in a lab with hosts; the speeds repeat after ten.
+        Number of the rank, or of the host in a lab with hosts.  The speeds repeat after ten nodes.
 
     Raises
     ------

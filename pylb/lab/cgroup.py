@@ -1,4 +1,4 @@
-"""The lab's control groups: where they can be made, their files, their removal."""
+"""Control groups of a lab: find where they can be made, make, change, read and remove them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PATIENCE = 5.0  # seconds until killed processes have left their groups
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
-# The largest weights, so that ranks get their shares even if other processes want the cores; these
-# cannot starve, because the shares are limits.
+# The largest weights, so that ranks get their shares even if other processes want the cores.  These
+# do not starve, because the ranks' shares are limited.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
-# Fields of `Usage`: file, key in it or empty, unit; the first one that exists is read.
+# For each field of `Usage`: (file, key in this file or "", unit).  The first that exists is read.
 READ = {
     "cpu_seconds": (("cpuacct.usage", "", 1e-9), ("cpu.stat", "usage_usec", 1e-6)),
     "periods": (("cpu.stat", "nr_periods", 1),),
@@ -43,7 +43,7 @@ READ = {
 
 
 def control(limit: Limit) -> list[tuple[str, str]]:
-    """Files of a group and what is written to those that exist, in this order."""
+    """Return (file, text) pairs, in the order of writing; a group has only some of the files."""
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
         ("cpu.max", f"{quota} {period}"),
@@ -57,7 +57,7 @@ def control(limit: Limit) -> list[tuple[str, str]]:
 
 
 def _figure(groups: Sequence[Path], field: str) -> Any:
-    """A field of `Usage`, or None."""
+    """Return a field of `Usage`, or None if no file has it."""
     for file, key, unit in READ[field]:
         for words in (_words(group / file) for group in groups):
             known = dict(zip(words[::2], words[1::2], strict=True)) if key else {"": "".join(words)}
@@ -70,7 +70,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """One mounted hierarchy: `root` of it is seen at `point`."""
+    """A mounted hierarchy, or the part of it below `root`, which is mounted at `point`."""
 
     point: Path
     root: str
@@ -79,7 +79,7 @@ class Mount(NamedTuple):
 
 
 def mounts(mountinfo: str) -> list[Mount]:
-    """The cgroup hierarchies in the text of /proc/self/mountinfo (its fields: proc(5))."""
+    """Return the cgroup hierarchies in the text of /proc/self/mountinfo (see proc(5))."""
     out = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
@@ -91,7 +91,7 @@ def mounts(mountinfo: str) -> list[Mount]:
 
 
 def own_paths(cgroup: str) -> dict[str, str]:
-    """Controller to path, from the text of /proc/self/cgroup; the key of version 2 is empty."""
+    """Return {controller: path} from the text of /proc/self/cgroup; version 2 has the key ""."""
     out = {}
     for line in cgroup.splitlines():
         _, names, path = line.split(":", 2)
@@ -101,19 +101,19 @@ def own_paths(cgroup: str) -> dict[str, str]:
 
 def _own(mount: Mount, path: str) -> Path:
     below = os.path.relpath(path, mount.root)
-    # In a container the path may be that of the host, which is not visible here.
+    # In a container, the path may be one of the host, which is not visible inside.
     return mount.point if below.startswith("..") else mount.point / below
 
 
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
-    """The directories in which a lab makes its own: one in each hierarchy that it needs.
+    """Return the directories in which a lab makes its own: one in each hierarchy that it needs.
 
-    Version 1 is taken wherever it has the processor: version 2 then cannot control it.
+    If version 1 controls the processor, it is used, because version 2 cannot then control it.
 
     Raises
     ------
     NotAllowedError
-        Neither version offers the processor (and the memory), or no directory may be written.
+        Neither version can control the processor (and the memory), or no directory is writable.
     """
     seen, own = mounts(mountinfo), own_paths(cgroup)
     found = {}
@@ -125,7 +125,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
-            found.pop("memory", None)  # it would only be counted
+            found.pop("memory", None)  # without a limit, it would only be counted
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:
@@ -148,11 +148,11 @@ def _words(path: Path) -> list[str]:
 
 
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
-    """The nearest directory from `own` up to `top` whose children can have the controllers.
+    """Return the nearest directory from `own` up to `top` whose children can have the controllers.
 
-    Directories that are already divided come first.  In version 2 a group has either processes or
-    children with controllers, except at the real root.  If this process is alone in a group, it
-    steps into a child group, and the group can be divided.
+    Directories whose children have them already come first.  In version 2, a group has either
+    processes or children with controllers, except for the real root.  If this process is alone in a
+    group, it moves to a child group; then the group's children can have controllers.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
@@ -173,7 +173,7 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
             (folder / "cgroup.subtree_control").write_text(_plus(wanted))
             return folder
     raise NotAllowedError(
-        f"no group from {own} upwards may be divided by {', '.join(wanted)}: {ADVICE}"
+        f"no group from {own} upwards can have children with {', '.join(wanted)}: {ADVICE}"
     )
 
 
@@ -182,9 +182,9 @@ def _plus(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """One lab's directories, `bases`: in each a group per rank and one for other processes.
+    """The directories of one lab, `bases`; each has a group per rank and one for other processes.
 
-    The first directory is locked while the lab lives; if it is unlocked, its lab was killed.
+    The first directory is locked while the lab lives.  If it is not locked, its lab was killed.
 
     Raises
     ------
@@ -219,7 +219,7 @@ class Groups:
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
     def folder(self, rank: int, file: str) -> Path | None:
-        """A rank's group, in the hierarchy that has such a file."""
+        """Return a rank's group in the hierarchy that has such a file."""
         return next((group for group in self._of(rank) if (group / file).exists()), None)
 
     def _of(self, rank: int) -> list[Path]:
@@ -231,7 +231,7 @@ class Groups:
         Raises
         ------
         OSError
-            The kernel refuses: more memory is in use than can go to swap.
+            The kernel refuses, because more memory is in use than can go to swap.
         """
         for group in self._of(rank):
             for name, value in control(limit):
@@ -239,20 +239,20 @@ class Groups:
                     (group / name).write_text(value)
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
-        """What a rank has used so far."""
+        """Return what a rank has used so far."""
         figures = {field: _figure(self._of(rank), field) for field in READ}
         return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
 
     def kill(self) -> None:
-        """Kill whatever is left in the groups, and wait until it is gone."""
+        """Kill all processes in the groups, and wait until they are gone."""
         _kill(self.bases)
 
     def clear(self) -> None:
-        """Remove the ranks' groups, and with them what was counted there."""
+        """Remove the ranks' groups, and with them their counters."""
         _remove(self.bases, _groups(self.bases))
 
     def remove(self) -> None:
-        """Kill what is left and remove the directories; may be called twice."""
+        """Kill all processes and remove the directories; may be called twice."""
         if self._lock >= 0:
             _remove(self.bases)
             os.close(self._lock)
@@ -260,7 +260,7 @@ class Groups:
 
 
 def remove_stale(where: Sequence[Path]) -> list[str]:
-    """Remove what killed labs have left; return what that was."""
+    """Remove the groups that killed labs have left; return messages about them."""
     out = []
     for folder in abandoned(where[0]):
         bases = [parent / folder.name for parent in where]
@@ -279,7 +279,7 @@ def _pids(bases: Sequence[Path]) -> set[int]:
 
 
 def _until_gone(bases: Sequence[Path]) -> Iterator[None]:
-    """Pause between attempts until patience ends; killed processes take a moment to leave."""
+    """Yield every 5 ms for `PATIENCE` seconds; killed processes take a moment to disappear."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         yield
@@ -297,7 +297,7 @@ def _kill(bases: Sequence[Path]) -> None:
 
 
 def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Remove groups first, then their base; the kernel's files in them need no removal."""
+    """Remove the groups, then their bases; the kernel's files in them go with them."""
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone(bases):

@@ -1,6 +1,6 @@
-"""Remove what a lab leaves if it is killed by a signal that no process can catch.
+"""Clean up after a lab that was killed by a signal that no process can catch.
 
-Usage: ``python -m pylb.lab.guard DIRECTORY...``: the directories in which labs make theirs
+Usage: ``python -m pylb.lab.guard DIRECTORY...``: the directories in which labs make their own
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pylb.lab import cgroup, state
 
-# A shell waits for a line from the lab; if the lab ends without one, the shell becomes Python.
-# Nothing of Python runs beside the ranks that are measured.
+# A shell waits for a line from the lab.  If the lab ends without one, the shell becomes Python.  So
+# no Python process runs beside the ranks that are measured.
 WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
 
 
 class Guard:
-    """A process that outlives the lab: when the lab has died, it removes what is left.
+    """A process that outlives the lab; if the lab was killed, it cleans up.
 
     Parameters
     ----------
@@ -35,18 +35,18 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a signal to the lab's group does not reach it
+            start_new_session=True,  # a signal to the lab's process group does not reach it
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
 
     def close(self) -> None:
-        """Tell it that all is removed; may be called twice."""
+        """Tell the process that the lab has cleaned up itself; may be called twice."""
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.communicate(b"\n")
 
 
 def main(argv: Sequence[str]) -> None:
-    """Remove what killed labs have left."""
+    """Clean up after all killed labs."""
     cgroup.remove_stale([Path(name) for name in argv])
     state.remove_stale()
 

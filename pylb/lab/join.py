@@ -1,17 +1,20 @@
-"""Step into a group, then become the program.  Runs by path, without pylb, to start quickly.
+"""Move this process into a control group, then become the program.
+
+This file is run by its path and does not import pylb, so that it starts quickly.
 
 Usage: ``python -I -S join.py BASES NAME LIMITS program arguments``
 
 BASES
     The lab's directories, one in each hierarchy, separated by ``:``.
 NAME
-    The group: ``rest`` has no limit; ``rank`` stands for ``rank<r>`` with the r that mpiexec tells.
+    The group: ``rest`` has no limit; ``rank`` means ``rank<r>``, where mpiexec tells r.
 LIMITS
-    A JSON file: what is written to which files of the group, in order; under ``ranks`` for each
-    rank (the list repeats) or under ``hosts`` by name.  The host of a rank is noted beside it.
+    A JSON file that says what to write to which files of the group: under ``ranks`` a list over the
+    ranks (it repeats), or under ``hosts`` by the host's name.  In the second case, the host of each
+    rank is written to a file in the same folder.
 
-The group exists before the program, and all that the program starts inherits it: no instruction of
-the program runs without its limit.
+The process is in the group before it becomes the program, and all that the program starts is in the
+group, too.  So no instruction of the program runs without its limit.
 """
 
 import json
@@ -19,7 +22,7 @@ import os
 import socket
 import sys
 
-# Open MPI, any launcher that speaks PMIx, MPICH's Hydra; 0 where the lab itself starts the program.
+# Set by Open MPI, by any launcher with PMIx, by MPICH's Hydra, or by the lab for a single program.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PYLB_LAB_RANK")
 
 
@@ -54,12 +57,12 @@ def _join(bases: list[str], name: str, limits: str) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Join and exec; never returns."""
+    """Move to the group and execute the program; never returns."""
     bases, name, limits, *command = argv
     try:
         _join(bases.split(":"), name, limits)
     except OSError as error:
-        sys.exit(f"pylb lab: cannot hold {command[0]!r} to its share: {error}")
+        sys.exit(f"pylb lab: cannot limit {command[0]!r} to its share: {error}")
     try:
         os.execvp(command[0], command)
     except OSError as error:

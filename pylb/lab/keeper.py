@@ -1,10 +1,10 @@
-"""Limit the memory of ranks without having them killed.
+"""Limit the memory of ranks such that the kernel does not kill them.
 
-If a program keeps touching more memory than its limit, Linux's reclaim for a control group of
-version 1 occasionally finds no page in its sixteen attempts, and kills the program although swap is
-free (seen on 6.18: once in some 10^4 to 10^5 page faults).  With the killer off, system calls fail
-instead.  Therefore the group's own limit is much higher, and this thread makes the kernel take back
-the memory above the rank's limit, again and again if that fails.
+A program that keeps using more memory than the limit of its control group (version 1) is sometimes
+killed, although swap is free: Linux tries sixteen times to find a page to swap out, and gives up
+(seen on 6.18, once in some 10^4 to 10^5 page faults).  With the killer switched off, system calls
+fail instead.  Therefore the group's own limit is much higher.  A thread makes the kernel swap out
+the memory above the rank's limit, and tries again if that fails.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 from pylb.lab.shares import SLACK
 
-PAUSE = 0.002  # seconds between two looks; a fast disk reads some 2 MB in this time
+PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this time
 
 
 @contextmanager
 def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
-    """Watch the groups of the ranks; `ranks` returns their folders and bytes of memory."""
+    """Keep the ranks within their memory; `ranks` returns each rank's group and limit in bytes."""
     end = threading.Event()
     thread = threading.Thread(target=_keep, args=(ranks, end))
     thread.start()
@@ -34,7 +34,7 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
 
 
 def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> None:
-    with suppress(OSError):  # like the metronomes
+    with suppress(OSError):  # real-time priority if permitted, like the metronomes
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     while not end.wait(PAUSE):
         for group, memory in ranks():

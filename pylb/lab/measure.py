@@ -1,4 +1,4 @@
-"""Measure what a lab enforces: a program that wants more tests each limit."""
+"""Measure the limits that a lab enforces, with programs that try to use more."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pylb.lab.network import HostNetwork
 from pylb.lab.shares import Limit
 
 PROBE = Path(__file__).with_name("probe.py")
-SECONDS = 0.4  # duration of a spin, and of a transfer
-BEYOND = 1.25  # bytes written, as a multiple of the memory limit
-MOST_TOUCHED = 2**29  # bytes; larger limits are not tested
-PATIENCE = 60.0
+SECONDS = 0.4  # duration of a busy loop, and of a transfer
+BEYOND = 1.25  # bytes that a program writes, as a multiple of its memory limit
+MOST_TOUCHED = 2**29  # largest number of bytes to write; larger limits are not tested
+PATIENCE = 60.0  # seconds to wait for a measuring program
 
 
 class Held(NamedTuple):
-    """Measured: cores of a busy program, and bytes in memory of a program that wants more."""
+    """The measured limits of a rank: cores, and bytes of memory (None: not tested)."""
 
     share: float
     memory: int | None
 
 
 class Joined(NamedTuple):
-    """Measured between two hosts: bits per second, and seconds one way."""
+    """The measured connection between two hosts: bits per second, and seconds one way."""
 
     source: str
     target: str
@@ -37,9 +37,9 @@ class Joined(NamedTuple):
 
 
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
-    """Measure each limit; its command steps into a group that has it.
+    """Measure each limit; `commands` start a program in the group with that limit.
 
-    As many run at once as the cores allow.
+    As many programs run at once as the cores allow.
     """
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []
@@ -62,7 +62,7 @@ def _memory(limit: Limit, command: Sequence[str]) -> int | None:
 
 
 def joined(network: HostNetwork) -> list[Joined]:
-    """Measure from the first host to each other one, and back."""
+    """Measure the connection from the first host to each other host, and back."""
     first, *others = [host.name for host in network.hosts]
     return [
         _transfer(network, *pair) for other in others for pair in ((first, other), (other, first))
@@ -103,5 +103,6 @@ def _out(child: subprocess.Popen[str]) -> str:
             child.kill()
             raise
     if child.returncode:
-        raise StateError(f"a limit could not be measured: {said.strip() or child.returncode}")
+        why = said.strip() or f"the program ended with code {child.returncode}"
+        raise StateError(f"a limit could not be measured: {why}")
     return out

@@ -1,13 +1,16 @@
-"""Make the kernel check the quotas often.  Runs by path, without pylb, to start quickly.
+"""Make the kernel check the quotas often.
+
+This file is run by its path and does not import pylb, so that it starts quickly.
 
 Usage: ``python -I -S metronome.py CORE MICROSECONDS``
 
-The kernel accounts for a process's time when it interrupts it: at the clock's tick, every 4 ms if
-there are 250 ticks a second.  With a quota of 1.25 ms in 5 ms, a process then runs for up to 4.2 ms
-at a time and is stopped for up to 16 ms (measured), which is right only on average.  A process of
-real-time priority that wakes for an instant interrupts it sooner.
+The kernel compares a process's time with its quota when it interrupts the process: at the clock's
+tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs for up to 4.2 ms and
+is stopped for up to 16 ms (measured), so that the quota is right only on average.  This program has
+real-time priority and wakes often for an instant, which interrupts the process sooner.
 
-It ends with the process that started it, or at once, with code 1, if it may not have that priority.
+It ends with the process that started it.  If it may not have that priority, it ends at once with
+code 1.
 """
 
 import contextlib
@@ -18,7 +21,7 @@ import time
 
 
 def main(argv: list[str]) -> None:
-    """Wake again and again on one core."""
+    """Wake periodically on one core."""
     core, seconds, lab = int(argv[0]), 1e-6 * int(argv[1]), os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles it
     try:
@@ -26,7 +29,7 @@ def main(argv: list[str]) -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
         sys.exit(1)
-    with contextlib.suppress(OSError):  # holds as long as the file is open
+    with contextlib.suppress(OSError):  # short wake-up latency as long as this file is open
         os.write(os.open("/dev/cpu_dma_latency", os.O_WRONLY), bytes(4))
     while os.getppid() == lab:
         time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Moments: a program under ``pylb lab`` says how far it is, and the lab makes its changes."""
+"""Moments: a program under ``pylb lab`` announces them, and the lab then makes its changes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 
 
 def announce(moment: str) -> bool:
-    """Tell the lab that a moment has come; return after its changes have been made.
+    """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call this; only the first call for a moment counts.  Outside of a lab nothing
-    happens.
+    Any rank may call this function; only the first call for a moment counts.  Outside of a lab,
+    nothing happens.
 
     Parameters
     ----------
     moment : str
-        The `when` of changes in the lab's file.
+        The name of the moment: `when` of changes in the lab's file.
 
     Returns
     -------

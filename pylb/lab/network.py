@@ -1,9 +1,9 @@
-"""Hosts on one machine: network namespaces that are joined by a switch, and MPI between them.
+"""Hosts on one machine: network namespaces connected by a switch, with MPI between them.
 
 Each host is a namespace with one interface, ``eth0``, and a name of its own (a UTS namespace for
 each process that enters it).  The interfaces lead to a bridge in a separate namespace.  A token
-bucket (tc-tbf) at both ends limits the bandwidth in both directions; tc-netem adds the latency,
-half at each end.  MPI's launcher enters a host instead of using ssh.
+bucket (tc-tbf) at each end limits the bandwidth in both directions; tc-netem adds half of the
+latency at each end.  MPI's launcher enters a host's namespace instead of using ssh.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TOOLS = {
 }
 NETWORK = "10.77.0."
 LONGEST_QUEUE = "50ms"
-LEAST_BURST = 65_536  # bytes: the largest segment that a network card would cut
-TICK = 0.004  # seconds that a bucket must last at least, or the rate is not reached
+LEAST_BURST = 65_536  # bytes: the largest segment that the kernel passes to a network card
+TICK = 0.004  # seconds: with a bucket below rate * TICK, the rate is not reached
 
-# A host sees the machine's file systems, with host names of its own.
+# A host has the machine's file systems, but its own host names.
 ENTER = """\
 #!/bin/sh
 # enter HOST COMMAND...: become the command on that host of the lab
@@ -49,7 +49,7 @@ exec "$(dirname "$0")/enter" "$host" sh -c "$*"
 
 
 class HostNetwork:
-    """The hosts of a lab, connected; `notes` says what this machine cannot provide.
+    """The connected hosts of a lab; `notes` says what this machine cannot provide.
 
     Raises
     ------
@@ -87,14 +87,14 @@ class HostNetwork:
         self.shape(host.name, host.link)
 
     def shape(self, name: str, link: Link) -> None:
-        """Limit what the host sends and receives, from now on."""
+        """Limit the host's connection from now on."""
         if self._links.get(name, Link()) == link:
             return
         self._links[name] = link
         i = [host.name for host in self.hosts].index(name)
         for space, device in ((name, "eth0"), ("switch.", f"port{i}")):
             where = f"-n {self._space(space)} qdisc"
-            attempt(f"tc {where} del dev {device} root".split())  # there may be none
+            attempt(f"tc {where} del dev {device} root".split())  # fails if there is no limit yet
             parent = "root"
             if link.bandwidth is not None:
                 burst = max(LEAST_BURST, round(link.bandwidth / 8 * TICK))
@@ -124,13 +124,13 @@ class HostNetwork:
             (folder / name).chmod(0o700)
 
     def entered(self, name: str, command: Sequence[str]) -> list[str]:
-        """The command line that starts `command` on a host."""
+        """Return the command line that starts `command` on a host."""
         return [str(self._state.folder / "enter"), name, *command]
 
     def environment(self) -> dict[str, str]:
-        """Variables with which mpiexec starts its ranks on the hosts and connects them by TCP.
+        """Return variables that make mpiexec start its ranks on the hosts and connect them by TCP.
 
-        Ranks are not bound to cores: each host would bind to the machine's first core.
+        Ranks are not bound to cores: each host would bind its ranks to the machine's first cores.
         """
         folder = self._state.folder
         agent, hostfile = str(folder / "agent"), str(folder / "hostfile")
@@ -161,7 +161,7 @@ class HostNetwork:
 
 def _check_tools() -> None:
     if os.geteuid() != 0:
-        raise NotAllowedError("hosts need namespaces and their devices: run as root")
+        raise NotAllowedError("hosts need namespaces and network devices: run as root")
     for tool, package in TOOLS.items():
         if shutil.which(tool) is None:
             raise NotAllowedError(f"hosts need {tool}: apt-get install -y {package}")

@@ -1,4 +1,4 @@
-"""The description of a lab: profiles of ranks, hosts, their network, and changes over time."""
+"""The description of a lab: profiles of the ranks, hosts, network, and changes over time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pylb.files import text, understood
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
 
-MOST_HOSTS = 200  # their addresses share a network of 8 bits
-LEAST_MEMORY = 2**20
-SWAP = 2**30
-MOST_RANKS = 100_000  # that changes may name
-MOST_BYTES = 2**20  # of a file
-DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # brackets in brackets
+MOST_HOSTS = 200  # their addresses have one byte
+LEAST_MEMORY = 2**20  # bytes
+SWAP = 2**30  # bytes
+MOST_RANKS = 100_000  # limit of rank numbers in changes
+MOST_BYTES = 2**20  # limit of the file's size
+DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # 50 brackets inside each other
 
 
 class Profile(NamedTuple):
@@ -29,11 +29,11 @@ class Profile(NamedTuple):
     Attributes
     ----------
     share : float, optional
-        Cores; None: an equal part of the machine.
+        Number of cores, e.g. 0.25.  None: an equal part of the machine.
     cap : float, optional
-        Watts: the share is multiplied by `caps.speed`.
+        Power cap in watts: the share is multiplied by `caps.speed`.
     memory : int, optional
-        Bytes; the rest is swapped out.
+        Bytes in memory; the rest is swapped out.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Profile(NamedTuple):
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
-        """Convert to limits of the kernel; `equal` is the share of a profile without one."""
+        """Convert to limits for the kernel; `equal` is the share if the profile has none."""
         share = equal if self.share is None else self.share
         if self.cap is not None:
             share *= caps.speed(self.cap, node)
@@ -58,7 +58,7 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A host's connection: bits per second each way, seconds one way; None: no limit.
+    """A host's connection: bits per second each way, and seconds one way; None: no limit.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Link(NamedTuple):
     latency: float | None = None
 
     def to(self, other: Link) -> Link:
-        """The connection from a host with this link to a host with the other one."""
+        """Return the connection from a host with this link to a host with the other link."""
         slowest = [b for b in (self.bandwidth, other.bandwidth) if b is not None]
         half = ((self.latency or 0.0) + (other.latency or 0.0)) / 2
         return Link(min(slowest) if slowest else None, half or None)
@@ -93,14 +93,14 @@ class Host(NamedTuple):
 
 
 class Change(NamedTuple):
-    """New limits from a time on, or from a moment that the program announces.
+    """New limits, from a given time on or from a moment that the program announces.
 
     Attributes
     ----------
     at : float, optional
-        Seconds after the command's start.
+        Time in seconds after the command's start.
     when : str, optional
-        The moment that the program announces by `pylb.lab.announce`.
+        Name of a moment, which the program announces by `pylb.lab.announce`.
     ranks : tuple of int, optional
         The ranks that change; None: all.
     hosts : tuple of str, optional
@@ -133,14 +133,14 @@ class Plan(NamedTuple):
     Attributes
     ----------
     profiles : tuple of Profile
-        Profiles of the ranks; the list repeats over the ranks.
+        Profiles of the ranks.  The list repeats if there are more ranks.
     hosts : tuple of Host
-        Empty: one machine; with hosts, `profiles` has no effect.
+        Empty: no hosts.  With hosts, `profiles` has no effect.
     changes : tuple of Change
     swap : int
-        Bytes that all ranks together may have beyond their memory.
+        Bytes of swap for all ranks together, beyond their memory.
     period_us : int, optional
-        Microseconds in which a share is given out.
+        Period of the quotas in microseconds: in each period, a rank gets share * period.
 
     Examples
     --------
@@ -164,12 +164,12 @@ class Plan(NamedTuple):
         MissingPartError
             PyYAML is absent.
         MissingFileError, FormatError, DomainError
-            The file does not exist, is not YAML, or has an unknown key or a value out of range.
+            The file does not exist, is not YAML, has an unknown key, or has a value out of range.
         """
         yaml = optional.require("PyYAML")
         with understood(path, "YAML"):
             said = text(path, MOST_BYTES)
-            if DEEP.search(said):  # PyYAML takes minutes to see it
+            if DEEP.search(said):  # PyYAML would take minutes before it fails
                 raise RecursionError
             found = yaml.safe_load(said)
         try:
@@ -183,7 +183,10 @@ class Plan(NamedTuple):
         top = _table("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
-            raise DomainError("ranks and hosts: expected one of them; a host has profile and ranks")
+            raise DomainError(
+                "ranks and hosts: expected one of them; with hosts, write the limits of ranks "
+                "below each host"
+            )
         network = _fields("network.", _table("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network without hosts: expected hosts")
@@ -201,7 +204,7 @@ class Plan(NamedTuple):
         plan.check()
         return plan
 
-    # ---- limits at a time ----------------------------------------------------------------------
+    # ---- limits --------------------------------------------------------------------------------
 
     @property
     def needs_memory(self) -> bool:
@@ -211,16 +214,17 @@ class Plan(NamedTuple):
 
     @property
     def nodes(self) -> tuple[Profile, ...]:
-        """The profiles of the hosts, else of the ranks."""
+        """The profiles of the hosts; without hosts, those of the ranks."""
         return tuple(host.profile for host in self.hosts) or self.profiles
 
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
-        """The limits of the hosts, else of the ranks; the list repeats over the ranks.
+        """Return the limits of the hosts; without hosts, those of the ranks (the list repeats).
 
         Parameters
         ----------
         n_ranks : int, optional
-            Ranks that the command starts.  Default: the number of profiles, or of the hosts' ranks.
+            Number of ranks that the command starts.  Default: the number of profiles, or of all
+            ranks of the hosts.
         cores : int, optional
             Cores of the machine.
         """
@@ -229,13 +233,13 @@ class Plan(NamedTuple):
         equal = min(1.0, cores / count)
         nodes = self.nodes
         if not self.hosts and any(profile.cap for profile in nodes):
-            # Nodes differ under a cap: one profile for each rank, up to the length of the table.
+            # Under a cap nodes differ, so each rank needs a profile, until both lists repeat.
             most = math.lcm(len(nodes), len(caps.NODES))
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
     def expanded(self, n_ranks: int | None) -> Plan:
-        """The plan with a profile for each rank, if its changes name ranks."""
+        """Return the plan; if its changes name ranks, with a profile for each rank."""
         named = [r + 1 for c in self.changes for r in c.ranks or ()]
         if not named:
             return self
@@ -245,7 +249,7 @@ class Plan(NamedTuple):
         )
 
     def after(self, change: Change) -> Plan:
-        """The plan after a change."""
+        """Return the plan after a change."""
         profile = {k: v for k, v in change.values.items() if k in PROFILE}
         link = {k: v for k, v in change.values.items() if k in LINK}
         profiles, hosts = list(self.profiles), list(self.hosts)
@@ -259,7 +263,7 @@ class Plan(NamedTuple):
         return self._replace(profiles=tuple(profiles), hosts=tuple(hosts))
 
     def check(self) -> None:
-        """Check that the kernel takes all limits, at the beginning and after each change."""
+        """Check that the kernel accepts all limits, at the beginning and after each change."""
         plan = self.expanded(None)
         plan.limits()
         names = [host.name for host in self.hosts]
@@ -268,9 +272,9 @@ class Plan(NamedTuple):
                 if name not in names:
                     raise DomainError(f"changes[{i}].hosts: {_unknown(name, names)}")
             if change.hosts is not None and not names:
-                raise DomainError(f"changes[{i}].hosts: this lab has no hosts; expected ranks")
+                raise DomainError(f"changes[{i}].hosts: expected ranks, as this lab has no hosts")
             if change.ranks is not None and names:
-                raise DomainError(f"changes[{i}].ranks: this lab has hosts; expected hosts")
+                raise DomainError(f"changes[{i}].ranks: expected hosts, as this lab has hosts")
             if not names and any(key in change.values for key in LINK):
                 raise DomainError(f"changes[{i}]: this lab has no hosts and no network")
             plan = plan.after(change)
@@ -290,7 +294,7 @@ UNITS = {
 
 
 def shown(name: str, value: Any) -> str:
-    """A value of a profile or link, with its unit."""
+    """Return a value of a profile or link as text with its unit."""
     if value is None:
         return "no limit"
     if name == "memory":
@@ -326,7 +330,7 @@ def _list(where: str, found: Any) -> list[Any]:
 
 
 def value_of(where: str, key: str, found: Any) -> Any:
-    """Read a field of a profile or link; null and `none` remove a limit."""
+    """Read a field of a profile or link; null and `none` mean no limit."""
     if found is None or found == "none":
         return None
     if key == "share":
@@ -343,12 +347,12 @@ def value_of(where: str, key: str, found: Any) -> Any:
 
 
 def values_of(key: str, text: str) -> list[Any]:
-    """``"0.25,0.5"`` as values of a field: one for each rank."""
+    """Read a list such as ``"0.25,0.5"``: values of a field, one for each rank."""
     return [value_of("", key, word) for word in text.split(",")]
 
 
 def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
-    """The profile or link `common` with the changes of the file."""
+    """Return the profile or link `common` with the values that the file gives."""
     known = [key for key in common._fields if key in found]
     return common._replace(**{key: value_of(where, key, found[key]) for key in known})
 
@@ -362,12 +366,14 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     for name, values in found.items():
         where = f"hosts.{name}"
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(name)) or name == "localhost":
-            raise DomainError(f"{where}: expected a name of a-z, 0-9 and -, at most 31")
+            raise DomainError(
+                f"{where}: expected a host name of a-z, 0-9 and -, at most 31 characters"
+            )
         table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
         ranks = table.get("ranks", 1)
         if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= 1000:
             raise DomainError(
-                f"{where}.ranks is {units.said(ranks)}: expected how many, 1 ... 1000"
+                f"{where}.ranks is {units.said(ranks)}: expected a number of ranks, 1 ... 1000"
             )
         profile = _fields(f"{where}.", table, common)
         out.append(Host(name, ranks, profile, _fields(f"{where}.", table, network)))
@@ -382,12 +388,14 @@ def _changes(found: Any) -> tuple[Change, ...]:
 def _change(where: str, found: Any) -> Change:
     table = _table(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
     if ("at" in table) == ("when" in table):
-        raise DomainError(f"{where}: expected at (a time) or when (a moment's name), one of them")
+        raise DomainError(f"{where}: expected either at (a time) or when (the name of a moment)")
     if "when" in table and not isinstance(table["when"], str):
         raise DomainError(f"{where}.when is {units.said(table['when'])}: expected a moment's name")
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
     if not values:
-        raise DomainError(f"{where} changes nothing: expected {', '.join((*PROFILE, *LINK))}")
+        raise DomainError(
+            f"{where} changes nothing: expected at least one of {', '.join((*PROFILE, *LINK))}"
+        )
     return Change(
         units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
         table.get("when"),

@@ -1,11 +1,12 @@
-"""Measure the limits of a lab.  Runs by path, without pylb, in a group or on a host.
+"""Measure the limits of a lab, in a control group or on a host.
 
-Usage: ``python -I -S probe.py spin SECONDS``            cores that it got
-       ``python -I -S probe.py touch BYTES``             bytes that it then has in memory
-       ``python -I -S probe.py serve``                   port; then it serves transfers until killed
-       ``python -I -S probe.py transfer HOST PORT SECONDS``   bits per second, seconds one way
+This file is run by its path and does not import pylb.  It prints its figures on one line.
 
-It prints its figures on one line.
+Usage: ``python -I -S probe.py ...``
+       ``spin SECONDS``                 prints the number of cores that it got
+       ``touch BYTES``                  prints the bytes that it has in memory
+       ``serve``                        prints a port, and serves transfers until killed
+       ``transfer HOST PORT SECONDS``   prints bits per second, and seconds one way
 """
 
 import mmap
@@ -18,7 +19,7 @@ PINGS = 20
 
 
 def spin(seconds: float) -> None:
-    """Spin."""
+    """Run a busy loop; print processor time / wall time."""
     start, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         pass
@@ -26,16 +27,16 @@ def spin(seconds: float) -> None:
 
 
 def touch(size: int) -> None:
-    """Write to every page of a block of `size` bytes."""
+    """Write to every page of a block of `size` bytes; print the bytes that are in memory then."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for at in range(0, size, mmap.PAGESIZE):
         pages[at] = 1
-    with open("/proc/self/status") as status:  # without files, which may be charged to others
+    with open("/proc/self/status") as status:  # RssAnon does not count files
         print(1024 * next(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
 
 
 def serve() -> None:
-    """Answer the pings of each connection and take the rest, until killed."""
+    """For each connection: answer its pings, then receive its data; until killed."""
     with socket.create_server(("", 0)) as server:
         print(server.getsockname()[1], flush=True)
         while True:
@@ -69,7 +70,7 @@ def transfer(host: str, port: str, seconds: float) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Run the command of the usage."""
+    """Run one of the four commands."""
     what, *rest = argv
     if what == "spin":
         spin(float(*rest))

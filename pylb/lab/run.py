@@ -1,4 +1,4 @@
-"""Run a command in a lab, and always remove all that was made."""
+"""Run a command in a lab, and always clean up afterwards."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from pylb.lab.swap import swap_on
 
 JOIN = Path(__file__).with_name("join.py")
 METRONOME = Path(__file__).with_name("metronome.py")
-BEAT_US = 500  # microseconds between two checks of the quotas; they take 3 to 5 % of each core
+BEAT_US = 500  # microseconds between two checks of the quotas, which take 3 to 5 % of each core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds to wait, because the terminal may have sent Ctrl-C to the command too
+TYPED = 2.0  # seconds to wait after Ctrl-C, which the terminal may have sent to the command, too
 
 
 class Lab:
@@ -43,10 +43,11 @@ class Lab:
     Parameters
     ----------
     plan : Plan or iterable of float
-        The description of the lab (`Plan.load` reads one from a file); or cores for each rank, as a
-        list that repeats over the ranks.
+        The description of the lab (`Plan.load` reads one from a file).  Or the number of cores of
+        each rank; this list repeats if there are more ranks.
     period_us : int, optional
-        Microseconds in which a share is given out; default 5 ms, longer for shares below 0.2.
+        Period of the quotas in microseconds: in each period, a rank gets share * period.  Default:
+        5 ms; longer for shares below 0.2.
 
     Attributes
     ----------
@@ -55,9 +56,10 @@ class Lab:
     seconds : float
         Wall time of the last command.
     done : list of Done
-        Changes made during the last command, and when.
+        Changes that were made during the last command, with their times.
     notes : list of str
-        Messages: what was made, what this machine cannot provide, what killed labs had left behind.
+        Messages: what the lab uses, what this machine cannot provide, and what was cleaned up after
+        killed labs.
 
     Raises
     ------
@@ -110,7 +112,7 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Kill what is left and remove all that was made; may be called twice."""
+        """Kill all remaining processes and clean up; may be called twice."""
         self._groups.remove()
         if hasattr(self, "_state"):
             self.notes += self._state.remove()
@@ -120,9 +122,9 @@ class Lab:
     # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """The command line that makes each program step into its rank's group first.
+        """Return the command line in which each program first moves into the group of its rank.
 
-        With hosts, the command starts on the first host, and mpiexec starts ranks on all of them.
+        With hosts, the command starts on the first host, and mpiexec starts ranks on all hosts.
         """
         if not command:
             raise DomainError("command is empty: expected a program and its arguments")
@@ -131,8 +133,8 @@ class Lab:
             words = [*self._join("rest"), *words]
         elif len(self.plan.nodes) > 1:
             raise DomainError(
-                f"{len(self.plan.nodes)} shares for {command[0]!r}: expected one, or a command "
-                "that begins with mpiexec or mpirun"
+                f"{len(self.plan.nodes)} shares for {command[0]!r}: expected one share, or a "
+                "command that begins with mpiexec or mpirun"
             )
         else:
             words = [*self._join("rank"), *command]
@@ -164,8 +166,8 @@ class Lab:
     def run(self, command: Sequence[str]) -> int:
         """Run a command and return its exit code, or 128 + n if signal n ended it.
 
-        SIGINT, SIGTERM and SIGHUP end the command and all that it has started; a second signal
-        kills them at once.  What the command has started also ends with it.  Call this from the
+        SIGINT, SIGTERM and SIGHUP end the command; a second signal kills it at once.  When the
+        command has ended, all processes that it has started are killed.  Call this method from the
         main thread.
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
@@ -196,14 +198,14 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers beside the command, so that the kernel enforces the limits."""
+        """Run the metronomes and the keeper, so that the kernel enforces the limits."""
         with _metronomes(), ExitStack() as more:
             if self.plan.needs_memory:
                 more.enter_context(keeping(self._memories))
             yield
 
     def _memories(self) -> list[tuple[Path, int]]:
-        """The groups of version 1 with a memory limit, and the limits."""
+        """Return (group, bytes) for each group of version 1 with a memory limit."""
         out = []
         for rank in self._groups.ranks():
             folder = self._groups.folder(rank, "memory.limit_in_bytes")
@@ -212,10 +214,12 @@ class Lab:
                 out.append((folder, memory))
         return out
 
-    # ---- its limits, and what ranks use ---------------------------------------------------------
+    # ---- limits and usage ------------------------------------------------------------------------
 
     def measure(self, n_ranks: int | None = None) -> tuple[list[Held], list[Joined]]:
-        """Measure what the lab really enforces, with programs that want more; takes some seconds.
+        """Measure the limits that the lab enforces, with programs that try to use more.
+
+        This takes some seconds.
 
         Parameters
         ----------
@@ -225,9 +229,9 @@ class Lab:
         Returns
         -------
         held : list of Held
-            One for each rank, or host.
+            One for each rank; with hosts, one for each host.
         joined : list of Joined
-            From the first host to each other host, and back.
+            The connections from the first host to each other host, and back.
         """
         self._divide(n_ranks)
         commands = []
@@ -242,12 +246,12 @@ class Lab:
         return held, measure.joined(self.network) if self.network else []
 
     def change(self, change: Change) -> None:
-        """Change the limits of ranks or hosts, from now on.
+        """Change the limits of ranks or hosts from now on.
 
         Raises
         ------
         OSError
-            The kernel refuses: more memory is in use than can go to swap.
+            The kernel refuses, because more memory is in use than can go to swap.
         """
         self.plan = self.plan.after(change)
         self.limits = self.plan.limits(self._n_ranks)
@@ -259,7 +263,7 @@ class Lab:
                 self.network.shape(host.name, host.link)
 
     def _node(self, rank: int) -> int:
-        """Index of a rank in `limits`."""
+        """Return the index of a rank's limit in `limits`."""
         if not self.plan.hosts:
             return rank % len(self.limits)
         return [host.name for host in self.plan.hosts].index(self._host(rank))
@@ -268,7 +272,7 @@ class Lab:
         return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
 
     def usage(self) -> list[Usage]:
-        """What each rank was allowed and what it used, by rank."""
+        """Return the limits of each rank and what it used, by rank."""
         return [
             self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
             for rank in self._groups.ranks()
@@ -277,7 +281,7 @@ class Lab:
 
 @contextmanager
 def _metronomes() -> Iterator[None]:
-    """Run a process on each core that makes the kernel check the quotas, if permitted."""
+    """Run a metronome on each core; it makes the kernel check the quotas, if permitted."""
     beats = [
         subprocess.Popen([sys.executable, "-I", "-S", str(METRONOME), str(core), str(BEAT_US)])
         for core in sorted(os.sched_getaffinity(0))
@@ -292,7 +296,7 @@ def _metronomes() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """Replace the actions of the signals in `STOP`; they can be read from the descriptor."""
+    """Catch the signals in `STOP`; their numbers can be read from the yielded descriptor."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     old_fd = signal.set_wakeup_fd(write)
     old = {number: signal.signal(number, lambda *_: None) for number in STOP}
@@ -307,7 +311,7 @@ def _signals() -> Iterator[int]:
 
 
 def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
-    """Wait for the child; return the signal that stopped it early, or 0."""
+    """Wait for the child; return the signal that asked to stop it, or 0."""
     stopped = 0
     plan: list[tuple[float, int]] = []  # signals to send, and when
     ended = os.pidfd_open(child.pid)
@@ -331,7 +335,7 @@ def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
 
 
 def _plan(number: int, now: float) -> list[tuple[float, int]]:
-    # A typed Ctrl-C has reached the command too, and a second one makes Open MPI abort less
-    # gracefully.  A signal sent only to this process is passed on after a while.
+    # Ctrl-C in a terminal has reached the command, too, and a second SIGINT makes Open MPI abort
+    # less gracefully.  So SIGINT is passed on only after a while.
     first = now + (TYPED if number == signal.SIGINT else 0.0)
     return [(first, number), (first + GRACE, signal.SIGKILL)]

@@ -1,4 +1,4 @@
-"""Changes while the command runs: at a time, or at a moment that the program announces."""
+"""Make changes while the command runs: at a time, or at a moment that the program announces."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from pylb.lab.plan import Change
 
-MOST_WORDS = 4096  # bytes of a moment's name
-PATIENCE = 5.0  # seconds that a program may take to name the moment
+MOST_WORDS = 4096  # limit of a moment's name in bytes
+PATIENCE = 5.0  # seconds that a program may take to send the name of the moment
 
 
 class Done(NamedTuple):
-    """A change, when it was made (seconds after the start), and the error if it failed.
+    """A change that was made: seconds after the start, the change, and its error or "".
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Done(NamedTuple):
 def running(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; the list grows meanwhile."""
+    """Make each change when its time comes, in a thread; yield the growing list of those made."""
     done: list[Done] = []
     if not changes:
         yield done
@@ -86,7 +86,7 @@ class _Clock:
                 changed = self._make([c for c in self.left if c.when == moment])
                 line.sendall(b"1" if changed else b"0")
             except OSError:
-                pass  # the program has ended
+                pass  # the program has ended, or did not send a name
 
     def _make(self, now: Sequence[Change]) -> bool:
         for change in now:

@@ -1,4 +1,4 @@
-"""Shares of a core as limits of the kernel: microseconds in each period."""
+"""Convert shares of a core to limits for the kernel: microseconds in each period."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ LEAST = 1_000
 MOST = 1_000_000
 
 PERIOD_US = 5_000
-"""Default period.  A rank that spins in MPI uses up its quota and is then stopped for the rest of
-the period, and the ranks that wait for it wait, too: with a short period only for milliseconds."""
+"""Default period in microseconds.  A rank that waits actively in MPI uses up its quota, and is then
+stopped for the rest of the period.  Ranks that wait for it are delayed, too; with a short period,
+only by milliseconds."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may exceed its rank's memory for moments."""
+"""Bytes by which a group of version 1 may briefly exceed its rank's memory (see keeper.py)."""
 
 
 class Limit(NamedTuple):
@@ -35,12 +36,12 @@ class Limit(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Cores."""
+        """Number of cores."""
         return self.quota_us / self.period_us
 
 
 class Usage(NamedTuple):
-    """What one rank was allowed, and what it used.
+    """The limit of a rank, and what it used.
 
     Attributes
     ----------
@@ -49,15 +50,15 @@ class Usage(NamedTuple):
     cpu_seconds : float
         Processor time of the rank with all its threads and children.
     periods, throttled : int
-        Periods in which it was ready to run, and those in which it was stopped at its quota.
+        Number of periods in which it was ready to run, and of those in which it used up its quota.
     throttled_seconds : float
-        Time for which it was stopped.
+        Time for which it was stopped because its quota was used up.
     host : str
-        Where it ran, in a lab with hosts.
+        The host where it ran; empty in a lab without hosts.
     memory : int or None
-        Largest number of bytes that it had in memory; None if that is not counted.
+        Largest number of bytes that it had in memory; None: not counted.
     paged : int or None
-        Pages that it had to wait for, from swap or a file.
+        Number of pages that it had to wait for, from swap or a file; None: not counted.
     killed : int
         Processes that the kernel killed because memory was full.
 
@@ -80,9 +81,10 @@ class Usage(NamedTuple):
 
 
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:
-    """The limit of each share, on a machine with so many cores.
+    """Return the limit for each share, on a machine with this number of cores.
 
-    The period defaults to 5 ms, or longer if the kernel's least quota of 1 ms demands it.
+    The period is 5 ms by default.  It is longer if the quota would be below the kernel's minimum of
+    1 ms.
 
     Raises
     ------
@@ -111,6 +113,6 @@ def _limit(share: float, cores: int, period_us: int | None) -> Limit:
     if quota_us < LEAST:
         raise DomainError(
             f"period is {period_us / 1e3:g} ms: a share of {share:g} needs at least "
-            f"{shortest / 1e3:g} ms, as the kernel's least quota is {LEAST / 1e3:g} ms"
+            f"{shortest / 1e3:g} ms, as the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
         )
     return Limit(quota_us, period_us)

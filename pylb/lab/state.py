@@ -1,7 +1,7 @@
-"""A lab's folder: files for its processes, and a journal of steps that have to be undone.
+"""A lab's folder: files for its processes, and a journal of what must be removed at the end.
 
-Namespaces and swap files outlive the process that made them.  Each is written down before it is
-made, so that the next lab can undo what a killed lab has left.
+Namespaces and swap files outlive the process that made them.  Each is written to the journal before
+it is made, so that the next lab can remove what a killed lab has left.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ JOURNAL = "journal"
 
 
 def attempt(command: Sequence[str]) -> str:
-    """Run a command; return an empty text if it succeeds, else its error."""
+    """Run a command; return "" if it succeeds, else its error message."""
     made = subprocess.run(command, capture_output=True, text=True)
     return " ".join(made.stderr.split()) or "failed" if made.returncode else ""
 
 
 def must(command: Sequence[str]) -> None:
-    """Run a command; raise OSError with its error if it fails."""
+    """Run a command; raise OSError with its error message if it fails."""
     if failed := attempt(command):
         raise OSError(f"{' '.join(command)}: {failed}")
 
 
 def home() -> Path:
-    """The private folder of all labs of this user."""
+    """Return the private folder for all labs of this user."""
     if os.geteuid() == 0:
         folder = Path("/run/pylb-lab")
     else:
@@ -58,14 +58,14 @@ def claim(parent: Path) -> tuple[Path, int]:
         except FileExistsError:
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # else another lab has just removed it as a stale one
+        if folder.exists():  # another lab may have just removed it, as it was not locked yet
             return folder, lock
         os.close(lock)
     raise AssertionError
 
 
 def abandoned(parent: Path) -> Iterator[Path]:
-    """Yield the folders that no living lab has locked, each locked until the next one."""
+    """Yield the folders of dead labs; each is locked until the next one is yielded."""
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -81,14 +81,14 @@ def abandoned(parent: Path) -> Iterator[Path]:
 
 
 class State:
-    """The folder of one lab; all that the lab makes has a name that begins with `name`."""
+    """The folder of one lab; its `name` begins the names of all that the lab makes."""
 
     def __init__(self) -> None:
         self.folder, self._lock = claim(home())
         self.name = self.folder.name
 
     def will(self, kind: str, name: str) -> None:
-        """Write down what is about to be made: a key of `UNDO`, and its name."""
+        """Write to the journal what will be made: its kind, a key of `UNDO`, and its name."""
         with open(self.folder / JOURNAL, "a") as journal:
             journal.write(f"{kind} {name}\n")
             journal.flush()
@@ -105,7 +105,7 @@ class State:
 
 
 def remove_stale() -> list[str]:
-    """Undo what killed labs have left; return what that was."""
+    """Clean up after killed labs; return messages about it."""
     out = []
     for folder in abandoned(home()):
         done, failed = _undo(folder)
@@ -114,7 +114,7 @@ def remove_stale() -> list[str]:
 
 
 def _undo(folder: Path) -> tuple[list[str], list[str]]:
-    """Undo the journal, the last entry first; return what was undone, and what could not be."""
+    """Remove what the journal lists, last entry first; return what was removed, and failures."""
     try:
         lines = (folder / JOURNAL).read_text().splitlines()
     except OSError:

@@ -10,12 +10,12 @@ from pylb.errors import NotAllowedError
 from pylb.lab import units
 from pylb.lab.state import State, must
 
-FOLDER = Path("/var/tmp")  # on a disk, which /tmp need not be
-KEPT = 0.5  # part of the free disk that a swap file may take
+FOLDER = Path("/var/tmp")  # it is on a disk; /tmp may be in memory
+KEPT = 0.5  # fraction of the free disk space that a swap file may take
 
 
 def swap_on(state: State, size: int) -> str:
-    """Provide swap of `size` bytes as long as the lab lives; return what was done.
+    """Provide `size` bytes of swap as long as the lab lives; return a message about it.
 
     The machine's own swap is used if enough of it is free.
 
@@ -29,7 +29,7 @@ def swap_on(state: State, size: int) -> str:
         return f"swap: {units.shown_bytes(free)} free of the machine's own"
     if size > KEPT * shutil.disk_usage(FOLDER).free:
         raise NotAllowedError(
-            f"swap is {units.shown_bytes(size)}: expected at most half of what is free in {FOLDER}"
+            f"swap is {units.shown_bytes(size)}: expected at most half of the free disk of {FOLDER}"
         )
     path = FOLDER / f"{state.name}.swap"
     state.will("swap", str(path))
@@ -40,13 +40,13 @@ def swap_on(state: State, size: int) -> str:
         must(["swapon", str(path)])
     except OSError as why:
         raise NotAllowedError(
-            f"no swap for what is above a rank's memory ({why}): run as root on a machine whose "
-            f"{FOLDER} can hold a swap file, or give the machine {units.shown_bytes(size)} of swap"
+            f"no swap file could be made in {FOLDER} ({why}): run as root where {FOLDER} is on a "
+            f"disk, or give the machine {units.shown_bytes(size)} of swap"
         ) from why
     return f"swap: {units.shown_bytes(size)} in {path}"
 
 
 def swap_free() -> int:
-    """Bytes of the machine's swap that are free."""
+    """Return the free bytes of the machine's swap."""
     words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return 1024 * int(words.get("SwapFree", "0 kB").split()[0])

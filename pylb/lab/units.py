@@ -1,4 +1,4 @@
-"""Quantities with their units, for a lab's file and command line."""
+"""Quantities with units, for a lab's file and command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORT.maxlevel, SHORT.maxstring = 2, 60
 class Quantity(NamedTuple):
     """A physical quantity: its units, each with its size, and an example for messages.
 
-    Where `bare` is true, a number without a unit counts in the unit of size 1.
+    If `bare`, a number without a unit is accepted; it counts in the unit of size 1.
     """
 
     name: str
@@ -38,7 +38,7 @@ RATE = Quantity("bandwidth", {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}, "100
 
 
 def quantity(kind: Quantity, name: str, value: Any) -> float:
-    """`value` in the unit of size 1: ``quantity(TIME, "at", "5 ms")`` is 0.005.
+    """Convert `value` to the unit of size 1: ``quantity(TIME, "at", "5 ms")`` is 0.005.
 
     Raises
     ------
@@ -58,20 +58,20 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
 
 
 def said(value: Any) -> str:
-    """A value of a file for a message; short, however deep it is: YAML's aliases repeat a value."""
+    """Return a value of a file as a short text for a message."""
     return clip(SHORT.repr(value), 100)
 
 
 def microseconds(name: str, value: Any) -> int:
-    """A period: ``"5ms"`` is 5000."""
+    """Convert a period such as ``"5ms"`` to microseconds: 5000."""
     return round(1e6 * quantity(PERIOD, name, str(value)))
 
 
 def shown_bytes(value: float) -> str:
-    """``67108864`` as ``64 MiB``."""
+    """Return bytes as text: ``67108864`` is ``64 MiB``."""
     return scaled(value, ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")), 4)
 
 
 def shown_rate(value: float) -> str:
-    """Bits per second: ``1e8`` as ``100 Mbit/s``."""
+    """Return bits per second as text: ``1e8`` is ``100 Mbit/s``."""
     return scaled(value, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")), 4)

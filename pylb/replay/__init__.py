@@ -1,4 +1,4 @@
-"""Recorded runs, replayed with other decisions.
+"""Replay recorded runs with other decisions.
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
 schedule (`Optimum`), simulations of the consensus protocol and of an LB step on many ranks.

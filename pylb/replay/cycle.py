@@ -1,4 +1,4 @@
-"""What an LB step costs on many simulated ranks, part by part."""
+"""The cost of an LB step on many simulated ranks, part by part."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from pylb.place.placement import place
 from pylb.place.registry import find
 from pylb.replay.protocol import protocol_params
 
-RECORD = _core.STATS_BYTES  # of the statistics of an iteration
+RECORD = _core.STATS_BYTES  # bytes of the statistics of an iteration
 FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for an object and for an edge
 MOVE = 16  # bytes of a key and its new rank
-ENTRY = 24  # bytes of what a distributed strategy holds for an object or a rank, about
+ENTRY = 24  # bytes, approximately, that a distributed strategy holds for an object or a rank
 
 
 class LogGP(NamedTuple):
-    """A network (Culler et al. 1993, Alexandrov et al. 1995).
+    """The LogGP model of a network (Culler et al. 1993, Alexandrov et al. 1995).
 
     Attributes
     ----------
-    L, o, g : float
-        Seconds: latency; of a processor to send or to receive a message; between two messages.
+    L : float
+        Latency in seconds.
+    o : float
+        Seconds for which a processor is busy to send or to receive a message.
+    g : float
+        Seconds between two messages of a rank.
     G : float
         Seconds per byte.
 
@@ -54,9 +58,9 @@ class LogGP(NamedTuple):
         return float(np.ceil(np.log2(n_ranks))) * self.message(nbytes)
 
     def exchange(self, n_ranks: int, messages: F64, nbytes: F64) -> float:
-        """Seconds of a sparse exchange, in which the ranks agree by a reduction that it is over.
+        """Seconds of a sparse exchange, whose end the ranks find by a reduction.
 
-        messages, nbytes: (p,), sent and received by each rank.
+        messages, nbytes: (p,), the sum of what each rank sends and receives.
         """
         busiest = float((messages * max(self.o, self.g) + nbytes * self.G).max())
         return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
@@ -70,7 +74,7 @@ class CyclePart(NamedTuple):
     name : str
     seconds : float
     sent, received, kept : int
-        Bytes: the most that a rank sends, receives, and keeps for it.
+        Largest numbers of bytes that a rank sends, receives and stores.
 
     Examples
     --------
@@ -94,7 +98,7 @@ class Cycle(NamedTuple):
     strategy : str
     n_ranks, n_objects, migrations : int
     before, after : float
-        max/mean.
+        max/mean of the ranks' times before and after the LB step.
     parts : tuple of CyclePart
         Statistics, database, strategy, answer, migration, directory, in this order; a distributed
         strategy has no database and no answer.
@@ -125,16 +129,16 @@ def simulate_cycle(
 ) -> Cycle:
     """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
 
-    The strategy really runs, in this process.  A central one takes on rank 0 the time that it takes
-    here; a distributed one takes on each rank an equal part of the time that it takes here, and its
-    real messages.  Everything else is counted as the runtime of `Balancer` sends it:
+    The strategy really runs, in this process.  Its measured run time counts for rank 0 if it is
+    central; if it is distributed, each rank takes an equal part of it, and its real messages are
+    counted.  All other messages are those of the runtime of `Balancer`:
 
     - the statistics go up and down a tree;
-    - a central strategy gets 48 bytes per object and 32 per edge on rank 0, by a tree, and sends
-      back the moves alone, 16 bytes each;
-    - objects that move go from their old rank to the new one in one message per pair of ranks;
-    - the home of each moved object is told its new rank, and tells the ranks that send to it, 16
-      bytes each.
+    - for a central strategy, rank 0 gets 48 bytes per object and 32 bytes per edge by a tree, and
+      sends back 16 bytes per move;
+    - objects move from their old rank to the new one in one message per pair of ranks;
+    - the old rank of a moved object sends its new rank to the object's home rank (see `Directory`),
+      which sends it to the ranks that send to the object, in 16 bytes each.
 
     Parameters
     ----------
@@ -143,12 +147,12 @@ def simulate_cycle(
     network : LogGP, optional
         Default: the network of `simulate_protocol`.
     seed : int
-        Of the strategy.
+        Seed of the strategy.
 
     Raises
     ------
     UnknownStrategyError, DomainError
-        As in `place`; the snapshot has one rank.
+        As in `place`; or the snapshot has only one rank.
 
     Examples
     --------
@@ -160,7 +164,7 @@ def simulate_cycle(
     net = LogGP() if network is None else network
     if snapshot.n_ranks < 2:
         raise DomainError(f"the snapshot has {snapshot.n_ranks} rank: expected 2 or more")
-    handled = 3 * RECORD  # of a rank and its two children
+    handled = 3 * RECORD  # bytes: the records of a rank and its two children
     both_ways = 2 * net.tree(snapshot.n_ranks, RECORD)
     record = CyclePart("statistics", both_ways, handled, handled, handled)
     entry = find(strategy)
@@ -206,7 +210,7 @@ def _distributed(
     begin = time.process_time()
     seen = traffic(snapshot, name, seed=seed)
     computed = (time.process_time() - begin) / p
-    # What is sent in a round is received in the same: on average as much.
+    # On average, a rank receives as much in a round as it sends.
     rounds = seen.rounds * (net.L + 2.0 * net.tree(p, RECORD))
     busiest = float((2.0 * seen.messages * max(net.o, net.g) + 2.0 * seen.bytes * net.G).max())
     most = int(seen.bytes.max())
@@ -218,7 +222,7 @@ def _distributed(
 def _pairs(
     p: int, source: I32, target: I32, nbytes: NDArray[np.int64]
 ) -> tuple[F64, F64, F64, F64]:
-    """Messages out and in, bytes out and in, of each rank: one message for each pair of ranks."""
+    """Count the messages out and in and the bytes out and in of each rank; one message per pair."""
     pair = np.unique(source.astype(np.int64) * p + target)
     out, into = np.divmod(pair[pair // p != pair % p], p)
     away = source != target

@@ -1,4 +1,4 @@
-"""Generated programs, on which triggers can be compared."""
+"""Generated programs, for comparing triggers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylb.replay.optima import Optimum, regret
 
 @dataclass(frozen=True, eq=False)
 class GeneratedRun:
-    """A generated program, run under a trigger.
+    """The result of running a generated program under a trigger.
 
     Attributes
     ----------
@@ -55,31 +55,32 @@ class GeneratedRun:
 class Imbalance:
     """A generated program, given by the time of each iteration.
 
-    With the last LB step just before iteration s, iteration i takes
+    If the last LB step was just before iteration s, iteration i takes
     ``mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))``
-    seconds.  The first placement costs nothing and fits the state `start`.
+    seconds.  The first placement costs nothing and is made for the state `start`.
 
     Parameters
     ----------
     mean : float
         Seconds of a balanced iteration, above zero.
     growth : (n,) array of float, callable or None
-        max/mean - 1 by the number of iterations since the last LB step; a callable gets 0 ... n-1.
+        max/mean - 1 as a function of the number of iterations since the last LB step, 0 ... n - 1.
     iterations : int, optional
-        n; needed if no array gives it.
+        Number of iterations, n.  Default: the length of the arrays.
     drift : (n,) array of float, optional
-        A state of the program; an older placement fits a changed state less well.
+        State of the program in each iteration.  The more it has changed since the last LB step, the
+        larger is the imbalance.
     noise : (n,) array of float, optional
-        Imbalance that is added in each iteration, whatever the placement.
+        Imbalance that each iteration has in addition, with any placement.
     residual : float
         Imbalance that no LB step removes.
     start : float
-        The state that the first placement fits; used with `drift`.
+        State for which the first placement is made; used with `drift`.
 
     Raises
     ------
     DomainError
-        A value is not finite, the mean is not above zero, or lengths of arrays differ.
+        A value is not finite, the mean is not above zero, or arrays differ in length.
 
     Examples
     --------
@@ -122,16 +123,17 @@ class Imbalance:
 
     @classmethod
     def from_rates(cls, mean: float, rate: Callable[[int], float], iterations: int) -> Imbalance:
-        """The synthetic model of Boulmier 2021 (arXiv 2104.01688).
+        """Make a program by the synthetic model of Boulmier 2021 (arXiv 2104.01688).
 
-        After an LB step max/mean is I = 1; then I becomes max(1, I + rate(k)), k = 0, 1, ...
+        In the first iteration after an LB step, max/mean is I = 1.  After each iteration,
+        I = max(1, I + rate(k)) with k = 0, 1, ...
 
         Parameters
         ----------
         mean : float
             Seconds of a balanced iteration.
         rate : callable
-            Change of max/mean, by the number of iterations since the last LB step.
+            Change of max/mean as a function of the number of iterations since the last LB step.
         iterations : int
         """
         n = _length(iterations, None)
@@ -153,9 +155,9 @@ class Imbalance:
         Parameters
         ----------
         trigger : str, callable or Trigger, optional
-            A name of `pylb.triggers()` or a function of a `Cycle`; it gets the number of iterations
-            and the cost.  Or a new trigger object, which knows only what `Trigger.expect` told it.
-            Instead of it, give `every`.
+            A name of `pylb.triggers()`, or a function of a `Cycle`; these know the number of
+            iterations and the cost.  Or a new trigger object, which knows only what was passed to
+            `Trigger.expect`.  Give either `trigger` or `every`.
         cost : float
             Seconds that each LB step costs.
         every : int, optional

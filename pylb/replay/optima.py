@@ -1,4 +1,4 @@
-"""The best schedule that was found, and the distance of a run from it."""
+"""The best schedule of LB steps for a run, and the regret of other runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Optimum(NamedTuple):
-    """The best schedule of LB steps that was found; it is known only after the run.
+    """The best schedule of LB steps that was found, with knowledge of the whole run.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class Optimum(NamedTuple):
     cost : float
         Seconds of each LB step.
     bound : float
-        Seconds: no schedule of LB steps with this cost is shorter, for any strategy.
+        Lower bound in seconds: no schedule with LB steps of this cost is shorter, for any strategy.
     exact : bool
-        Whether no schedule with these strategies is shorter than `time`.
+        Whether it is proved that no schedule with these strategies is shorter than `time`.
     strategies : tuple of str
         The strategy of each LB step; empty for a generated program.
 
@@ -42,5 +42,5 @@ class Optimum(NamedTuple):
 
 
 def regret(time: float, best: Optimum) -> float:
-    """time / best.time - 1; 0 if neither takes any time."""
+    """Return time / best.time - 1; 0 if both are 0."""
     return 0.0 if time == best.time else time / best.time - 1.0

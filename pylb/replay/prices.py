@@ -1,4 +1,4 @@
-"""Costs of LB steps in a replay, and the costs that the decider is told."""
+"""Costs of LB steps in a replay, and the costs that the decider knows in advance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.io.run_record import Loop
 
 
 class Prices:
-    """Costs of LB steps in a replay, and the costs that the decider is told."""
+    """Costs of LB steps in a replay, and the costs that the decider knows in advance."""
 
     def __init__(
         self, trace: Phases, cost: float | None, tell: bool, network: tuple[float, float]
@@ -26,12 +26,12 @@ class Prices:
         self._loops = trace.recorded.loops if trace.recorded else []
 
     def _known(self, name: str) -> float:
-        """The last measured value; nan: none was measured."""
+        """Return the last value of this name that the run measured; nan: none."""
         known = [getattr(loop, name) for loop in self._loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
     def network(self, given: Settings | None) -> tuple[float, float]:
-        """(alpha, beta) with which the choice of a strategy weighs messages."""
+        """Return (alpha, beta), the cost of messages for the choice of a strategy."""
         recorded = self._known("alpha"), self._known("beta")
         if any(self._given) or given is None or not given.selects:
             return self._given
@@ -45,13 +45,16 @@ class Prices:
         return self._given if any(self._given) else (0.0, copy_speed())
 
     def model(self) -> tuple[float, float, float, float, float]:
-        """(alpha, beta, steps, handling, pace) of LB steps that were not measured."""
+        """Return (alpha, beta, steps, handling, pace), the cost model of LB steps; see `Loop`."""
         handling = self._known("handling")
         pace = self._loops[0].pace if self._loops else 1.0
         return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
 
     def _steps(self) -> float:
-        """Seconds of an LB step without moves: measured, else those of LB steps with moves."""
+        """Return the seconds of an LB step without its strategy and its migration.
+
+        They are the median of the recorded LB steps, or what was measured before the first one.
+        """
         done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
         rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
         known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
@@ -61,7 +64,7 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> float:
-        """Seconds that a first LB step may cost, for the decider; nan: it has to learn them."""
+        """Return the expected seconds of a first LB step; nan: the decider does not know them."""
         if given is None or not self._tell:
             return math.nan
         if self._cost is not None:
@@ -70,11 +73,11 @@ class Prices:
             return math.nan
         if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
             return loop.cost
-        # A run measures the cost of messages only if it chooses among strategies.
+        # A run measures the cost of messages only if it chooses the strategy.
         return self._first_cost(self._network if given.selects else (0.0, 0.0))
 
     def _first_cost(self, network: tuple[float, float]) -> float:
-        """The cost that a run would expect for the objects of the first phase."""
+        """Return the cost that a run would expect with the objects of the first phase."""
         t = self._trace
         if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
             return math.nan
@@ -88,7 +91,7 @@ class Prices:
         )
 
     def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
-        """The LB steps that the recorded run measured."""
+        """Return the LB steps that the recorded run measured, as the C core takes them."""
         if given is None or self._trace.recorded is None:
             return []
         names = [s.name for s in given.strategies]
@@ -110,7 +113,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Seconds in which this machine copies a byte: the least cost of moving it."""
+    """Measure the seconds in which this machine copies a byte: a lower bound of sending it."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The consensus protocol on up to millions of simulated ranks."""
+"""Simulate the consensus protocol on up to millions of ranks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ _params = {name: (default, unit, text) for name, default, unit, text in _core.pr
 
 
 class ProtocolDecision(NamedTuple):
-    """One decision about the iteration of an LB step.
+    """One agreement about the iteration of an LB step.
 
     Attributes
     ----------
-    asked, tentative, final : int
-        The iteration whose statistics asked for an LB step; the tentative period; the agreed
-        iteration, 0 if the program ended earlier.
-    root, known, balanced : float
-        Times in seconds: the root reads these statistics; the last rank learns the final iteration;
-        all ranks are known to have stopped there.  0 if that did not happen.
+    asked : int
+        The iteration whose statistics asked for an LB step.
+    tentative : int
+        The tentative period.
+    final : int
+        The agreed iteration; 0 if the program ended earlier.
+    root : float
+        Time in seconds when the root reads the statistics of iteration `asked`.
+    known : float
+        Time when the last rank learns the agreed iteration; 0: never.
+    balanced : float
+        Time when all ranks are known to have stopped at the agreed iteration; 0: never.
 
     Examples
     --------
@@ -42,18 +48,20 @@ class ProtocolDecision(NamedTuple):
 
 @dataclass(frozen=True)
 class ProtocolRun:
-    """The result of a simulation; times are seconds, and means over the ranks unless stated
-    otherwise.
+    """The result of a simulation.  Times are in seconds.
 
     Attributes
     ----------
     seconds : float
         Time until the last rank ended.
-    pause, pause_max, lagged, gathered, received : float
-        Time in the pause state, its largest value on a rank, and times of waiting for older
-        statistics, at the final iteration, and for neighbours' data.
+    pause, pause_max : float
+        Time in the pause state: mean over the ranks, and maximum.
+    lagged, gathered, received : float
+        Waiting time, mean over the ranks: for older statistics, at the agreed iteration, and for
+        data of neighbours.
     bytes_sent, bytes_sent_max, messages_sent : float
-        Bytes and messages that the protocol sent in the whole run.
+        What the protocol sent in the whole run: bytes per rank (mean and maximum), and messages per
+        rank (mean).
     events : int
         Number of events of the simulation.
     decisions : tuple of ProtocolDecision
@@ -79,9 +87,7 @@ class ProtocolRun:
 
     @property
     def iterations_to_consensus(self) -> float:
-        """Mean number of iterations from the statistics that asked to the LB step; nan without LB
-        steps.
-        """
+        """Mean number of iterations from `asked` to the LB step; nan without LB steps."""
         waits = [d.final - d.asked for d in self.decisions if d.balanced > 0]
         return float(np.mean(waits)) if waits else float("nan")
 
@@ -101,22 +107,21 @@ def protocol_params() -> dict[str, tuple[Any, str, str]]:
 def simulate_protocol(**params: Any) -> ProtocolRun:
     """Simulate the consensus protocol: the state machines of ``csrc/decide`` on a LogGP network.
 
-    The simulated program asks for an LB step as soon as possible, ``every`` iterations after the
-    last. ``csrc/replay/protocol.h`` describes the model.
+    The simulated program asks for each LB step as soon as possible: ``every`` iterations after the
+    previous one.  ``csrc/replay/protocol.h`` describes the model.
 
     Parameters
     ----------
     **params
-        `protocol_params` lists them: ``n_ranks``, ``iterations``, ``lag``, ``serves`` (how often
-        per iteration a working rank looks at the network), ``work``, ``noise``, ``L``, ``o``,
-        ``g``, ``G``.
+        `protocol_params` lists and explains them, e.g. ``n_ranks``, ``lag``, and ``serves``, the
+        number of times per iteration that a working rank checks for messages.
 
     Raises
     ------
     DomainError
-        No such parameter, or a value out of its domain.
+        There is no such parameter, or its value is out of its domain.
     StateError
-        Deadlock: no rank can continue.  Possible without a lag if ranks block in receives
+        Deadlock: no rank can continue.  It is possible if ``lag`` is 0 and ranks block in receives
         (``blocked=1``).
 
     Examples

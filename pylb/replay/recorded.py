@@ -16,7 +16,7 @@ Arrays = dict[str, Any]
 
 
 def trace_fields(run: RunData) -> Arrays:
-    """The fields of the trace of a run record."""
+    """Return the fields of the trace of a run record."""
     speeds = [r.speed for r in run.history.balancings if r.moved]
     return {
         "n_ranks": run.n_ranks,
@@ -33,7 +33,7 @@ def trace_fields(run: RunData) -> Arrays:
 
 
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
-    """The fields of the trace whose phases are these snapshots, with their objects in order."""
+    """Return the fields of the trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
     out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
     for name in ("bytes", "memory"):
@@ -94,9 +94,9 @@ def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
 
 
 def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
-    """Make the fields of the trace whose phases are the iterations.
+    """Return the fields of the trace whose phases are the iterations of the stretches.
 
-    known: keys of entities that already have numbers, in the order of the numbers.
+    known: keys of entities that already have numbers, in order of these numbers.
     """
     known = np.zeros(0, np.int64) if known is None else known
     keys, first, which = np.unique(
@@ -118,7 +118,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # in order of key, as in the snapshots of a run
+        mine = entity[at : at + n]  # in order of their keys, as in the snapshots of a run
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k

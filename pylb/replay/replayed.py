@@ -31,7 +31,7 @@ from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.prices import Prices
 
-_PLAIN: dict[str, Any] = {  # repeats what was recorded, to get the times of the ranks
+_PLAIN: dict[str, Any] = {  # settings that repeat the recorded run, to compute the ranks' times
     "decider": None,
     "lag": 0,
     "as_recorded": True,
@@ -46,7 +46,7 @@ _PLAIN: dict[str, Any] = {  # repeats what was recorded, to get the times of the
     "keep_times": True,
     "keep_ranks": False,
 }
-FEW_TIMES = 1 << 16  # this many times of ranks are kept even if there are fewer tasks
+FEW_TIMES = 1 << 16  # up to this number, or the number of tasks, the ranks' times are kept
 BASELINES = ("none", "unbalanced")
 
 
@@ -57,19 +57,19 @@ class Replay:
     Attributes
     ----------
     metrics : dict of (m,) float64 arrays
-        Every metric of `pylb.Metrics` by name, for each phase.
+        The metrics of `pylb.Metrics` by name, for each phase.
     iteration_time : (m,) float64
-        Seconds of each phase: the time of its slowest rank, plus the time in which the recorded run
-        neither computed, nor sent, nor waited.
+        Seconds of each phase: the time of its slowest rank, plus the time that the recorded run
+        spent outside of computing, sending and waiting.
     decisions : History
         A receipt for each decision.
     rank : (tasks,) int32
-        Where each task ran, in the order of ``trace.task_rank``.
+        The rank where each task ran, in the order of ``trace.task_rank``.
     strategy, trigger : str
-        The trigger is empty if there was none.
+        The trigger is empty for a baseline.
     foresight : bool
     trace : Trace
-        The run, with the speeds and background that it was replayed with.
+        The run, with the speeds and the background of the replay.
     network : Network
         The cost of messages in the replay.
     seed : int
@@ -100,10 +100,10 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds of the LB steps themselves: of the recorded run for strategy ``"none"``.
+        """Seconds of the LB steps themselves; for strategy ``"none"``, of the recorded ones.
 
-        Slower first iterations after an LB step, which its `cost` includes, are in
-        `iteration_time`.
+        The `cost` of an LB step also includes that the next iterations are slower; here, that time
+        is part of `iteration_time`.
         """
         return math.fsum(r.step_seconds for r in self.balancings)
 
@@ -124,7 +124,7 @@ class Replay:
 
     @functools.cached_property
     def rank_times(self) -> F64:
-        """Seconds of each rank in each phase, (m, p), without those of messages."""
+        """Seconds of each rank in each phase without its messages, (m, p)."""
         t = self.trace
         if self._times is not None:
             return self._times
@@ -143,7 +143,7 @@ class Replay:
 
     @property
     def migrations(self) -> int:
-        """Number of objects moved in all LB steps."""
+        """Number of migrations in all LB steps."""
         return sum(r.migrations for r in self.balancings)
 
     @property
@@ -152,15 +152,15 @@ class Replay:
         return sum(r.bytes for r in self.balancings)
 
     def speedup_over(self, other: Replay) -> float:
-        """time of `other` / time of this run; 1 if neither takes any time."""
+        """Return time of `other` / time of this run; 1 if both are 0."""
         if other.time == self.time:
             return 1.0
         return other.time / self.time if self.time > 0 else math.inf
 
     def regret(self, best: Optimum) -> float:
-        """Time beyond that of the best run found, relative to it: 0.02 is 2 % slower.
+        """Return how much longer this run is than the best one found: 0.02 is 2 % slower.
 
-        Zero if this run is faster.
+        It is 0 if this run is faster.
         """
         return max(regret(self.time, best), 0.0)
 
@@ -210,9 +210,10 @@ def replay(
     ----------
     trace : Trace
     strategy : str or callable
-        As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines
-        make no decisions: ``"unbalanced"``, each object on its first rank; ``"none"``, each object
-        on its recorded rank, including the recorded LB steps and their costs.
+        As for `Balancer`: "auto", a name of `pylb.strategies()`, or a function.  There are also two
+        baselines without decisions: with ``"unbalanced"``, each object stays on its first rank;
+        with ``"none"``, each object is on its recorded rank, and the recorded LB steps cost what
+        they cost.
     every : int, optional
         Phases from one LB step to the next.
     trigger : str, callable or Trigger, optional
@@ -221,10 +222,10 @@ def replay(
     lag, give_up, unlike, seed, strategy_params, trigger_params
         As for `Balancer`.
     cost : float, optional
-        Seconds that each LB step costs.  Default: as measured in the recorded run, if it did the
-        same LB step; else the result of the cost model for the objects that move.
+        Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
+        same LB step; otherwise the result of the cost model for the objects that move.
     tell : bool
-        Whether the trigger is told `cost` before the first LB step; False: it learns.
+        Whether the trigger knows `cost` before the first LB step.  If not, it learns the cost.
     migration_alpha, migration_beta : float
         Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
@@ -232,8 +233,8 @@ def replay(
         3.6); they are added to the time of that rank.  If not both are zero, they are also passed
         to strategies that have parameters of these names.
     foresight : bool
-        Rebalance at the start of a phase with the loads of this phase, i.e. with a perfect
-        prediction, instead of at its end.
+        Rebalance at the start of a phase, with the loads of this phase, instead of at its end.
+        This means a perfect prediction.
     speed, background : (p,) array of float, optional
         Values for the ranks that replace those of the trace.
     **params
@@ -246,9 +247,9 @@ def replay(
     Raises
     ------
     UnknownStrategyError, DomainError
-        No such strategy, trigger or parameter, or a value out of its domain.
+        There is no such strategy, trigger or parameter, or a value is out of its domain.
     InfeasibleError, StrategyError
-        The strategy found no placement, or raised an error, or returned no placement.
+        The strategy found no placement, raised an error, or returned no placement.
 
     Examples
     --------
@@ -327,7 +328,7 @@ OWN = [name for name in inspect.signature(replay).parameters if name not in ("tr
 
 
 def _check_spelling(params: dict[str, Any]) -> None:
-    """A misspelt argument of `replay` must not be taken for a parameter of the strategy."""
+    """Reject a misspelt argument of `replay`, which would pass as a parameter of the strategy."""
     parameters = {p.name for one in strategies().values() for p in one.params}
     for name in params.keys() - parameters:
         if close := nearest(name, OWN, cutoff=0.7):
@@ -348,8 +349,10 @@ def _decisions(
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """Receipts of LB steps with foresight: they count to the end of the previous phase, with the
-    figures of the phases that followed.
+    """Return the receipts of LB steps with foresight.
+
+    Such an LB step belongs to the end of the previous phase, and its figures to the phases that
+    follow.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
@@ -367,8 +370,8 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
 def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
     """End a loop after `end` phases.
 
-    If the loop was left early, the record lists the objects that were there; otherwise these are
-    the objects of the next phase.
+    The objects at that time are those of the next phase.  If the loop was left early, the record
+    lists them.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     early = end < loop.first + loop.n and end < trace.n_phases
@@ -377,7 +380,7 @@ def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
 
 
 def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
-    """The loops of the run, each with its phases."""
+    """Yield the loops of the run, each with its phases."""
     loops = trace.recorded.loops if trace.recorded else []
     if len(loops) < 2:
         n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
@@ -389,7 +392,7 @@ def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
 
 
 def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
-    """Costs of messages, if the strategy has parameters for them."""
+    """Return alpha and beta as parameters of the strategy, if it has both."""
     if strategy == "auto" or alpha + beta == 0:
         return {}
     known = {param.name for param in find(strategy).params}
@@ -408,7 +411,7 @@ def _with(trace: Phases, speed: ArrayLike | None, background: ArrayLike | None) 
 def _check_baseline(
     strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
 ) -> None:
-    """Check the arguments of a baseline, although they have no effect."""
+    """Check arguments that have no effect on a baseline."""
     if params:
         raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
     if every is not None or isinstance(trigger, str):

@@ -1,4 +1,4 @@
-"""Run records for users: read, inspect, replay."""
+"""The class for users to read, inspect and replay run records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylb.replay.trace import Trace
 
 
 class RunRecord(RunData):
-    """A run of a `Balancer`, as ``lb.save("run.h5")`` wrote it.
+    """The record of a run, written by ``lb.save("run.h5")``.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class RunRecord(RunData):
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        Keys of the remaining objects, by the number of iterations before; recorded if objects were
-        added or removed after an iteration that ended the loop or was followed by an LB step.
+        For a number of iterations, the keys of the objects that exist after them.  Recorded if
+        objects were added or removed at the end of a loop or just before an LB step.
     path : str
 
     Examples
@@ -45,16 +45,16 @@ class RunRecord(RunData):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> RunRecord:
-        """Read a run record; if it was cut short, up to its last complete iteration.
+        """Read a run record; if it is truncated, up to its last complete iteration.
 
-        It may be one of the C library, in JSON: then its objects are the ranks.
+        In a record of the C library (JSON), each rank counts as one object.
 
         Raises
         ------
         MissingFileError
             There is no such file.
         FormatError
-            The file is not a run record, or newer, or damaged.
+            The file is not a run record, has a newer version, or is damaged.
         MissingPartError
             h5py is absent.
         """
@@ -62,7 +62,9 @@ class RunRecord(RunData):
 
     @classmethod
     def of(cls, trace: Trace) -> RunRecord:
-        """Make a record of a trace: no receipts, an iteration takes as long as its slowest rank.
+        """Make a record of a trace.
+
+        It has no receipts, and an iteration takes as long as its slowest rank.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class RunRecord(RunData):
 
     @functools.cached_property
     def trace(self) -> Trace:
-        """The run as a trace: for replay, triggers and optimum."""
+        """The run as a trace, e.g. for `replay` and `optimum`."""
         return Trace(**trace_fields(self))
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
 
-PERIODS = (1, 2, 3, 5, 10, 20, 50)  # periods of the runs with which a best schedule is compared
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # the best schedule is compared with runs of these periods
 
 
 def optimum(
@@ -32,30 +32,30 @@ def optimum(
 ) -> Optimum:
     """Find the best schedule of LB steps for a recorded run.
 
-    An LB step works as in `Trace.replay`: at the end of phase i it places the objects of phase i +
-    1 by the estimates of their loads at that time.  A replay of the schedule takes the same time,
-    if there is one strategy.
+    An LB step works as in `Trace.replay`: at the end of phase i it places the objects of phase
+    i + 1 by the estimates of their loads at that time.  With one strategy, a replay of the schedule
+    takes the same time.
 
     The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
-    placements, each with the least time to reach it: label-setting search (Dijkstra 1959) with
+    placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
     branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which ignores the
     present placement, and whenever no state had to be dropped.  Otherwise it is the best schedule
-    found, at least as good as the runs with all triggers and with some periods.
+    found, which is at least as good as the runs with each trigger and with some fixed periods.
 
     Parameters
     ----------
     trace : Trace
     strategy : str, callable, or several of them
-        As in `pylb.place`.  Of several strategies, each LB step may use a different one; ``"auto"``
+        As in `pylb.place`.  If there are several, each LB step may use a different one; ``"auto"``
         means all strategies from which `Balancer` chooses.
     cost : float
         Seconds of each LB step.
     seed : int
         For strategies that draw random numbers.
     width : int
-        Number of LB steps tried at the end of each phase, for strategies that depend on the present
-        placement: from the placements that were reached in the least time.  A larger number finds
-        better schedules and takes longer.
+        For strategies that depend on the present placement: the number of placements, those reached
+        in the shortest time, from which an LB step is tried at the end of each phase.  A larger
+        number finds better schedules and takes longer.
     **params
         Parameters of the strategy, if there is only one.
 
@@ -66,9 +66,9 @@ def optimum(
     Raises
     ------
     UnknownStrategyError, DomainError
-        No such strategy or parameter, or a value out of its domain.
+        There is no such strategy or parameter, or a value is out of its domain.
     InfeasibleError, StrategyError
-        The strategy found no placement, or raised an error, or returned no placement.
+        The strategy found no placement, raised an error, or returned no placement.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def optimum(
     known = _known(trace, [*entries, *auto], options)
     alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
     best = None if alone else min(known, key=lambda run: run.time)
-    # with several strategies, first each one alone: its result bounds the search with all of them
+    # With several strategies, each one is tried alone first: the result bounds the joint search.
     for some in [*([row] for row in rows if len(rows) > 1), rows]:
         upper = math.inf if best is None else best.time
         time, when, bound, exact, steps = _core.trace_optimum(
@@ -107,7 +107,7 @@ def optimum(
     assert best is not None
     if alone and not exact:
         best = min(best, *known, key=lambda run: run.time)
-    # a run with "auto" may know more about the ranks' speeds than the search
+    # A run with "auto" can be faster than the search's bound, as it learns the ranks' speeds.
     return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
 
 
@@ -123,7 +123,7 @@ def _entries(strategy: Any) -> list[Strategy]:
 
 
 def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
-    """Make runs that should not be shorter than the schedule found."""
+    """Yield runs with fixed periods and with each trigger, to compare the schedule with."""
     for s in strategies:
         for every in PERIODS:
             yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])
@@ -134,7 +134,7 @@ def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) ->
 
 
 def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # not run.time: the cost of its LB steps may include slower iterations after them
+    # Not run.time: there, the cost of an LB step may include slower iterations after it.
     time = run.iteration_seconds + cost * len(run.balancings)
     when = np.array(run.balanced_after, dtype=np.int64)
     names = tuple(r.strategy for r in run.balancings)

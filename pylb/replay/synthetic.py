@@ -1,4 +1,4 @@
-"""Generated runs, to use instead of recorded ones."""
+"""Generate runs for use in place of recorded ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def hotspot(
 ) -> Trace:
     """Generate a run of objects in a ring, placed in blocks, with a hot spot that moves.
 
-    The load of an object is ``1 ms * (1 + peak * exp(-(d / width)**2 / 2))``, with its distance d
-    from the hot spot, times a log-normal factor of each phase.  Each object sends 8 KiB to both
-    neighbours in a phase; its migration sends 64 KiB.
+    The load of an object is ``1 ms * (1 + peak * exp(-(d / width)**2 / 2))``, where d is its
+    distance from the hot spot, times a log-normal factor that is drawn for each phase.  In each
+    phase, an object sends 8 KiB to each of its two neighbours.  A migration sends 64 KiB.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def hotspot(
     Raises
     ------
     DomainError
-        A number of ranks, objects or phases below 1, or a negative or zero width.
+        A number of ranks, objects or phases is below 1, or `width` is not above 0.
 
     Examples
     --------

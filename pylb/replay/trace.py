@@ -39,16 +39,18 @@ class Trace(Phases):
         stem: str | None = None,
         threads: int | None = None,
     ) -> Trace:
-        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file per rank), or one
-        that `Balancer.save` wrote (HDF5).
+        """Read a recorded run: LBDatafiles of vt, or a run record of pylb.
+
+        vt writes one JSON file per rank, plain or compressed by Brotli.
 
         Parameters
         ----------
         path : path
-            A folder, a prefix ``folder/stem`` of the files, or one of them.
+            Of vt's files: their folder, their common prefix ``folder/stem``, or one of them.
+            Otherwise a run record, which `Balancer.save` writes.
         stem : str, optional
-            Selects a run in the folder.  Default: the one with the shortest stem, with a warning if
-            there are others.
+            Selects one of several runs in a folder.  Default: the run with the shortest stem, with
+            a warning if there are others.
         threads : int, optional
             How many files are read at the same time.  Default: one per core, at most 8.
 
@@ -57,8 +59,8 @@ class Trace(Phases):
         MissingFileError
             There is no run, or the files of some ranks are missing.
         FormatError
-            A file is truncated, corrupt or not an LBDatafile (the message has byte and line of its
-            JSON), or the phases differ between ranks.
+            A file is truncated, corrupt or not an LBDatafile (the message names byte and line), or
+            the phases differ between ranks.
         MissingPartError
             A file is compressed and the module brotli is absent.
 
@@ -73,7 +75,7 @@ class Trace(Phases):
 
     @classmethod
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
-        """Make a trace whose phases are these snapshots, with their objects in the same order.
+        """Make a trace whose phases are these snapshots; their objects keep their order.
 
         Objects with the same `key` are the same object in all phases.  `coords`, `memory_limit` and
         `node` are not kept.
@@ -90,7 +92,7 @@ class Trace(Phases):
 
     @staticmethod
     def stems(folder: str | os.PathLike[str]) -> list[str]:
-        """The stems of the runs in a folder, shortest first."""
+        """Return the stems of vt's runs in a folder, shortest first."""
         return list(vt.stems(folder))
 
     @classmethod
@@ -125,11 +127,11 @@ class Trace(Phases):
         )
 
     def compared(self) -> Trace:
-        """A copy with what the phases share precomputed, for repeated replays."""
+        """Return a copy that makes repeated replays faster, as it knows which phases are alike."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
-        """Replay the phases with other decisions: `pylb.replay` of this trace.
+        """Replay the phases with other decisions; see `pylb.replay`.
 
         Examples
         --------
@@ -140,7 +142,7 @@ class Trace(Phases):
         return replay(self, strategy, **options)
 
     def optimum(self, strategy: Any = "GreedyLB", **options: Any) -> Optimum:
-        """Find the best schedule of LB steps: `pylb.optimum` of this trace.
+        """Find the best schedule of LB steps; see `pylb.optimum`.
 
         Examples
         --------
@@ -160,10 +162,10 @@ class Trace(Phases):
         compress: bool = False,
         rank: ArrayLike | None = None,
     ) -> list[Path]:
-        """Write the run as vt does, one file ``<stem>.<rank>.json`` for each rank.
+        """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
-        A trace that was read keeps everything: unknown keys, formats of numbers, subphases,
-        attributes, metadata.  Without a new placement each file is the same to the byte.
+        A trace that was read from such files keeps everything: unknown keys, formats of numbers,
+        subphases, attributes, metadata.  Without `rank`, the files are identical to the byte.
 
         Parameters
         ----------
@@ -173,9 +175,9 @@ class Trace(Phases):
         compress : bool
             Compress with Brotli, with the same file names.
         rank : (t,) array of int, optional
-            Another placement, a rank for each task of the trace.  A task goes into the file of its
-            rank, with ``node`` replaced; a communication goes with the end that it was recorded
-            with (vt records messages with their sender, broadcasts with the receiver).
+            Another placement: a rank for each task of the trace.  A task goes into the file of its
+            new rank, and its ``node`` is replaced.  A communication goes with one of its ends: a
+            message with its sender, a broadcast with its receiver, as in vt.
 
         Returns
         -------
@@ -184,8 +186,8 @@ class Trace(Phases):
         Raises
         ------
         DomainError, OutOfRangeError
-            The placement has the wrong length or an invalid rank, or moves an object that may not
-            migrate; or the folder has a run with this name and more ranks.
+            `rank` has the wrong length or an invalid rank, or moves an object that may not migrate;
+            or the folder has a run of the same name with more ranks.
         """
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
@@ -196,7 +198,7 @@ class Trace(Phases):
         return vt.write(folder, stem, self.n_ranks, text, compress)
 
     def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
-        """Check that the tasks are as recorded, as only then the record's text can be written."""
+        """Check that the tasks are those of the record, whose text is written again."""
         _, tasks = vt.rows(arrays["task_ptr"], phases)
         for name in ("task_entity", "task_rank", "task_load"):
             if not np.array_equal(getattr(self, name), arrays[name][tasks]):
@@ -230,16 +232,16 @@ class Trace(Phases):
     # ---- other forms ------------------------------------------------------------------------
 
     def tasks(self, phase: int | None = None) -> pd.DataFrame:
-        """The tasks as a pandas DataFrame, one row each.
+        """Return the tasks as a pandas DataFrame, one row each.
 
         Columns: the phase's id, `rank`, `key`, `load` in seconds, recorded properties of the
         entity, `bytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
-        Number columns are views of the trace's arrays if possible.
+        Where possible, columns of numbers are views of the trace's arrays.
 
         Parameters
         ----------
         phase : int, optional
-            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
+            Return only this phase; counted as in ``trace[phase]``.  Default: all phases.
 
         Raises
         ------
@@ -267,12 +269,11 @@ class Trace(Phases):
         return optional.require("pandas").DataFrame(columns, copy=False)
 
     def communications(self, phase: int | None = None) -> pd.DataFrame:
-        """The communications as a pandas DataFrame, one row each, dangling ones included.
+        """Return the communications as a pandas DataFrame, one row each; dangling ones, too.
 
-        Columns are the phase's id, `type`, `rank` (whose file has it), `from` and `to` (keys as
-        recorded) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 if
-        that end is not a task of the phase), `bytes` and `messages`.  The parameter and the errors
-        are those of `tasks`.
+        Columns: the phase's id, `type`, `rank` (whose file has it), `from` and `to` (recorded keys)
+        with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 if that end is
+        not a task of the phase), `bytes` and `messages`.  Parameter and errors: see `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._one(phase)
@@ -295,7 +296,7 @@ class Trace(Phases):
         return self._part(np.arange(i, i + 1))
 
     def _edge_columns(self) -> dict[str, Any]:
-        """The edges, as `communications` of a trace that was not read from files."""
+        """Return the columns of `communications` for a trace that was not read from vt's files."""
         phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
         return {
             "phase": self.phase_id[phase],
@@ -317,7 +318,7 @@ class Trace(Phases):
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
-    """Bytes of each task: `first` if recorded, else `second`, else 0; None: never recorded."""
+    """Return the bytes of each task: `first` or else `second` or else 0; None: never recorded."""
     columns = [arrays[name] for name in (first, second) if name in arrays]
     if not columns:
         return None
