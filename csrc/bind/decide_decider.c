@@ -71,10 +71,10 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     int64_t n_selection = PLB_N_SELECTION, n_ledger = PLB_N_LEDGER;
     if (plb_py_parse(c,
                      "n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 "
-                     "gives_up:p learns:p watches:p network:d2 seed:k",
+                     "gives_up:p learns:p watches:p network:d2 seed:k keep:l",
                      &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection, &n_selection,
                      &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns, &opt.watches,
-                     &opt.network.alpha, &opt.seed) != 0) {
+                     &opt.network.alpha, &opt.seed, &opt.keep) != 0) {
         return -1;
     }
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
@@ -366,6 +366,10 @@ static PyMethodDef decider_methods[] = {
     PLB_PY_ENTRY(decider, receipts), {0},
 };
 
+#define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
+static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
+#undef X
+
 #define DECIDER(X)                                                                                \
     X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
@@ -376,6 +380,8 @@ static PyMethodDef decider_methods[] = {
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \
       "(off, paid, saved, until) of the ledger.")                                                 \
+    X(decider, dropped, plb_py_dict(dropped_fields, &self->core.dropped),                         \
+      "Sums of the receipts that were dropped, a dict.")                                          \
     X(decider, speed,                                                                             \
       self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
       "Estimated speeds of the ranks, (p,); None: they seem equal.")
@@ -384,7 +390,7 @@ PLB_PY_PROPERTIES(decider, DECIDER)
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
-    "        learns, watches, network, seed)\n--\n\n"
+    "        learns, watches, network, seed, keep)\n--\n\n"
     "Decides when to rebalance and with which strategy, and records the results.\n"
     "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
     "csrc/decide/decider.h says in which order to call its methods.",

@@ -375,21 +375,17 @@ PLB_PY_METHOD1(atsync, give_up,
 
 /* ---- statistics and properties -------------------------------------------------------------- */
 
-PLB_PY_METHOD1(atsync, rows,
-               "rows($self, begin, /)\n--\n\n"
-               "Return (m, 9) float64 for the iterations whose statistics are known, from the\n"
-               "begin-th on: time, max, mean, idle, utilization, min, messages and bytes; load\n"
-               "of this rank.")
+PLB_PY_METHOD0(
+    atsync, rows,
+    "rows($self, /)\n--\n\n"
+    "Return (m, 9) float64 for the iterations whose statistics have become known since\n"
+    "the last call: time, max, mean, idle, utilization, min, messages and bytes; load\n"
+    "of this rank.")
 {
-    const long long begin = PyLong_AsLongLong(arg), n = self->core.n_rows;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    if (begin < 0 || begin > n) {
-        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected 0 ... %lld", begin, n);
-    }
-    return plb_py_copy2(n > begin ? self->core.row + begin : NULL, n - begin,
-                        sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
+    PyObject *out = plb_py_copy2(self->core.row, self->core.n_rows,
+                                 sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
+    self->core.n_rows = out == NULL ? self->core.n_rows : 0; /* a long loop needs no more memory */
+    return out;
 }
 
 PLB_PY_METHOD0(atsync, why,

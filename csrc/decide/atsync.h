@@ -93,7 +93,8 @@ typedef struct plb_atsync {
     int64_t mark;            /* ns: when the last statistics were contributed */
     double busy,
         waited; /* since then: s in which objects ran, s in which this rank waited at AtSync */
-    plb_atsync_row_t *row; /* [capacity], owned: the n_rows known iterations */
+    plb_atsync_row_t *row; /* [capacity], owned: the n_rows known iterations; the caller may take
+                              them and set n_rows to 0 */
     int64_t n_rows, capacity;
     bool maximum; /* a maximum is under way */
     bool votes;   /* the answers of a user's trigger are under way, see vote() */

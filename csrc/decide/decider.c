@@ -69,13 +69,6 @@ static bool waits(const plb_decider_t *self)
     return self->pending || self->judging || self->looking;
 }
 
-static void free_receipt(plb_receipt_t *r)
-{
-    PLB_FREE(r->alternatives, r->speed);
-    r->alternatives = NULL;
-    r->speed = NULL;
-}
-
 /* ---- begin and end -------------------------------------------------------------------------- */
 
 static int copy_candidates(plb_decider_t *self, plb_err_t *err)
@@ -158,6 +151,10 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
             "strategy without selection",
             (int)opt->n, (int)opt->n_ranks);
     }
+    if (opt->keep < 0 || (opt->keep > 0 && opt->keep < 8)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "keep is %lld: expected 0, or 8 receipts or more",
+                        (long long)opt->keep);
+    }
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
@@ -176,9 +173,9 @@ void plb_decider_free(plb_decider_t *self)
         plb_free((double *)self->candidates[i].params);
     }
     for (int64_t i = 0; i < self->n_receipts; i++) {
-        free_receipt(&self->receipts[i]);
+        plb_receipt_free(&self->receipts[i]);
     }
-    free_receipt(&self->next);
+    plb_receipt_free(&self->next);
     PLB_FREE(self->receipts, self->candidates, self->looks, self->left);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
@@ -270,6 +267,13 @@ out:
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
+    const bool old = self->last < self->n_receipts - self->opt.keep / 2; /* keep that one, too */
+    const int64_t by =
+        old ? 0
+            : plb_receipts_thin(self->receipts, self->n_receipts, self->opt.keep, &self->dropped);
+    self->n_receipts -= by;
+    self->last -= by;
+    self->cycle -= by;
     PLB_GROW(self->receipts, self->capacity, self->n_receipts + 1);
 out:
     return ret;
@@ -467,7 +471,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
     }
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
-    free_receipt(&self->next);
+    plb_receipt_free(&self->next);
     int ret = fill_receipt(self, kind, &self->trigger->verdict, &self->next, err);
     if (ret != PLB_OK) {
         return ret;

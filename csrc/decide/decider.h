@@ -67,6 +67,7 @@ typedef struct plb_decider_options {
     bool watches;            /* the promise of the last LB step */
     plb_network_t network;   /* cost of messages; zero: they are free */
     uint64_t seed;           /* for strategies that draw random numbers */
+    int64_t keep;            /* receipts, see plb_receipts_thin; 0: all */
 } plb_decider_options_t;
 
 typedef struct plb_decider {
@@ -99,6 +100,7 @@ typedef struct plb_decider {
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
     int64_t last; /* receipt of the last LB step, or -1 */
+    plb_dropped_t dropped;
     int64_t n_balancings;
 } plb_decider_t;
 

@@ -94,4 +94,27 @@ typedef struct plb_receipt {
     double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
 } plb_receipt_t;
 
+/* X(name, type): the sums of receipts that were dropped; `from` is the number of the first one. */
+#define PLB_DROPPED(X)                                                                            \
+    X(from, int64_t)                                                                              \
+    X(n, int64_t)                                                                                 \
+    X(balancings, int64_t)                                                                        \
+    X(migrations, int64_t)                                                                        \
+    X(bytes, int64_t)                                                                             \
+    X(cost, double)
+
+typedef struct plb_dropped {
+#define X(name, type) type name;
+    PLB_DROPPED(X)
+#undef X
+} plb_dropped_t;
+
+/** Free the arrays. */
+void plb_receipt_free(plb_receipt_t *self);
+
+/** If n has come to `keep` (8 or more; 0: no limit), keep the first quarter of these and the last
+ * half, and add what is dropped to `dropped`.  Returns how many places later ones have moved. */
+int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
+                          plb_dropped_t *dropped);
+
 #endif

@@ -12,7 +12,9 @@ from typing import Any
 
 from pylb import _core
 from pylb.console import seconds
-from pylb.decide.receipts import Alternative, History, Receipt
+from pylb.decide.alternative import Alternative
+from pylb.decide.dropped import Dropped
+from pylb.decide.receipts import History, Receipt
 from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import registered
 from pylb.decide.trigger import Cycle, Trigger, make
@@ -95,9 +97,11 @@ class Settings:
             if s.library is not None and not late and (not self.selects or available(s.library)):
                 libraries.load(s.library)
 
-    def decider(self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0)) -> Decider:
-        """Make a decider that has seen no iteration yet."""
-        return Decider(self, n_ranks, network)
+    def decider(
+        self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0), keep: int = 0
+    ) -> Decider:
+        """Make a decider that has seen no iteration yet.  keep: limit of receipts; 0: none."""
+        return Decider(self, n_ranks, network, keep)
 
 
 def settings(
@@ -163,7 +167,9 @@ class Decider:
     core : _core.Decider
     """
 
-    def __init__(self, given: Settings, n_ranks: int, network: tuple[float, float]) -> None:
+    def __init__(
+        self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
+    ) -> None:
         self.settings = given
         own = {} if given.selects else given.strategy_params
         chosen = given.strategy_params if given.selects else {}
@@ -179,6 +185,7 @@ class Decider:
             watches=given.watches,
             network=network,
             seed=given.seed,
+            keep=keep,
         )
 
     def choose(self, reason: int = -1) -> Strategy:
@@ -192,7 +199,9 @@ class Decider:
     @property
     def history(self) -> History:
         """A receipt for each decision so far."""
-        return History(self.receipt(row) for row in self.core.receipts())
+        out = History(self.receipt(row) for row in self.core.receipts())
+        out.dropped = Dropped(*self.core.dropped.values())
+        return out
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
         """Convert a receipt of the C core."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from pylb import console, optional
 from pylb.console import count, seconds, size
+from pylb.decide.alternative import Alternative
+from pylb.decide.dropped import Dropped
 from pylb.model.metrics import Reductions, reduction
 
 if TYPE_CHECKING:
@@ -31,37 +33,6 @@ NOTES = {
     "gain": "time that it has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A possible decision: to rebalance with a strategy, or not at all.
-
-    Attributes
-    ----------
-    strategy : str
-        Empty: do not rebalance.
-    gain : float
-        Seconds that an iteration is expected to save.
-    cost : float
-        Seconds that the LB step is expected to take; nan if not known yet.
-
-    Examples
-    --------
-    >>> pylb.Alternative("RefineLB", gain=0.01, cost=0.5).repaid_in  # iterations
-    50.0
-    """
-
-    strategy: str
-    gain: float
-    cost: float
-
-    @property
-    def repaid_in(self) -> float:
-        """Iterations after which the cost is repaid; inf: never, nan: not known."""
-        if self.cost == 0:
-            return 0.0
-        return self.cost / self.gain if self.gain > 0 else math.inf
 
 
 @dataclass(repr=False, eq=False)
@@ -271,6 +242,8 @@ class History(list[Receipt]):
     3
     """
 
+    dropped = Dropped()  # of a very long run
+
     @overload
     def __getitem__(self, index: SupportsIndex) -> Receipt: ...
 
@@ -327,6 +300,8 @@ class History(list[Receipt]):
         console.show(HEADINGS, rows, file=out, notes=NOTES)
         for reason, number in reasons.items():
             out.write(console.fill(f"{number} {reason}", console.PAPER) + "\n")
+        if self.dropped.n:
+            out.write(console.fill(str(self.dropped), console.PAPER) + "\n")
         return out.getvalue()
 
     def _repr_html_(self) -> str:

@@ -119,11 +119,11 @@ class Writer:
 
     def receipts(self, history: History) -> None:
         """Append the receipts that are new or changed."""
-        lines = ""
+        lines, before, self._said = "", self._said, {}
         for i, receipt in enumerate(history):
-            said = json.dumps([i, receipt.to_dict()])
-            if self._said.get(i) != said:
-                self._said[i] = said
+            number = history.dropped.number(i)
+            self._said[number] = said = json.dumps([number, receipt.to_dict()])
+            if before.get(number) != said:
                 lines += said + "\n"
         self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
         self._out.flush()

@@ -22,7 +22,7 @@ from pylb.run.cell_step import CellStep, Part
 from pylb.run.cells import Cells, LocalCells, Talk
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options
-from pylb.run.state import RunState
+from pylb.run.state import KEEP, RunState
 
 log = logging.getLogger("pylb")
 
@@ -131,7 +131,7 @@ class AdvisorState(RunState):
                 learns=False,
                 watches=False,
             )
-            self.decider = given.decider(self.agreement.transport.size)
+            self.decider = given.decider(self.agreement.transport.size, keep=KEEP)
             words = {"strategy": OWN.name, "strategy_params": {}, "unlike": False}
             self.records.parameters = {**self.records.parameters, **words}
         self.places = places

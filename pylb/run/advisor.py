@@ -22,11 +22,12 @@ from pylb.run.advice import Advice
 from pylb.run.advising import AdvisingMode, AdvisorState
 from pylb.run.advisor_loop import AdvisorLoop
 from pylb.run.environment import overridden
+from pylb.run.iteration_log import Row
 from pylb.run.measuring import Measuring
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.partitioner import strategy_or_method
-from pylb.run.report import Iterations, Report, Row
+from pylb.run.report import Iterations, Report
 from pylb.run.shadow import ShadowMode
 from pylb.run.stopwatch import Stopwatch
 from pylb.run.summary import rank_loads, report_on, save
@@ -371,7 +372,7 @@ class Advisor:
 
         The time of a step is by the clock where `timed` was used, else its largest load.
         """
-        return Iterations.of(self._state.records.figures.table())
+        return Iterations.of(self._state.records.figures)
 
     @property
     def shadow(self) -> Iterations:

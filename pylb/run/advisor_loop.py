@@ -166,13 +166,13 @@ class AdvisorLoop:
         """Keep what this rank has measured."""
         state, records = self._state, self._state.records
         if state.options.lag:
-            if mine.changed and records.rank_loads and self.advice is None:
+            if mine.changed and len(records.rank_loads) and self.advice is None:
                 records.stop()  # the other ranks do not know of it
             self._accept(mine, cut=False)
         else:
             assert stats is not None
             self._accept(mine, cut=bool(stats.n_changed))
-        records.rank_loads.append(mine.cells.seconds)
+        records.rank_loads.append((mine.cells.seconds,))
         for history in records.keepers:
             history.keep()
 

@@ -70,7 +70,6 @@ class AtSyncProtocol:
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
         self._agreement = state.agreement
-        self._taken = 0  # iterations
         self.each, self.left = each, False
         self.started = _core.clock()
         self.core = _core.AtSync(
@@ -94,9 +93,7 @@ class AtSyncProtocol:
 
     def rows(self) -> F64:
         """Return the statistics that have arrived since the last call, (m, 9)."""
-        rows = self.core.rows(self._taken)
-        self._taken += len(rows)
-        return rows
+        return self.core.rows()
 
     def reason(self) -> int:
         """The number of the verdict that asked for the pending LB step."""

@@ -15,13 +15,14 @@ from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
 from pylb.run.environment import overridden
+from pylb.run.iteration_log import Row
 from pylb.run.lagged import LaggedLoop
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import SynchronousLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.program_objects import ProgramObjects
-from pylb.run.report import Iterations, Report, Row
+from pylb.run.report import Iterations, Report
 from pylb.run.shadow import ShadowMode
 from pylb.run.state import RunState
 from pylb.run.summary import rank_loads, report_on, save
@@ -269,7 +270,7 @@ class Balancer(ProgramObjects):
     def iterations(self) -> Iterations:
         """Time, max, mean and max/mean of every iteration so far, the same on every rank."""
         self._loop.take()
-        return Iterations.of(self._records.figures.table())
+        return Iterations.of(self._records.figures)
 
     @property
     def shadow(self) -> Iterations:

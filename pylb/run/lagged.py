@@ -15,6 +15,7 @@ from pylb.run.modes import MeasuringMode
 from pylb.run.options import no_messages
 from pylb.run.state import RunState
 
+TAKE = 1024  # iterations
 PATIENCE = 10.0  # seconds after which a waiting rank prints a message
 log = logging.getLogger("pylb")
 
@@ -95,6 +96,8 @@ class LaggedLoop(IterationLoop):
                 for history in keepers:
                     history.keep()
                 answer = at_sync()
+                if it % TAKE == 0:
+                    self.take()  # so that they do not pile up
                 if answer is not go or objects.stale:
                     self._turn(protocol, answer)
             self._end(protocol)
@@ -168,8 +171,7 @@ class LaggedLoop(IterationLoop):
     def take(self) -> None:
         if self._protocol is not None:
             rows = self._protocol.rows()
-            self._state.records.figures.extend(rows[:, :-1])
-            self._state.records.rank_loads += rows[:, -1].tolist()
+            self._state.records.extend(rows)
             self._state.objects.store.passes += len(rows)
 
     def _join(self) -> None:

@@ -171,7 +171,7 @@ class SynchronousLoop(IterationLoop):
         self._idle = waited if is_sync else self._idle + waited
         objects.mailbox.receive(stats, received, state.done)
         if is_sync:
-            state.records.rank_loads.append(_core.exact_sum(objects.store.seconds))
+            state.records.rank_loads.append((_core.exact_sum(objects.store.seconds),))
             for history in state.records.keepers:
                 history.keep()
             objects.store.end_pass()

@@ -15,8 +15,8 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
 from pylb.model.network import Network
-from pylb.model.snapshot import F64
 from pylb.run.answer_check import same_answer
+from pylb.run.iteration_log import IterationLog
 from pylb.run.replayed import ReplayedDecider
 from pylb.run.savings import Savings
 from pylb.run.state import RunState
@@ -50,7 +50,12 @@ class MeasuringMode:
         """LB steps so far."""
         return self._state.decider.core.n_balancings
 
-    def shadow_figures(self) -> F64:
+    @property
+    def would_save(self) -> float:
+        """Seconds that the LB steps of shadow mode would have saved, without their cost, or nan."""
+        return math.nan
+
+    def shadow_figures(self) -> IterationLog:
         """Figures of the iterations as they would have been; in shadow mode."""
         mode = self._state.options.mode
         raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
@@ -67,7 +72,7 @@ class MeasuringMode:
             core.network(*state.network())
         # The end is known only for the first loop: later the program may begin any number of loops.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
-        state.records.loops.append(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
+        state.records.begin(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)
         self._started(n or 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,13 +18,14 @@ from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64, I64
 from pylb.run.database import database
+from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.options import Options
-from pylb.run.report import IterationLog, Row
 from pylb.run.strain import Strain
 
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space for more
 KEEP = 64 << 20  # bytes: limit of the loads that a rank keeps in memory
+BESIDE = 512  # bytes that an iteration or a part takes beside its arrays, about
 LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
 EVERY = 64  # the same in iterations
 
@@ -71,6 +72,9 @@ class KeptLoads(NamedTuple):
     passes: int
 
 
+Kept = tuple[list[Stretch], F64]  # stretches, and the figures of their iterations
+
+
 class LoadHistory:
     """The loads of this rank's objects, for all iterations that rank 0 does not have yet.
 
@@ -85,7 +89,8 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # of the objects with these loads
-        self._first = 0
+        self._rows: list[Sequence[float]] = []  # on rank 0: figures of the iterations
+        self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
         self._changed = (
             False  # objects were added or removed since the last iteration, on some rank
@@ -113,8 +118,22 @@ class LoadHistory:
             if not self._loads:  # between loops add() and remove() act immediately
                 self._facts = self._objects.facts()
             self._loads.append(seconds.copy())
-            self._kept += seconds.nbytes
-            self.full = self._kept > KEEP
+            self._keeps(seconds)
+
+    def _keeps(self, *arrays: Any) -> None:
+        self._kept += BESIDE + sum(a.nbytes for a in arrays)
+        self.full = self.full or self._kept > KEEP
+
+    def figure(self, row: Sequence[float]) -> None:
+        """Keep the figures of an iteration whose loads are kept; rank 0 will need them."""
+        at = self._rows_from + len(self._rows)
+        if self._agreement.transport.rank == 0 and at < self.until:
+            self._rows.append(row)
+
+    @property
+    def until(self) -> int:
+        """The iterations before this one are kept, or were."""
+        return self._first + len(self._loads)
 
     def cut(self) -> None:
         """End a part, because the objects or their ranks change after the last pass.
@@ -131,14 +150,20 @@ class LoadHistory:
         edges, passes = self._objects.edges(), self._objects.passes
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes))
         self._first += len(load)
+        self._keeps(np.asarray(facts), np.asarray(edges))
 
-    def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
-        """Return all that the ranks have kept, on rank 0; nothing on the others.  Collective."""
+    def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
+        """Return all that the ranks have kept, on rank 0; nothing on the others.  Collective.
+
+        The stretches, and the figures of their iterations, (k, 8).
+        """
         self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
+        rows = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
         if forget:
             self._parts, self._kept = [], 0
-        return _stretches(whole)
+            self._rows_from, self._rows = self._rows_from + len(rows), []
+        return _stretches(whole), rows
 
 
 def _stretches(whole: dict[int, list[KeptLoads]]) -> list[Stretch]:
@@ -190,10 +215,10 @@ class RecordWriter:
 
     def write(self, records: Records, history: History) -> None:
         """Append the iterations since the last call.  Collective."""
-        stretches = records.loads.gather(records.done, forget=True)
+        kept = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
             *(Step.RECORD, records.done),
-            lambda: self._extend(records, stretches, history),
+            lambda: self._extend(records, kept, history),
         )
 
     def save(self, records: Records, history: History, loops: list[Loop]) -> int:
@@ -201,11 +226,11 @@ class RecordWriter:
 
         Collective.
         """
-        stretches = records.loads.gather(records.done, forget=False)
+        kept = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
-            Step.RECORD, records.done, lambda: self._whole(records, stretches, history, loops)
+            Step.RECORD, records.done, lambda: self._whole(records, kept, history, loops)
         )
-        return sum(s.iterations for s in stretches)
+        return sum(s.iterations for s in kept[0])
 
     def read(self) -> list[Stretch]:
         """Read what has been written so far, on rank 0."""
@@ -213,25 +238,23 @@ class RecordWriter:
 
         return [] if self._writer is None else h5.read(self.path).stretches
 
-    def _extend(self, records: Records, stretches: list[Stretch], history: History) -> None:
+    def _extend(self, records: Records, kept: Kept, history: History) -> None:
         if self._full:
             return
         try:
             self._writer = self._writer or _begun(records, self.path)
-            _append(self._writer, records, stretches, history, records.loops)
+            _append(self._writer, kept, history, records.loops)
         except OSError as why:
             if why.errno not in FULL:
                 raise
             self._full = True
             log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
 
-    def _whole(
-        self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
-    ) -> None:
+    def _whole(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
         with files.writing(self.path, "w+b") as file:
             writer = _begun(records, file)
             try:
-                _append(writer, records, stretches, history, loops)
+                _append(writer, kept, history, loops)
             finally:
                 writer.close()
 
@@ -245,13 +268,12 @@ def _begun(records: Records, where: Any) -> Any:
     return Writer(where, n_ranks, parameters, n_objects)
 
 
-def _append(
-    writer: Any, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
-) -> None:
-    rows = records.figures.table()
+def _append(writer: Any, kept: Kept, history: History, loops: list[Loop]) -> None:
+    stretches, rows = kept
     writer.loops(loops)
     for s in stretches:
-        writer.append(s, rows[s.first : s.first + s.iterations], history)
+        at = s.first - stretches[0].first
+        writer.append(s, rows[at : at + s.iterations], history)
     writer.receipts(history)
 
 
@@ -262,8 +284,8 @@ class Records:
     ----------
     figures : IterationLog
         Figures of each iteration, the same on every rank.
-    rank_loads : list of float
-        Load of this rank in each iteration.
+    rank_loads : IterationLog
+        Load of this rank in each iteration, (n, 1).
     loops : list of Loop
     loads : LoadHistory
         For `Balancer.save` and reports.
@@ -279,7 +301,7 @@ class Records:
     def __init__(self, agreement: Agreement, objects: Recorded, options: Options) -> None:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()
-        self.rank_loads: list[float] = []
+        self.rank_loads = IterationLog(1)
         self.loops: list[Loop] = []
         self.loads = LoadHistory(agreement, objects)
         self.keepers = [] if options.record is False else [self.loads]
@@ -296,19 +318,36 @@ class Records:
 
     def add(self, stats: Stats) -> None:
         """Add an iteration."""
-        self.figures.append(
-            Row(
-                stats.time_max,
-                stats.load_max,
-                stats.load_sum / stats.n_ranks,
-                stats.idle_sum / stats.n_ranks,
-                stats.utilization_min,
-                stats.load_min,
-                stats.messages,
-                stats.message_bytes,
-            )
+        row = Row(
+            stats.time_max,
+            stats.load_max,
+            stats.load_sum / stats.n_ranks,
+            stats.idle_sum / stats.n_ranks,
+            stats.utilization_min,
+            stats.load_min,
+            stats.messages,
+            stats.message_bytes,
         )
+        self._enter(row)
         self._unwritten += stats.time_max  # which is the same on all ranks
+
+    def extend(self, rows: F64) -> None:
+        """Add m iterations whose figures came late, (m, 9): with the load of this rank."""
+        for row in rows.tolist():
+            self._enter(row[:-1])
+            self.rank_loads.append(row[-1:])
+
+    def _enter(self, row: Sequence[float]) -> None:
+        self.figures.append(row)
+        for history in self.keepers:
+            history.figure(row)
+
+    def begin(self, loop: Loop) -> None:
+        """Add a loop.  Once no more loads are kept, only the last loop is of interest."""
+        beyond = all(history.full for history in self.keepers)
+        if self.loops and beyond and self.loops[-1].first >= self.loads.until:
+            self.loops.pop()
+        self.loops.append(loop)
 
     def cut(self) -> None:
         """End the parts, as the objects or their ranks change after the last pass."""

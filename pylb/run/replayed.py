@@ -41,7 +41,7 @@ class ReplayedDecider(Decider):
         }
         self._iteration = -1  # the last one for which the trigger was asked
         given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
-        super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0))
+        super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0), keep=0)
 
     def _asks(self, cycle: Cycle) -> bool:
         self._iteration = cycle.iteration

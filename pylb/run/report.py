@@ -16,64 +16,17 @@ from pylb import console, files
 from pylb.decide.receipts import History
 from pylb.errors import DomainError
 from pylb.model.metrics import Reductions, reduction
-from pylb.model.snapshot import F64
+from pylb.model.snapshot import F64, I64
+from pylb.run.iteration_log import IterationLog
 
 SUFFIXES = (".html", ".json", ".txt")
 
 
-class Row(NamedTuple):
-    """Figures of one iteration, as in `Iterations`."""
-
-    time: float
-    max: float
-    mean: float
-    idle: float
-    utilization: float
-    min: float
-    messages: float = 0.0
-    bytes: float = 0.0
-
-
-class IterationLog:
-    """A `Row` for each iteration so far."""
-
-    def __init__(self) -> None:
-        self._blocks: list[F64] = []
-        self._rows: list[Row] = []  # rows that are not in a block yet
-        self._n = 0
-
-    def __len__(self) -> int:
-        return self._n
-
-    def append(self, row: Row) -> None:
-        """Add an iteration."""
-        self._rows.append(row)
-        self._n += 1
-
-    def extend(self, rows: F64) -> None:
-        """Add m iterations; (m, 8)."""
-        if self._rows:
-            self.table()
-        self._blocks.append(rows)
-        self._n += len(rows)
-
-    @property
-    def last(self) -> Row | None:
-        """The last iteration; None: there is none."""
-        if self._rows:
-            return self._rows[-1]
-        return Row(*self._blocks[-1][-1].tolist()) if self._blocks and self._n else None
-
-    def table(self) -> F64:
-        """(n, 8): all iterations."""
-        if self._rows or len(self._blocks) != 1:
-            last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
-            self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []
-        return self._blocks[0]
-
-
 class Iterations(NamedTuple):
     """Figures of every iteration so far, the same on every rank.
+
+    A run of more than 131,072 iterations is thinned: a value is the mean of 2, 4, 8, ... iterations
+    (of `utilization`: the lowest).
 
     Attributes
     ----------
@@ -90,6 +43,10 @@ class Iterations(NamedTuple):
         The lowest load / (load + idle) of a rank, Menon 2012, eq. 3.2.
     min : (n,) float64
         Seconds: load of the least loaded rank.
+    first : (n,) int64
+        The iteration of the figures, or the first one of several.
+    span : (n,) int64
+        Number of iterations: 1, unless the run is thinned.
     idle_mean, idle_max : (n,) float64
         Mean and longest time that a rank waits for the most loaded one, in seconds: max - mean,
         max - min (Dasgupta 2013, eq. 1 and 2, if all ranks meet at the end of the iteration).
@@ -112,6 +69,8 @@ class Iterations(NamedTuple):
     idle: F64
     utilization: F64
     min: F64
+    first: I64
+    span: I64
 
     @property
     def idle_mean(self) -> F64:
@@ -124,11 +83,14 @@ class Iterations(NamedTuple):
         return self.max - self.min
 
     @classmethod
-    def of(cls, rows: F64) -> Iterations:
-        """Make one from the table of an `IterationLog`."""
-        time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
+    def of(cls, log: IterationLog) -> Iterations:
+        """Make one from a log."""
+        columns = map(np.ascontiguousarray, log.table().T[:6])
+        time, most, mean, idle, utilization, least = columns
+        first = log.first()
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
-        return cls(time, most, mean, ratio, idle, utilization, least)
+        span = np.diff(first, append=len(log))
+        return cls(time, most, mean, ratio, idle, utilization, least, first, span)
 
 
 @dataclass(frozen=True)
@@ -161,6 +123,10 @@ class Report:
         The ranks that share cores, in words; empty: each has its own.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
+    lb_steps : int
+        Number of LB steps.
+    span : int
+        Iterations of each value of `Balancer.iterations`: more than 1 in a very long run.
 
     Examples
     --------
@@ -187,6 +153,8 @@ class Report:
     stolen: float = 0.0
     cores: str = ""
     would_save: float = math.nan
+    lb_steps: int = 0
+    span: int = 1
 
     def reductions(self, other: Report) -> Reductions:
         """Percent by which the idle times are below those of another run (Dasgupta eq. 5)."""
@@ -216,7 +184,7 @@ class Report:
             ["... of the least loaded rank", self.idle_max, "s"],
             ["wait of this rank for a core", self.waited, "s"],
             *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
-            [f"{would}LB steps", len(self.history.balancings), ""],
+            [f"{would}LB steps", self.lb_steps, ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
             [f"{would}moved", *console.size(self.bytes).split()],
@@ -224,6 +192,9 @@ class Report:
         if would:
             rows.append(["LB steps would have saved", self.would_save, "s"])
         console.show(["", "", ""], rows, title="Run", file=out)
+        if self.span > 1:
+            kept = f"each kept value is the mean of {self.span} iterations, as the run is long"
+            out.write(console.fill(f"Figures of iterations: {kept}.", console.PAPER) + "\n")
         if self.history:
             out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()

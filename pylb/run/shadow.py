@@ -20,9 +20,10 @@ from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.recorded import trace_arrays
 from pylb.replay.trace import Trace
+from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
-from pylb.run.report import IterationLog, Row
+from pylb.run.report import Iterations
 from pylb.run.state import RunState
 
 OPEN = 1 << 52  # iterations of a loop whose end is not known, as in csrc/replay/replay.h
@@ -43,6 +44,7 @@ class ShadowMode(MeasuringMode):
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # of all objects so far, by number
         self._followed = self._shared = 0  # iterations
+        self._measured = 0.0  # seconds: sum of their maxima as measured
         self._remaining: Any = None  # whether each object is there after the last iteration
         self._lost = False  # some iterations were not kept, so later ones are not replayed
 
@@ -54,8 +56,13 @@ class ShadowMode(MeasuringMode):
     def n_balancings(self) -> int:
         return len(self._history.balancings)
 
-    def shadow_figures(self) -> F64:
-        return self._figures.table()
+    @property
+    def would_save(self) -> float:
+        would = Iterations.of(self._figures)
+        return self._measured - float((would.max * would.span).sum())
+
+    def shadow_figures(self) -> IterationLog:
+        return self._figures
 
     def _foresee(self) -> float:
         return self._first_cost(self._state.decider.core, knows_network=True)
@@ -106,15 +113,14 @@ class ShadowMode(MeasuringMode):
 
     def catch_up(self, is_over: bool) -> None:
         """Replay the iterations since the last call."""
-        rows = self._state.records.figures.table()
-        stretches = self._loads.gather(len(rows), forget=True)
+        stretches, rows = self._loads.gather(self._state.done, forget=True)
         error: Exception | None = None
         try:
             self._check()
             self._feed(stretches, rows)
         except Exception as why:
             error = why
-        self._state.agreement.step(Step.RECORD, len(rows), error=error)
+        self._state.agreement.step(Step.RECORD, self._state.done, error=error)
         if is_over:
             self._share()
 
@@ -134,11 +140,11 @@ class ShadowMode(MeasuringMode):
         self._remaining = None if left is None else np.isin(self._keys, left)
 
     def _run(self, stretches: list[Stretch], rows: F64) -> None:
-        first = stretches[0].first
         self._followed = stretches[-1].first + stretches[-1].iterations
         arrays = trace_arrays(stretches, self._keys)
         self._keys = arrays["entity_key"]
-        figures = np.ascontiguousarray(rows[first : self._followed])
+        figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
+        self._measured += float(figures[:, 1].sum())
         self._replay.feed(Trace(self._state.agreement.transport.size, **arrays, figures=figures))
 
     def _share(self) -> None:
@@ -147,8 +153,9 @@ class ShadowMode(MeasuringMode):
         if self._replay is not None:
             self._replay.settle(self._remaining)
             receipts = [r.to_dict() for r in self._decider.history]
-            mine = json.dumps([receipts, self._new_rows()]).encode()
-        receipts, rows = json.loads(self._state.agreement.transport.allgather(mine)[0])
+            mine = json.dumps([receipts, self._new_rows(), self._measured]).encode()
+        told = json.loads(self._state.agreement.transport.allgather(mine)[0])
+        receipts, rows, self._measured = told
         self._figures.extend(np.array(rows, np.float64).reshape(-1, len(Row._fields)))
         self._history = History(map(Receipt.from_dict, receipts))
 

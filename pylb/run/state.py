@@ -12,6 +12,7 @@ from pylb.run.records import Records
 from pylb.run.replayed import ReplayedDecider
 
 MANY = 100_000  # objects
+KEEP = 4096  # receipts
 
 
 class RunState:
@@ -21,7 +22,7 @@ class RunState:
         self.agreement, self.options, self.objects = agreement, options, objects
         n_ranks = agreement.transport.size
         self.decider = (
-            options.settings.decider(n_ranks)
+            options.settings.decider(n_ranks, keep=KEEP)
             if options.replay is None
             else ReplayedDecider(options.replay, n_ranks)
         )

@@ -27,6 +27,7 @@ from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
+SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
 GATHER = 1 << 27  # limit of the loads that a page is made from: 1 GiB on rank 0
 
 
@@ -42,32 +43,29 @@ def report_on(
     """A report on the run so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
     loop.take()
     given, history = state.decider.settings, mode.history
-    figures = state.records.figures.table()
-    it = Iterations.of(figures)
-    mean = float(it.mean.sum())
-    done = history.balancings
-    cost = sum(r.cost for r in done)
-    would_save = math.nan
-    if state.options.mode == "shadow":
-        would_be = mode.shadow_figures()[:, 1]
-        would_save = float(figures[: len(would_be), 1].sum() - would_be.sum() - cost)
+    it = Iterations.of(state.records.figures)
+    sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
+    done, dropped = history.balancings, history.dropped
+    cost = dropped.cost + sum(r.cost for r in done)
     report = Report(
         n_ranks=state.agreement.transport.size,
         n_objects=state.objects.n_objects,
-        iterations=len(it.time),
+        iterations=state.done,
         strategy=given.name + given.said_by("strategy"),
         trigger=given.trigger.name + given.said_by("trigger"),
         seconds=state.records.seconds,
-        iteration_seconds=float(it.time.sum()),
-        mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
-        idle_mean=float(it.idle_mean.sum()),
-        idle_max=float(it.idle_max.sum()),
+        iteration_seconds=sums["time"],
+        mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
+        idle_mean=sums["idle_mean"],
+        idle_max=sums["idle_max"],
         balancing_seconds=cost,
-        migrations=sum(r.migrations for r in done),
-        bytes=sum(r.bytes for r in done),
+        lb_steps=dropped.balancings + len(done),
+        migrations=dropped.migrations + sum(r.migrations for r in done),
+        bytes=dropped.bytes + sum(r.bytes for r in done),
         history=history,
         **state.records.strain.figures(),
-        would_save=would_save,
+        would_save=mode.would_save - cost,
+        span=state.records.figures.span,
     )
     if path is None:
         return report
@@ -88,20 +86,23 @@ def _course(
     Collective.
     """
     records, stretches = state.records, list[Stretch]()
+    if state.done * times.shape[1] > GATHER:
+        raise DomainError(f"a page of {state.done} iterations is too large: expected .json or .txt")
     loads = state.done * state.objects.n_objects  # the same on all ranks
     in_memory = state.options.record is True and not state.options.lag
     if in_memory and loads < GATHER:
-        stretches = records.loads.gather(state.done, forget=False)
+        stretches, _ = records.loads.gather(state.done, forget=False)
     if state.objects.rank:
         return None
     if records.writer is not None:
         stretches = records.writer.read()
-    it = Iterations.of(records.figures.table())
+    it = Iterations.of(records.figures)
+    times, *figures = (np.repeat(a, it.span, axis=0) for a in (times, it.time, it.mean, it.idle))
     return of_stretches(
         stretches,
         state.agreement.transport.size,
         times=times,
-        figures=(it.time, it.mean, it.idle),
+        figures=(figures[0], figures[1], figures[2]),
         history=mode.history,
         parameters=records.parameters,
         title=title,
@@ -118,7 +119,8 @@ def rank_loads(state: RunState, loop: IterationLoop) -> F64:
         )
     loop.settle()
     state.agreement.step(Step.RECORDS, state.done)
-    every = state.agreement.transport.allgather(np.array(state.records.rank_loads))
+    mine = state.records.rank_loads.table().ravel()
+    every = state.agreement.transport.allgather(np.ascontiguousarray(mine))
     return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
 
 
@@ -141,3 +143,5 @@ def save(
             "pylb: %s has only the first %d of %d iterations; record=path keeps all",
             *(path, saved, records.done),
         )
+    if state.objects.rank == 0 and mode.history.dropped.n:
+        log.warning("pylb: %s: %s record=path keeps all", path, mode.history.dropped)

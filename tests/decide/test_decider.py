@@ -479,6 +479,7 @@ def test_what_a_decider_is_made_of():
         "watches": False,
         "network": (0.0, 0.0),
         "seed": 0,
+        "keep": 0,
     }
     _core.Decider(**given)
     for name, value, error, match in (
@@ -489,6 +490,7 @@ def test_what_a_decider_is_made_of():
         ("trigger", "auto", TypeError, "trigger"),
         ("selection", [1.0], ValueError, "selection"),
         ("ledger", [0.0] * 5, DomainError, "tries is 0"),
+        ("keep", 7, DomainError, "keep is 7"),
     ):
         with pytest.raises(error, match=match):
             _core.Decider(**given | {name: value})

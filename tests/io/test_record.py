@@ -281,6 +281,7 @@ def test_with_a_lag_nothing_is_written_as_it_comes(tmp_path):
 
 def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("pylb.run.records.KEEP", 8 * 8 * 10)
+    monkeypatch.setattr("pylb.run.records.BESIDE", 0)
     run(tmp_path / "run.h5")
     assert "has only the first 11 of 40 iterations" in caplog.text
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 11

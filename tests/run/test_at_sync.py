@@ -11,13 +11,14 @@ from launch import HERE, launch
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, StateError
-from pylb.run.report import IterationLog, Iterations, Row
+from pylb.run.iteration_log import IterationLog, Row
+from pylb.run.report import Iterations
 
 
 def test_the_log_is_the_same_in_blocks_and_by_rows():
     rows = np.arange(96.0).reshape(12, 8)
     log = IterationLog()
-    assert Iterations.of(log.table()).time.shape == (0,)
+    assert Iterations.of(log).time.shape == (0,)
     for i, n in enumerate([1, 3, 0, 2, 6]):
         at = len(log)
         if i % 2:
@@ -27,7 +28,7 @@ def test_the_log_is_the_same_in_blocks_and_by_rows():
                 log.append(Row(*row))
         assert len(log) == at + n
         assert i == 2 or np.array_equal(log.table(), rows[: at + n])
-    made = Iterations.of(log.table())
+    made = Iterations.of(log)
     assert np.array_equal(made.utilization, rows[:, 4])
     assert np.array_equal(made.idle_mean, rows[:, 1] - rows[:, 2])
     assert np.array_equal(made.idle_max, rows[:, 1] - rows[:, 5])

@@ -1,0 +1,37 @@
+#include "decide/receipt.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+void plb_receipt_free(plb_receipt_t *self)
+{
+    PLB_FREE(self->alternatives, self->speed);
+    self->alternatives = NULL;
+    self->speed = NULL;
+}
+
+static void count(plb_dropped_t *self, const plb_receipt_t *r)
+{
+    const bool balanced = r->kind >= PLB_DECISION_BALANCE;
+    self->n++;
+    self->balancings += balanced;
+    self->cost += balanced ? r->cost : 0.0;
+    self->migrations += r->migrations;
+    self->bytes += r->bytes;
+}
+
+int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep, plb_dropped_t *dropped)
+{
+    const int64_t from = keep / 4, to = n - keep / 2;
+    if (keep == 0 || n < keep) {
+        return 0;
+    }
+    for (int64_t i = from; i < to; i++) {
+        count(dropped, &receipts[i]);
+        plb_receipt_free(&receipts[i]);
+    }
+    dropped->from = from;
+    memmove(&receipts[from], &receipts[to], (size_t)(n - to) * sizeof *receipts);
+    return to - from;
+}

@@ -1,0 +1,35 @@
+"""Receipts that a long run does not keep."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Dropped(NamedTuple):
+    """The sums of the receipts that were dropped from the middle of a `History`.
+
+    Attributes
+    ----------
+    n : int
+        Number of dropped receipts; `balancings` of them are of LB steps.
+    migrations, bytes : int
+    cost : float
+        Seconds.
+    """
+
+    first: int = 0  # number of the first dropped one
+    n: int = 0
+    balancings: int = 0
+    migrations: int = 0
+    bytes: int = 0
+    cost: float = 0.0
+
+    def number(self, i: int) -> int:
+        """The number of the i-th receipt that is left, among all receipts of the run."""
+        return i if i < self.first else i + self.n
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n} decisions after the first {self.first} are not kept, as the run is long; "
+            f"{self.balancings} of them were LB steps."
+        )

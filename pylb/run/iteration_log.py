@@ -1,0 +1,111 @@
+"""Figures of the iterations of a run, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.model.snapshot import F64, I64
+
+MOST = 1 << 17  # rows that are kept
+STAGE = 256  # rows that are entered together
+
+
+class Row(NamedTuple):
+    """Figures of one iteration, as in `Iterations`."""
+
+    time: float
+    max: float
+    mean: float
+    idle: float
+    utilization: float
+    min: float
+    messages: float = 0.0
+    bytes: float = 0.0
+
+
+LOWEST = Row._fields.index("utilization")  # the lowest one of a rank, so also of iterations
+
+
+class IterationLog:
+    """A row of figures for each iteration so far.
+
+    Of a long run, a row is the mean of 2, 4, 8, ... iterations, so that their number stays below
+    `MOST`.
+
+    Attributes
+    ----------
+    span : int
+        Iterations of a row; the last row may have fewer.
+    """
+
+    def __init__(self, width: int = len(Row._fields)) -> None:
+        self.span = 1
+        self._width = width
+        self._blocks: list[F64] = []
+        self._rows: list[Sequence[float]] = []  # of one iteration each, not in a block yet
+        self._last: Sequence[float] | None = None
+        self._n = self._entered = 0  # iterations; rows in blocks
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, row: Sequence[float]) -> None:
+        """Add an iteration."""
+        self._rows.append(row)
+        self._last = row
+        self._n += 1
+        if len(self._rows) >= max(STAGE, 2 * self.span):
+            self._enter()
+
+    def extend(self, rows: F64) -> None:
+        """Add m iterations; (m, width)."""
+        for row in rows.tolist():
+            self.append(row)
+
+    @property
+    def last(self) -> Row | None:
+        """The last iteration; None: there is none."""
+        return None if self._last is None else Row(*self._last)
+
+    def table(self) -> F64:
+        """(m, width): the rows."""
+        self._blocks = [_joined(self._blocks, self._width)]
+        if not self._rows:
+            return self._blocks[0]
+        open_rows, whole = self._array(self._rows), len(self._rows) // self.span * self.span
+        rest = [self._folded(open_rows[:whole], self.span)]
+        if whole < len(open_rows):
+            rest.append(self._folded(open_rows[whole:], len(open_rows) - whole))
+        return _joined([*self._blocks, *rest], self._width)
+
+    def first(self) -> I64:
+        """(m,): the first iteration of each row."""
+        return np.arange(0, self._n, self.span)
+
+    def _enter(self) -> None:
+        """Move all rows into a block: an even number of groups, so that blocks can be halved."""
+        self._blocks.append(self._folded(self._array(self._rows), self.span))
+        self._entered += len(self._blocks[-1])
+        self._rows = []
+        if self._entered >= MOST:
+            self._blocks = [self._folded(_joined(self._blocks, self._width), 2)]
+            self._entered, self.span = len(self._blocks[0]), 2 * self.span
+
+    def _array(self, rows: Sequence[Any]) -> F64:
+        return np.array(rows, np.float64).reshape(-1, self._width)
+
+    def _folded(self, rows: F64, by: int) -> F64:
+        if by == 1:
+            return rows
+        groups = rows.reshape(-1, by, self._width)
+        out = groups.mean(axis=1)
+        if self._width > LOWEST:
+            out[:, LOWEST] = groups[:, :, LOWEST].min(axis=1)
+        return out  # type: ignore[no-any-return]
+
+
+def _joined(blocks: list[F64], width: int) -> F64:
+    return np.concatenate([np.zeros((0, width)), *blocks]) if len(blocks) != 1 else blocks[0]

@@ -1,0 +1,126 @@
+"""Runs of many iterations: memory stays flat, and the report says what was thinned."""
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import DomainError
+from pylb.run import iteration_log
+from pylb.run.iteration_log import IterationLog, Row
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 1000, 1023, 1024, 1025, 5000, 100_000])
+def test_a_log_is_thinned(monkeypatch, n):
+    """Its rows are the means of as many iterations as needed."""
+    monkeypatch.setattr(iteration_log, "MOST", 1024)
+    rows = np.random.default_rng(n).random((n, 8))
+    log = IterationLog()
+    log.extend(rows[: n // 3])
+    for row in rows[n // 3 :].tolist():
+        log.append(row)
+        assert log.last == Row(*row)
+    assert len(log) == n
+    assert log.span == next(s for s in 2 ** np.arange(20) if n // max(256, 2 * s) * 256 < 1024 * s)
+    starts = np.arange(0, n, log.span)
+    want = np.add.reduceat(rows, starts) / np.diff(starts, append=n)[:, None]
+    want[:, 4] = np.minimum.reduceat(rows[:, 4], starts)
+    assert np.allclose(log.table(), want, rtol=1e-13)
+    assert np.array_equal(log.first(), starts)
+    assert len(log.table()) <= 1024 + 256
+
+
+def program(n, **options):
+    lb = pylb.Balancer(clock="wall", **options)
+    for key in range(4):
+        lb.add(key, [key])
+    for _ in lb.iterate(n):
+        for _ in lb.local():
+            pass
+        yield lb
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"record": False, "mode": "off"},
+        {"record": False, "every": 100},
+        {"record": True, "every": 100},
+        {"record": False, "every": 500, "lag": 2},
+    ],
+)
+def test_memory_stays_flat(monkeypatch, options):
+    """Between n and 2 n iterations, a bounded amount is added."""
+    monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
+    monkeypatch.setattr("pylb.run.state.KEEP", 64)
+    monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
+    n = 100_000 if os.environ.get("PYLB_EXPLORE") else 10_000
+    found = []
+    for i, lb in enumerate(program(2 * n, **options)):
+        if i == n // 4:
+            tracemalloc.start()  # which costs time
+        if i in (n, 2 * n - 2):
+            lb.iterations, lb.history  # noqa: B018
+            found.append((tracemalloc.get_traced_memory()[0], resident()))
+    tracemalloc.stop()
+    (python, all_of_it), (python_later, all_later) = found
+    assert python_later - python < 200_000  # a row took 337 bytes; 256 of them are entered at once
+    assert all_later - all_of_it < 1_000_000
+
+
+def test_the_report_says_what_was_thinned(monkeypatch):
+    monkeypatch.setattr(iteration_log, "MOST", 1024)
+    lb = list(program(5000, mode="off"))[-1]
+    it = lb.iterations
+    assert np.array_equal(it.first, np.arange(0, 5000, 8))
+    assert np.array_equal(it.span, np.full(625, 8))
+    report = lb.report()
+    assert (report.iterations, report.span) == (5000, 8)
+    assert "mean of 8 iterations" in str(report)
+    assert report.iteration_seconds == pytest.approx(8 * it.time.sum())
+    assert lb.rank_loads().shape == (625, 1)
+
+
+def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
+    monkeypatch.setattr("pylb.run.state.KEEP", 16)
+    monkeypatch.setattr("pylb.run.records.EVERY", 4)  # written before they are dropped
+    path = tmp_path / "run.h5"
+    lb = list(program(200, every=1, record=path, strategy=lambda s: s.rank))[-1]
+    history, report = lb.history, lb.report()
+    kept = [r.iteration for r in history]
+    assert kept[:4] == [0, 1, 2, 3]
+    assert kept[4:] == list(range(kept[4], 199))
+    assert 8 <= len(kept[4:]) <= 12
+    assert history.dropped.balancings == history.dropped.n == 199 - len(kept)
+    assert lb.n_balancings == report.lb_steps == 199
+    assert report.balancing_seconds > sum(r.cost for r in history)
+    assert "after the first 4 are not kept" in str(report)
+    assert [r.iteration for r in pylb.RunRecord.read(path).history] == list(range(199))
+
+
+def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
+    monkeypatch.setattr("pylb.run.summary.GATHER", 100)
+    lb = list(program(101, mode="off"))[-1]
+    with pytest.raises(DomainError, match="too large"):
+        lb.report(tmp_path / "run.html")
+    lb.report(tmp_path / "run.txt")
+
+
+def test_many_loops(monkeypatch):
+    """A program that calls `iterate` for each of its steps."""
+    monkeypatch.setattr("pylb.run.records.KEEP", 20_000)
+    lb = pylb.Balancer()
+    lb.add(1, [1])
+    for _ in range(200):
+        for _ in lb.iterate(1):
+            pass
+    assert len(lb._records.loops) < 40
+    assert len(lb.iterations.time) == 200
