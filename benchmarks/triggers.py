@@ -11,7 +11,9 @@
    compared with limits.
 2. With --bounds n: the least that any rule can lose if the imbalance comes from a random process.
    It is computed for the rule that knows the process with all its parameters and is optimal for
-   it (dynamic programming over its states), on n seeds of each family.
+   it (dynamic programming over its states), on n seeds of each family.  And the least that any
+   rule can lose if it is not told the cost: it knows the whole program, and that the cost is one of
+   the three, but not which one before its first LB step.
 3. Programs with a constant imbalance that one LB step removes: when does the first LB step come?
 4. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
 5. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
@@ -40,7 +42,9 @@ FAMILIES = (
 COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # in balanced iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
-HANDICAPPED = ["auto, end unknown", "auto, both unknown", *(f"{t}, untold" for t in NEED_COST)]
+HANDICAPPED = [
+    "auto, end unknown", "auto, both unknown", "auto, foreseen / 2", "auto, foreseen x 2", *(f"{t}, untold" for t in NEED_COST),
+]  # fmt: skip
 LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # iterations before the first LB step if max/mean is 2
@@ -175,6 +179,8 @@ def regrets(task):
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
             blind = {"auto, end unknown": handicapped(cost=cost)}
             blind["auto, both unknown"] = handicapped()
+            blind["auto, foreseen / 2"] = handicapped(end=program.n, cost=cost / 2)
+            blind["auto, foreseen x 2"] = handicapped(end=program.n, cost=cost * 2)
             blind |= {f"{t}, untold": handicapped(t, end=program.n) for t in NEED_COST}
             for t, trigger in blind.items():
                 row[t] = run.run(trigger, cost=cost).regret(best)
@@ -389,6 +395,44 @@ def bounds(pool, seeds):
     return {f: {c: float(np.mean(x)) for c, x in row.items()} for f, row in out.items()}
 
 
+def time_left(run, cost):
+    """Seconds of the best schedule from each iteration on, after an LB step just before it."""
+    n, value = run.iterations, np.zeros(run.iterations + 1)
+    growth, drift, noise = (
+        np.zeros(n) if x is None else x for x in (run.growth, run.drift, run.noise)
+    )
+    for s in range(n - 1, 0, -1):
+        state = run.residual + growth[: n - s] + np.abs(drift[s:] - drift[s - 1]) + noise[s:]
+        after = cost + value[s + 1 :]
+        after[-1] = 0.0  # no LB step after the last iteration
+        value[s] = (np.cumsum(1 + np.maximum(state, 0)) + after).min()
+    return value[1:]
+
+
+def untold_bound(task):
+    """(family, {cost: regret}) of the best first LB step by mean regret, one program."""
+    family, seed = task
+    program, out = Program(family, seed), []
+    for perfect in (True, False):
+        run = program.imbalance(perfect)
+        never = run.run(every=run.iterations + 1, cost=0.0).iteration_time
+        begin, rows = np.cumsum(never), []
+        for cost in COSTS.values():
+            rows.append(begin + cost + time_left(run, cost))
+            rows[-1][-1] = begin[-1]
+            rows[-1] = 100 * (rows[-1] / run.optimum(cost).time - 1)
+        out.append(np.array(rows)[:, np.mean(rows, 0).argmin()])
+    return family, dict(zip(COSTS, np.mean(out, 0), strict=True))
+
+
+def untold_bounds(pool, seeds):
+    """{family: {cost: mean regret}} of a rule that knows all but the cost of an LB step."""
+    out = collections.defaultdict(list)
+    for family, row in pool.imap_unordered(untold_bound, [(f, s) for f in FAMILIES for s in seeds]):
+        out[family].append(row)
+    return {f: {c: float(np.mean([r[c] for r in rows])) for c in COSTS} for f, rows in out.items()}
+
+
 # ---- published model and recorded runs ------------------------------------------------------
 
 PUBLISHED = {
@@ -445,6 +489,14 @@ def print_runs(title, rows):
         print(f"{name:47}" + "".join(f"{row[t]:13.2f}" for t in TRIGGERS))
 
 
+def print_bounds(least):
+    for rule, rows in least.items():
+        print(f"\nthe best rule that {rule}: mean regret, %")
+        for family, row in rows.items():
+            print(f"{family:22}" + "".join(f"{cost:>12} {row[cost]:5.2f}" for cost in COSTS))
+        print(f"{'all':22}{np.mean([x for row in rows.values() for x in row.values()]):18.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200, help="programs of each family")
@@ -462,12 +514,11 @@ def main():
         print_table(families)
         kept = verdicts(families)
         print_verdicts(kept)
-        least = bounds(pool, seeds[: args.bounds]) if args.bounds else {}
-    for family, row in least.items():
-        print(
-            f"the rule that knows the process, {family}: "
-            + ", ".join(f"{cost} {row[cost]:.2f}" for cost in COSTS)
-        )
+        least = {}
+        if args.bounds:
+            least["knows the process"] = bounds(pool, seeds[: args.bounds])
+            least["knows all but the cost"] = untold_bounds(pool, seeds[: args.bounds])
+    print_bounds(least)
     constant = constant_programs()
     print_constant(constant)
     model, runs = published(), recorded()

@@ -44,7 +44,8 @@ typedef struct plb_observation {
             "period")                                                                             \
     X(ASKED, "the user's function asks for it")                                                   \
     X(REPAYS, "balanced iterations would repay an LB step")                                       \
-    X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")
+    X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \
+    X(AT_ONCE, "the next iteration alone would repay an LB step twice")
 
 typedef enum plb_reason {
 #define X(name, words) PLB_REASON_##name,

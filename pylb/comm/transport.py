@@ -111,6 +111,13 @@ class Transport(Protocol):
         """The cost of messages between the ranks, measured if needed.  Collective."""
         ...
 
+    def price(self, nbytes: int) -> float:
+        """Seconds of the collective steps of an LB step in which this rank sends so many bytes.
+
+        Collective.
+        """
+        ...
+
     def cores(self) -> Cores:
         """Who shares the cores of the ranks.  Collective."""
         ...
@@ -158,6 +165,10 @@ class Serial:
     def network(self) -> Network:
         """Return a network without costs."""
         return Network(0.0, 0.0)
+
+    def price(self, nbytes: int) -> float:
+        """Return zero: there is no other rank."""
+        return 0.0
 
     def cores(self) -> Cores:
         """Return the cores of this process."""

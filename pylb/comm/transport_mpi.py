@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core, optional
@@ -14,6 +16,8 @@ from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
+STEPS = 8  # collective steps of an LB step, as in csrc/model/cost.c
+MOST = 1 << 22  # bytes of a measured transfer, at most
 _keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
 
 
@@ -86,6 +90,25 @@ class MPITransport:
     def network(self) -> Network:
         """Measure the cost of messages.  Collective."""
         return measure_network(self.comm)
+
+    def price(self, nbytes: int) -> float:
+        """Measure one collective step, and a transfer of at most `MOST` bytes.  Collective.
+
+        New memory is several times as slow as memory that a ping-pong uses again.
+        """
+        known, least = self.allgather(np.int64(nbytes)), math.inf
+        for _ in range(3):
+            begin = _core.clock()
+            self.allgather(b"")
+            least = min(least, _core.clock() - begin)
+        steps = STEPS * max(least, 0.0)
+        most = min(max(int(np.frombuffer(n, np.int64)[0]) for n in known), MOST)
+        if not most or self.size == 1:
+            return steps
+        data, begin = np.ones(most, np.uint8), _core.clock()
+        to, source = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        self.comm.Sendrecv(data, to, recvbuf=np.empty_like(data), source=source)
+        return steps + max(_core.clock() - begin, 0.0) * nbytes / most
 
     def cores(self) -> Cores:
         """Compare the cores of all ranks.  Collective."""

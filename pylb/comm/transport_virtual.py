@@ -81,6 +81,10 @@ class Virtual:
         """Return the cost of messages that the cluster was given."""
         return Network(*self.comm.network)
 
+    def price(self, nbytes: int) -> float:
+        """Return what the network of the cluster takes."""
+        return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
+
     def cores(self) -> Cores:
         """Return that each virtual rank has a core, which is how its clock works."""
         return Cores()

@@ -18,10 +18,16 @@ class Prices:
     """Costs of LB steps in a replay, and the costs that the decider knows in advance."""
 
     def __init__(
-        self, trace: Phases, cost: float | None, tell: bool, network: tuple[float, float]
+        self,
+        trace: Phases,
+        cost: float | None,
+        tell: bool,
+        network: tuple[float, float],
+        moves: tuple[float, float],
     ) -> None:
         self._trace = trace
         self._cost, self._tell = cost, tell
+        self._per_move, self._per_byte = moves
         self._given = network
         self._loops = trace.recorded.loops if trace.recorded else []
 
@@ -71,24 +77,28 @@ class Prices:
             return float(self._cost)
         if not given.foresees:
             return math.nan
-        if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
+        if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost
-        # A run measures the cost of messages only if it chooses the strategy.
-        return self._first_cost(self._network if given.selects else (0.0, 0.0))
+        return self._first_cost(self._network)
 
     def _first_cost(self, network: tuple[float, float]) -> float:
-        """Return the cost that a run would expect with the objects of the first phase."""
+        """Return the cost that a run would expect if all objects of the first phase migrated.
+
+        Costs that a recording of another program lacks are zero, as they are for its LB steps.
+        """
         t = self._trace
-        if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
+        handling = self._known("handling") if self._loops else 0.0
+        if t.n_phases == 0 or math.isnan(handling):
             return math.nan
         first = slice(0, int(t.task_ptr[1]))
         n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
-        nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
-        handling = self._known("handling")
-        return max(
+        weights = np.zeros(first.stop) if t.task_bytes is None else t.task_bytes[first]
+        nbytes = np.bincount(t.task_rank[first], weights, t.n_ranks)
+        slowest = max(
             _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
             for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
         )
+        return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())
 
     def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
         """Return the LB steps that the recorded run measured, as the C core takes them."""

@@ -285,7 +285,7 @@ def replay(
             trigger_params=trigger_params,
         )
         given.load()
-    prices = Prices(trace, cost, tell, (alpha, beta))
+    prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
     decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
         n_ranks=trace.n_ranks,

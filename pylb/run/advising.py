@@ -157,7 +157,7 @@ class AdvisingMode(MeasuringMode):
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
             return math.nan
-        guess = state.step().rehearse() + self._first_cost(state.decider.core, knows_network=True)
+        guess = state.step().rehearse() + self._first_cost(state.decider.core)
         return guess if guess > 0 else math.nan
 
     def _started(self, n: int) -> None:

@@ -83,15 +83,16 @@ class MeasuringMode:
         """Estimate the cost of a first LB step, the same on every rank; nan: not needed."""
         return math.nan
 
-    def _first_cost(self, core: _core.Decider, knows_network: bool) -> float:
+    def _first_cost(self, core: _core.Decider) -> float:
         state, objects = self._state, self._state.objects
         if not (state.decider.settings.foresees and core.foresees):
             return math.nan
-        facts = objects.facts()
+        facts, transport = objects.facts(), state.agreement.transport
         n, nbytes = len(facts), int(facts[:, 1].sum())
-        price = state.network() if knows_network else (0.0, 0.0)
-        size = state.agreement.transport.size
-        mine = _core.first_cost(*price, objects.sizes.handling, n, nbytes, size)
+        given, handling = state.options.network, objects.sizes.handling
+        mine = _core.first_cost(*(given or (0.0, 0.0)), handling, n, nbytes, transport.size)
+        if not given:
+            mine += transport.price(nbytes)
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
@@ -152,8 +153,7 @@ class BalancingMode(MeasuringMode):
         self._savings = Savings(state.agreement, state.objects)
 
     def _foresee(self) -> float:
-        given = self._state.decider.settings
-        return self._first_cost(self._state.decider.core, given.selects)
+        return self._first_cost(self._state.decider.core)
 
     def _started(self, n: int) -> None:
         if self.due:

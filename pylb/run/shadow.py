@@ -65,7 +65,7 @@ class ShadowMode(MeasuringMode):
         return self._figures
 
     def _foresee(self) -> float:
-        return self._first_cost(self._state.decider.core, knows_network=True)
+        return self._first_cost(self._state.decider.core)
 
     def _prices(self) -> Prices:
         loops = self._state.records.loops

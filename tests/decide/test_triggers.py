@@ -107,6 +107,7 @@ class Auto(Twin):
     def __init__(self, end=None, cost=None):
         super().__init__(end, cost)
         self.rate, self.residual = 0.0, 1.0
+        self.young = [], []  # u of all first and second iterations after an LB step
         self.hoped, self.gained = [0.0] * 8, [0.0] * 8
 
     def balanced(self, iteration, cost, promise):
@@ -140,6 +141,26 @@ class Auto(Twin):
 
     def rise(self, k):
         return max(self.level[-1] - self.level[-1 - k], 0.0)
+
+    def saved_at_once(self):
+        """What the next iteration would save; -inf if that is not known."""
+        n = len(self.u)
+        if not self.cycles or n > 2:
+            return -math.inf
+        self.young[n - 1].append(self.u[-1])
+        first, second = (
+            sum(u * 0.5**k for k, u in enumerate(reversed(us))) / (2 - 2 * 0.5 ** len(us))
+            if us
+            else math.nan
+            for us in self.young
+        )
+        return (second if n == 1 else self.u[-1]) - first
+
+    def starts_up(self):
+        if self.cycles:
+            return False
+        before, now = self.mean[-2:] if self.total > 1 else (0.0, 1.0)
+        return now > 3 * before or before > 3 * now
 
     def replay(self):
         n, level = len(self.level), self.level
@@ -214,10 +235,12 @@ class Auto(Twin):
             doubts = self.cost is None and n >= 3 and self.mean[-1] > 0
             self.residual = 1 + min(self.level) / self.mean[-1] if doubts else 1.0
         self.replay()
-        early = n * self.excess(self.level[-1]) < self.theta
-        if self.total == 1 or (n < 3 and early):
-            return False
         left = max(self.total, 400) if self.end is None else max(self.end - self.iteration - 1, 0)
+        if self.saved_at_once() > 2 * self.theta and left > 0:
+            return True
+        early = n * self.excess(self.level[-1]) < self.theta
+        if self.starts_up() or (n < 3 and early):
+            return False
         k = min(n - 1, 1023, left)
         growth = self.rise(k) / k if k else 0.0
         expected = self.expected(left)

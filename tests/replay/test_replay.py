@@ -732,7 +732,7 @@ def test_balanced_after_names_the_phase_before_the_new_placement():
 
 def test_a_trigger_of_ones_own_parameters():
     trigger = make(trigger="metabalancer", threshold=3.0)
-    run = pylb.replay(two_ranks(9), lpt, trigger=trigger)
+    run = pylb.replay(two_ranks(9), lpt, trigger=trigger, tell=False)
     assert run.decisions == []
     assert "has not cost enough" in trigger.state()["reason"]
     with pytest.raises(StateError, match="iteration is 0"):

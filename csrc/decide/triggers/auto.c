@@ -55,7 +55,9 @@
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
-static const double FADE = 0.8; /* weight of a cycle relative to the next one */
+static const double FADE = 0.8;    /* weight of a cycle relative to the next one */
+static const double AT_ONCE = 2.0; /* LB steps that the next iteration has to repay */
+static const double JUMP = 3.0;    /* change of the mean that belongs to the program's start */
 
 typedef struct state {
     double sum[RING];   /* U up to and including the n-th iteration of the cycle, at n % RING */
@@ -64,9 +66,12 @@ typedef struct state {
     double first[FIRST];
     double residual; /* max/mean that the last LB step left */
     double mean;     /* of the last iteration */
+    double before;   /* the mean of the iteration before it */
     double rate;     /* the last one computed */
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
+    double young[2]; /* sums of u in the first and the second iteration after an LB step; */
+    double ages[2];  /* how many these are; each older one counts half */
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t lb_steps, seen;
 } state_t;
@@ -137,11 +142,15 @@ static double rise(const state_t *s, int64_t n, int64_t k)
 static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
 {
     const int64_t n = c->n;
-    s->seen++;
+    s->before = s->seen++ == 0 ? o->mean : s->mean;
     s->mean = o->mean;
     s->u[n % FIRST] = c->u;
     if (n <= FIRST) {
         s->first[n - 1] = c->u;
+    }
+    if (s->lb_steps > 0 && n <= 2) {
+        s->young[n - 1] = 0.5 * s->young[n - 1] + c->u;
+        s->ages[n - 1] = 0.5 * s->ages[n - 1] + 1.0;
     }
     double low = c->u;
     for (int64_t k = 1; k < least(n, FIRST); k++) {
@@ -282,6 +291,27 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
 
+/* What the next iteration would save if an LB step came before it.  With an LB step it takes what
+ * first iterations after LB steps have taken beyond the mean; without, as much as now, or as much
+ * as second iterations have taken.  -inf: not known, or there is time to look at more iterations.
+ */
+static double saved_at_once(const plb_trigger_t *self, int64_t n)
+{
+    const state_t *s = self->state;
+    if (s->lb_steps == 0 || n > 2 || (n == 1 && !(s->ages[1] > 0.0))) {
+        return -INFINITY;
+    }
+    const double next = n == 1 ? s->young[1] / s->ages[1] : self->cycle.u;
+    return next - s->young[0] / s->ages[0];
+}
+
+/* Before the first LB step: is the program still starting up?  Its loads then say nothing. */
+static bool starts_up(const state_t *s)
+{
+    return s->lb_steps == 0 &&
+           (s->seen == 1 || s->mean > JUMP * s->before || s->before > JUMP * s->mean);
+}
+
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     state_t *s = self->state;
@@ -292,14 +322,19 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->lb_steps > 0 ? s->residual : 1.0;
-    /* the imbalance of the first iteration may come from the program's warm-up */
-    if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
-        v->reason = PLB_REASON_FEW;
-        return;
-    }
     const double left = self->end == INT64_MAX
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
+    const double saved = saved_at_once(self, n);
+    if (left > 0.0 && saved > AT_ONCE * theta) {
+        v->level = v->gain = saved;
+        v->reason = PLB_REASON_AT_ONCE;
+        return;
+    }
+    if (starts_up(s) || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
+        v->reason = PLB_REASON_FEW;
+        return;
+    }
     const int64_t k = least(least(n - 1, RING - 1), (int64_t)plb_lesser(left, RING));
     const double growth = k > 0 ? rise(s, n, k) / (double)k : 0.0;
     v->level = expected(self, n, left);
