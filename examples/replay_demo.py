@@ -49,7 +49,7 @@ def generate(folder: Path) -> None:
 
 def replay(folder: Path) -> int:
     """Show the run unbalanced, as a Balancer would run it, and balanced after every phase."""
-    print("A recorded run: unbalanced, as pylb would decide, balanced after every phase\n", flush=True)
+    print("A recorded run: unbalanced, as pylb would decide, balanced after every phase\n")
     return pylb(["replay", str(folder)])
 
 
