@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench lint asan fuzz docs lib install wheel sdist setup clean help
+.PHONY: demo test check bench lint asan fuzz docs notebooks lib install wheel sdist setup clean help
 
 MPI ?= openmpi
 VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
@@ -128,6 +128,9 @@ sdist: $(VENV)/.installed ## the source distribution, in dist/
 $(VENV)/.docs: $(VENV)/.built
 	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py docs)
 	@touch $@
+
+notebooks: $(VENV)/.built ## run the notebooks, and store small outputs in them
+	@$(PY) tools/notebooks.py
 
 docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -1,6 +1,5 @@
-"""Sphinx: MyST pages, the furo theme, the interface from the docstrings, executed notebooks."""
+"""Sphinx: MyST pages, the furo theme, the interface from the docstrings, notebooks as stored."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,24 +13,18 @@ release = version = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
 exclude_patterns = ["_build", "jupyter_execute"]
 
-# Sphinx reads only files below its own folder, so the notebooks are copied.  They are executed
-# once, and again after a change.
+# Sphinx reads only files below its own folder, so the notebooks are copied.  Their stored outputs
+# are shown; tools/notebooks.py makes these.
 here = Path(__file__).parent
 shutil.rmtree(here / "_notebooks", ignore_errors=True)
 shutil.copytree(here.parent / "notebooks", here / "_notebooks")
 for copy in (here / "_notebooks").glob("*.ipynb"):  # there, the pages are one folder above
     copy.write_text(copy.read_text("utf-8").replace("(../docs/", "(../"), "utf-8")
-nb_execution_mode = "cache"
-nb_execution_timeout = 120
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"
 nb_merge_streams = True
 # Show widgets as their last picture, because their scripts would be loaded from the network.
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
-# The kernel imports the pylb that is documented.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(here.parent), os.environ.get("PYTHONPATH")])
-)
 html_theme = "furo"
 html_title = f"pylb {__version__}"
 

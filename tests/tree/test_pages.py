@@ -1,6 +1,7 @@
 """What the pages say can be followed: commands parse, Python compiles, links lead somewhere."""
 
 import ast
+import hashlib
 import json
 import re
 import shlex
@@ -89,3 +90,17 @@ def test_mathematics_in_a_notebook_has_single_backslashes(notebook):
     cells = json.loads(notebook.read_text())["cells"]
     text = [line for c in cells if c["cell_type"] == "markdown" for line in c["source"]]
     assert [line for line in text if re.search(r"\\\\[a-zA-Z]", line)] == []
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
+def test_a_notebook_has_small_outputs_of_this_code(notebook):
+    """`python tools/notebooks.py` stores them; tests/examples compares their kinds."""
+    found = json.loads(notebook.read_text())
+    code = [cell for cell in found["cells"] if cell["cell_type"] == "code"]
+    text = "\0".join("".join(cell["source"]) for cell in code)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert found["metadata"]["pylb"]["sources"] == digest, "run tools/notebooks.py"
+    said = json.dumps([cell["outputs"] for cell in code])
+    assert len(said) > 1_000
+    assert notebook.stat().st_size < 300_000
+    assert re.findall(r"[\" '](/(?:home|root|tmp|usr|work|opt)/\S*)", said) == []

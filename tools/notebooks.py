@@ -1,0 +1,86 @@
+"""Run the notebooks and store small outputs in them, so that they can be read without running.
+
+usage: python tools/notebooks.py [NOTEBOOK ...]      (default: all of notebooks/)
+"""
+
+import base64
+import hashlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+WIDEST, LARGEST = 900, 60_000  # pixels of a picture, and its bytes
+WIDGET = "application/vnd.jupyter.widget-view+json"  # empty without a kernel
+FOLDER = re.compile(r"/\S*/tmp\w+/")  # a folder of this run
+PICTURE = re.compile(r"(?<=data:image/png;base64,)[A-Za-z0-9+/=]+")
+
+
+def sources(notebook):
+    """What the stored outputs belong to: a digest of the code."""
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256("\0".join(code).encode()).hexdigest()[:16]
+
+
+def small(picture):
+    """Store a PNG (base64) in fewer bytes."""
+    image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
+    if image.width > WIDEST:
+        image = image.resize((WIDEST, image.height * WIDEST // image.width), Image.LANCZOS)
+    for colours in (256, 64, 16):
+        out = io.BytesIO()
+        image.quantize(colours, dither=Image.Dither.NONE).save(out, "png", optimize=True)
+        if out.tell() < LARGEST:
+            break
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def stored(output):
+    """An output as it is stored; None: what only says something of this machine, or is empty."""
+    if output.output_type == "stream":
+        output.text = FOLDER.sub("", output.text)
+        return None if output.name == "stderr" else output
+    data = output.data
+    if output.output_type == "display_data" and data.keys() == {"text/plain"}:
+        return None  # a bar that was replaced
+    data.pop(WIDGET, None)
+    if "image/png" in data:
+        data["image/png"] = small(data["image/png"])
+    if "text/html" in data:
+        data["text/html"] = PICTURE.sub(lambda found: small(found[0]), data["text/html"])
+    output.metadata = {}
+    return output if data else None
+
+
+def run(path):
+    """Execute a notebook in its folder, on a generated run instead of a recorded one."""
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
+    for cell in notebook.cells:
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.outputs = [out for out in map(stored, cell.outputs) if out is not None]
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python"}
+    notebook.metadata["pylb"] = {"sources": sources(notebook)}
+    nbformat.write(notebook, path)
+    print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB")
+
+
+def main(names):
+    """Run those that are named, or all."""
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    os.environ["PYLB_DATA"] = "none"
+    for path in map(Path, names or sorted((ROOT / "notebooks").glob("*.ipynb"))):
+        run(path.resolve())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
