@@ -63,8 +63,8 @@ enum {                         /* flags */
 };
 
 typedef struct plb_op {
-    int64_t compute; /* ns of processor time between the last call's end and this one's begin */
-    int64_t begin;   /* ns of wall time from the rank's start to the begin of the call */
+    int64_t compute; /* ns of processor time from the end of the last call to the start of this */
+    int64_t begin;   /* ns of wall time from the rank's start to the start of the call */
     int64_t bytes;
     float inside; /* seconds of wall time within the call */
     int32_t peer; /* world rank */

@@ -7,14 +7,14 @@
 #include "base/mem.h"
 
 typedef struct message {
-    int64_t longest, work, gain; /* ns; longest < 0: not sent yet */
+    int64_t longest, work, gain; /* ns, as in path.h; longest < 0: not sent yet */
     int64_t op;
 } message_t;
 
 /* One collective: the path lengths of its members. */
 typedef struct meeting {
     int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not entered yet */
-    int64_t top;           /* the rank with the longest path that has entered; ties: the lowest */
+    int64_t top;           /* of the ranks that have entered, the one with the longest path */
     int32_t top_member, entered, left, size;
 } meeting_t;
 

@@ -9,9 +9,9 @@
  * the order in which ranks are processed.
  *
  * To move F from the senders to the receivers, at each message:
- *     send:     (Cs, work, gain) go along; then longest -= gain
+ *     send:     the message carries (Cs, work, gain); then longest -= gain
  *     receive:  longest = max(Cs - gain, Cr + work)
- * work is F's time since the last message (F in figure 2); gain is by how much removing F
+ * work is F's time since the last message (F in figure 2); gain is the time by which removing F
  * shortens the sender's path.  In the paper both are F, and every message that the sender sends
  * or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
  * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves, and a

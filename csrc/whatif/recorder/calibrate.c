@@ -44,11 +44,11 @@ static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer,
     return best;
 }
 
-void plb_calibrate(plb_costs_t *out)
+void plb_calibrate(plb_call_costs_t *out)
 {
     int rank, size;
     MPI_Comm own;
-    *out = (plb_costs_t){.alpha = -1.0, .beta = -1.0};
+    *out = (plb_call_costs_t){.alpha = -1.0, .beta = -1.0};
     PMPI_Comm_dup(MPI_COMM_WORLD, &own);
     PMPI_Comm_rank(own, &rank);
     PMPI_Comm_size(own, &size);

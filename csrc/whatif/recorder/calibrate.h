@@ -2,14 +2,14 @@
 #ifndef PLB_WHATIF_RECORDER_CALIBRATE_H
 #define PLB_WHATIF_RECORDER_CALIBRATE_H
 
-typedef struct plb_costs {
+typedef struct plb_call_costs {
     double overhead;    /* seconds of a call */
     double alpha, beta; /* seconds per message and per byte between two ranks; -1: this rank has no
                            partner */
-} plb_costs_t;
+} plb_call_costs_t;
 
 /** Measure the costs, in some milliseconds, before the program begins.  Collective over the
  * world. */
-void plb_calibrate(plb_costs_t *out);
+void plb_calibrate(plb_call_costs_t *out);
 
 #endif

@@ -6,8 +6,8 @@
 #include "log.h"
 #include "monitor.h"
 
-static plb_table_t groups; /* by communicator */
-static plb_table_t made;   /* how many groups with the same members there were, by their name */
+static plb_map_t groups; /* by communicator */
+static plb_map_t made;   /* by name: how many groups with these members there were so far */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -37,8 +37,8 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     return out;
 }
 
-/* A name from the members, the parent, and a count of groups with both the same: all members
- * create these in the same order. */
+/* Make a name from the members, the parent, and the number of earlier groups with the same members
+ * and parent: all members create these in the same order. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
@@ -49,8 +49,8 @@ static uint64_t name_of(const plb_group_t *self, uint64_t parent)
     for (int32_t i = 0; i < self->n_remote; i++) {
         sum += plb_mix64((uint64_t)self->remote[i]);
     }
-    const uintptr_t times = (uintptr_t)plb_table_get(&made, sum) + 1;
-    plb_table_put(&made, sum, (void *)times);
+    const uintptr_t times = (uintptr_t)plb_map_get(&made, sum) + 1;
+    plb_map_put(&made, sum, (void *)times);
     return plb_mix64(sum + times) >> 1;
 }
 
@@ -96,7 +96,7 @@ static plb_group_t *define(MPI_Comm comm, uint64_t parent)
     }
     self->id = comm == MPI_COMM_WORLD ? 0 : name_of(self, parent);
     tell(self);
-    plb_table_put(&groups, PLB_HANDLE(comm), self);
+    plb_map_put(&groups, PLB_HANDLE(comm), self);
     return self;
 }
 
@@ -104,10 +104,10 @@ plb_group_t *plb_group(MPI_Comm comm)
 {
     static MPI_Comm last_comm;
     static plb_group_t *last;
-    if (last != NULL && comm == last_comm && plb_table_get(&groups, PLB_HANDLE(comm)) == last) {
+    if (last != NULL && comm == last_comm && plb_map_get(&groups, PLB_HANDLE(comm)) == last) {
         return last;
     }
-    plb_group_t *self = plb_table_get(&groups, PLB_HANDLE(comm));
+    plb_group_t *self = plb_map_get(&groups, PLB_HANDLE(comm));
     if (self == NULL && comm != MPI_COMM_NULL) {
         self = define(comm, 1);
     }
@@ -119,7 +119,7 @@ plb_group_t *plb_group(MPI_Comm comm)
 static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
-        plb_table_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
+        plb_map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
         define(comm, parent ? parent->id : 1);
     }
 }
@@ -153,7 +153,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
 /* The communicator is freed; the group is kept, since recorded operations refer to it. */
 void plb_group_gone(MPI_Comm comm)
 {
-    plb_table_take(&groups, PLB_HANDLE(comm));
+    plb_map_take(&groups, PLB_HANDLE(comm));
 }
 
 plb_group_t *plb_group_own(plb_group_t *group)

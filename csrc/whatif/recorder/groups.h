@@ -25,7 +25,7 @@ int32_t plb_world_rank(const plb_group_t *group, int rank);
 
 /** Note that a collective call on `parent` has created `fresh`. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-/** The same, for a call in which only the members of `fresh` take part. */
+/** Note that a call by the members of `fresh` alone has created it. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
 

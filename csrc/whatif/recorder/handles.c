@@ -4,13 +4,13 @@
 
 #include "base/mem.h"
 
-void *plb_table_get(const plb_table_t *self, uint64_t key)
+void *plb_map_get(const plb_map_t *self, uint64_t key)
 {
     const int32_t number = plb_keys_find(&self->keys, (int64_t)key);
     return number < 0 ? NULL : self->value[number];
 }
 
-static int put(plb_table_t *self, uint64_t key, void *value, plb_err_t *err)
+static int put(plb_map_t *self, uint64_t key, void *value, plb_err_t *err)
 {
     int32_t number;
     int ret;
@@ -21,18 +21,18 @@ out:
     return ret;
 }
 
-void plb_table_put(plb_table_t *self, uint64_t key, void *value)
+void plb_map_put(plb_map_t *self, uint64_t key, void *value)
 {
     if (put(self, key, value, NULL) != PLB_OK) {
-        abort(); /* without this little memory the program could not run either */
+        abort(); /* so little memory is left that the program could not run, either */
     }
 }
 
-void *plb_table_take(plb_table_t *self, uint64_t key)
+void *plb_map_take(plb_map_t *self, uint64_t key)
 {
-    void *const out = plb_table_get(self, key);
+    void *const out = plb_map_get(self, key);
     if (out != NULL) {
-        plb_table_put(self, key, NULL);
+        plb_map_put(self, key, NULL);
     }
     return out;
 }

@@ -6,15 +6,15 @@
 
 #include "base/hash.h"
 
-typedef struct plb_table {
+typedef struct plb_map {
     plb_keys_t keys; /* all keys so far; they are kept, since MPI reuses its handles */
     void **value;    /* [keys] NULL: removed */
     int64_t room;
-} plb_table_t;
+} plb_map_t;
 
-void *plb_table_get(const plb_table_t *self, uint64_t key);
-void plb_table_put(plb_table_t *self, uint64_t key, void *value);
-void *plb_table_take(plb_table_t *self, uint64_t key);
+void *plb_map_get(const plb_map_t *self, uint64_t key);
+void plb_map_put(plb_map_t *self, uint64_t key, void *value);
+void *plb_map_take(plb_map_t *self, uint64_t key);
 
 static inline uint64_t plb_handle(const void *handle, size_t size)
 {

@@ -11,7 +11,7 @@
 enum {
     BUFFERED = 4096,          /* operations */
     FLUSH_NS = 200 * 1000000, /* operations are sent after this time at the latest */
-    LONG_NS = 200 * 1000,     /* for longer intervals it is checked whether the process slept */
+    LONG_NS = 200 * 1000,     /* after longer intervals, check whether the process slept */
     POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling, */
     NAP_POLL_NS = 200 * 1000, /* or shorter than this if the process also slept */
     NAP_NS =
@@ -32,7 +32,7 @@ static struct {
     int64_t wall, cpu;            /* clocks at the end of the last call */
     int64_t delay;                /* ns for which the process had waited for a processor */
     int64_t begin, compute;       /* figures of the present call */
-    int64_t carried;              /* processor time before calls without an operation */
+    int64_t carried;              /* processor time of earlier calls that noted no operation */
     int64_t flushed;              /* wall time of the last flush */
     int64_t beyond;               /* processor time of the other threads */
     int64_t foreign;              /* number of calls by other threads */

@@ -83,7 +83,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
 }
 
 /* Messages that matched probes have found and that are not received yet. */
-static plb_table_t taken;
+static plb_map_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)
 {
@@ -94,7 +94,7 @@ static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const 
     }
     if (message != MPI_MESSAGE_NULL &&
         receive_of(op, PLB_OP_RECV, status->MPI_SOURCE, status->MPI_TAG, comm, status)) {
-        plb_table_put(&taken, PLB_HANDLE(message), op);
+        plb_map_put(&taken, PLB_HANDLE(message), op);
     } else {
         free(op);
     }
@@ -112,7 +112,7 @@ void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Com
 
 static bool taken_out(uint64_t message, plb_op_t *op)
 {
-    plb_op_t *its = plb_table_take(&taken, message);
+    plb_op_t *its = plb_map_take(&taken, message);
     if (its == NULL) {
         return false;
     }

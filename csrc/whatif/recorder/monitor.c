@@ -81,8 +81,8 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port.  It stands in command lines, which every user can read; the token
- * does not. */
+/* PYLB_RECORDER is address:port.  Command lines contain it, and every user can read them; they do
+ * not contain the token. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;

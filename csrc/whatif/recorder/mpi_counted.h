@@ -1,4 +1,4 @@
-/* MPI's functions with counts of items: as int and, since MPI 4, under another name as
+/* MPI's functions that take counts of items: an int or, in the functions that MPI 4 adds, an
  * MPI_Count.
  *
  * This file and mpi_functions.h are tables, included once for each language and width by
@@ -8,7 +8,7 @@
  *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   BITS(Type, x)       a handle as a number
- *   IN_PLACE(buffer)    whether the buffer is MPI_IN_PLACE; in Fortran: perhaps
+ *   IN_PLACE(buffer)    whether the buffer may be MPI_IN_PLACE; in Fortran always true
  */
 
 #define LIST(...) __VA_ARGS__

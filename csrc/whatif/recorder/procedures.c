@@ -12,7 +12,7 @@ enum { MOST = 256, LONGEST = 252 };
 
 static char names[MOST][LONGEST];
 static int32_t n_names, n_told;
-static plb_table_t
+static plb_map_t
     numbers; /* by address of an instrumented function: its number + 2; 1: not chosen */
 
 PLB_EXPORT int pylb_procedure(const char *name);
@@ -84,13 +84,13 @@ static bool is_chosen(const char *name)
 /* The number of an instrumented function; -1: not chosen. */
 static int number_of(void *function)
 {
-    uintptr_t known = (uintptr_t)plb_table_get(&numbers, (uint64_t)(uintptr_t)function);
+    uintptr_t known = (uintptr_t)plb_map_get(&numbers, (uint64_t)(uintptr_t)function);
     if (known == 0) {
         Dl_info info;
         const bool named = dladdr(function, &info) != 0 && info.dli_sname != NULL;
         known =
             named && is_chosen(info.dli_sname) ? (uintptr_t)pylb_procedure(info.dli_sname) + 2 : 1;
-        plb_table_put(&numbers, (uint64_t)(uintptr_t)function, (void *)known);
+        plb_map_put(&numbers, (uint64_t)(uintptr_t)function, (void *)known);
     }
     return (int)known - 2;
 }

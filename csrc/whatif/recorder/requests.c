@@ -11,7 +11,7 @@ typedef struct request {
     struct request *next; /* next request with the same handle, or next unused one */
 } request_t;
 
-static plb_table_t requests;
+static plb_map_t requests;
 static request_t *unused;
 static int32_t *returned; /* numbers that can be reused */
 static int32_t n_returned, room_returned, n_numbers;
@@ -48,8 +48,8 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     *self = (request_t){.op = op, .group = group, .persistent = persistent};
     /* Open MPI gives all sends that complete at once the same handle, so requests with the same
      * handle form a chain. */
-    self->next = plb_table_get(&requests, PLB_HANDLE(request));
-    plb_table_put(&requests, PLB_HANDLE(request), self);
+    self->next = plb_map_get(&requests, PLB_HANDLE(request));
+    plb_map_put(&requests, PLB_HANDLE(request), self);
     if (!persistent) {
         self->active = true;
         plb_note(op);
@@ -58,15 +58,15 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
 
 static request_t *find(MPI_Request request)
 {
-    return request == MPI_REQUEST_NULL ? NULL : plb_table_get(&requests, PLB_HANDLE(request));
+    return request == MPI_REQUEST_NULL ? NULL : plb_map_get(&requests, PLB_HANDLE(request));
 }
 
 static void forget(request_t *self, uint64_t handle)
 {
     if (self->next != NULL) {
-        plb_table_put(&requests, handle, self->next);
+        plb_map_put(&requests, handle, self->next);
     } else {
-        plb_table_take(&requests, handle);
+        plb_map_take(&requests, handle);
     }
     self->next = unused;
     unused = self;
@@ -105,7 +105,7 @@ static bool is_open(const plb_op_t *op)
 
 static void done(uint64_t handle, const MPI_Status *status)
 {
-    request_t *self = plb_table_get(&requests, handle);
+    request_t *self = plb_map_get(&requests, handle);
     if (self == NULL || !self->active) {
         return;
     }

@@ -15,10 +15,10 @@ void plb_request_cancelled(MPI_Request request);
 
 /** Note a wait or test of a request; `was`: its handle before the call. */
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
-/** The same for several requests, whose handles were was[n]. */
+/** Note a call that waits for or tests n requests; was[n]: their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
-/** The same for the requests index[n], counted from `base`; n is negative if no request was
- * active. */
+/** Note that the requests index[n] are complete, counted from `base`; n is negative if no request
+ * was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);

@@ -65,7 +65,7 @@ void plb_record_start(int provided)
     say_hello(rank, delays, provided);
     restore_preload();
     if (!timed_only) {
-        plb_costs_t costs;
+        plb_call_costs_t costs;
         plb_calibrate(&costs);
         plb_frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}",
                        costs.overhead, costs.alpha, costs.beta);

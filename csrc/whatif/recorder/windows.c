@@ -11,13 +11,13 @@ typedef struct window {
     MPI_Group opened, posted;
 } window_t;
 
-static plb_table_t windows;
+static plb_map_t windows;
 
 enum { POSTED = 1, COMPLETE = 2 }; /* tags of post-start-complete-wait */
 
 static window_t *window_of(MPI_Win win)
 {
-    return plb_table_get(&windows, PLB_HANDLE(win));
+    return plb_map_get(&windows, PLB_HANDLE(win));
 }
 
 static void meet(const plb_group_t *group)
@@ -41,13 +41,13 @@ void plb_window_made(MPI_Comm comm, MPI_Win win)
     if (self->pending == NULL) {
         abort();
     }
-    plb_table_put(&windows, PLB_HANDLE(win), self);
+    plb_map_put(&windows, PLB_HANDLE(win), self);
     meet(self->group);
 }
 
 void plb_window_gone(MPI_Win win)
 {
-    window_t *self = plb_table_take(&windows, PLB_HANDLE(win));
+    window_t *self = plb_map_take(&windows, PLB_HANDLE(win));
     if (self != NULL) {
         meet(self->group);
         free(self->pending);

@@ -11,13 +11,13 @@ void plb_window_made(MPI_Comm comm, MPI_Win win);
 void plb_window_gone(MPI_Win win);
 void plb_accessed(MPI_Win win, int target, int64_t bytes);
 void plb_fenced(MPI_Win win);
-/** Note a flush; target -1: all. */
+/** Note a flush; target -1: all targets. */
 void plb_flushed(MPI_Win win, int target);
 /** Note a lock or unlock (`kind`). */
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared);
-/** Note a post (`posts`) or start; then a wait or test (`posted`), which may fail, or a
- * complete. */
+/** Note the begin of an epoch: a post (`posts`) or a start. */
 void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
+/** Note its end: a wait or test (`posted`), or a complete.  flag 0: the test found no end. */
 void plb_epoch_ends(MPI_Win win, int flag, bool posted);
 
 #endif

@@ -1,7 +1,7 @@
 /* Matches messages with receives.
  *
- * Messages of one sender, receiver and communicator form a channel, in order; receives from a
- * given sender wait in the channel, receives from any source at the receiver.  So the usual
+ * Messages of one sender, receiver and communicator form a channel, in order.  Receives from a
+ * given sender wait in the channel; receives from any source wait at the receiver.  So the usual
  * match is found at once, even if many messages wait. */
 #ifndef PLB_WHATIF_SIMULATOR_MESSAGE_H
 #define PLB_WHATIF_SIMULATOR_MESSAGE_H
@@ -15,12 +15,12 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
  * once. */
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err);
-/** The first message in flight to `rank` arrives. */
+/** Let the first message in flight to `rank` arrive. */
 void plb_message_arrive(plb_whatif_t *self, int32_t rank);
-/** The first message that has arrived and fits, or -1. */
+/** Find the first message that has arrived and fits, or -1. */
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag);
-/** A call of `rank` begins: rendezvous messages that wait for it continue. */
+/** Begin a call of `rank`: rendezvous messages that wait for it continue. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 /** Forget a posted receive. */
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);

@@ -70,7 +70,7 @@ static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t 
 /* Search from the frontier on for a block that belongs to message `m`; blocks before it are
  * skipped. */
 static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
-                      const message_t *m, plb_choice_t *out, plb_err_t *err)
+                      const message_t *m, plb_order_t *out, plb_err_t *err)
 {
     const int64_t from = process->frontier;
     int64_t i = from, end;
@@ -103,7 +103,7 @@ static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *st
     return ret;
 }
 
-int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_choice_t *out, plb_err_t *err)
+int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
     const plb_op_t standing = process->op[process->at];

@@ -9,12 +9,12 @@
 
 #include "whatif/simulator/state.h"
 
-typedef enum plb_choice { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_choice_t;
+typedef enum plb_order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_order_t;
 
 /** Whether an operation is open, i.e. waits for a message from any source. */
 bool plb_order_is_open(const plb_op_t *op);
 /** `rank` is at an open operation: choose the block whose message has arrived first.  NONE: no
  * message has arrived; UNKNOWN: more records of the rank are needed first. */
-int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_choice_t *out, plb_err_t *err);
+int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
 
 #endif

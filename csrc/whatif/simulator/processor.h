@@ -5,7 +5,7 @@
 
 #include "whatif/simulator/state.h"
 
-/** Let `rank`, which is running or not on its processor, work for that many seconds. */
+/** Let `rank` work for that many seconds, whether it is running on its processor or not. */
 void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
 /** `rank` waits from now on (it may still take a share), or leaves the processor (`gone`). */
 void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone);

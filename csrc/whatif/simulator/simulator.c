@@ -37,7 +37,7 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_NEW0(self->processor, t->n_processors);
     PLB_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* counts the residents at first */
+        self->processor[t->place[r]].spinning++; /* here: counts all processes of the processor */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -126,8 +126,8 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
     if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* channels need numbers */
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks", comms->n,
-                        self->n_ranks);
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks: expected fewer",
+                        comms->n, self->n_ranks);
     }
     for (int64_t i = 0; i < members; i++) {
         if (comms->member[i] < 0 || comms->member[i] >= self->n_ranks) {
@@ -286,7 +286,7 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
     int ret = PLB_OK;
     process->stands = self->target.as_recorded;
     if (plb_order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
-        plb_choice_t choice;
+        plb_order_t choice;
         if ((ret = plb_order_choose(self, rank, &choice, err)) != PLB_OK) {
             return ret;
         }

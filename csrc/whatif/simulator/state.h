@@ -35,7 +35,7 @@ typedef struct message {
 } message_t;
 
 typedef struct post {
-    int64_t order; /* order of the receiver's posts */
+    int64_t order; /* number of receives that this rank has posted before */
     int32_t src;   /* -1: any */
     int32_t tag;   /* PLB_ANY_TAG: any */
     uint32_t context;

@@ -6,7 +6,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-static const double MOST = 1e30; /* as in snapshots: products of two do not overflow */
+static const double MOST =
+    1e30; /* as in snapshots: the product of two such numbers does not overflow */
 
 static const double LEAST = 1e-9; /* of shares; seconds of periods and turns */
 

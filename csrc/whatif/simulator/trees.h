@@ -23,7 +23,7 @@ bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 
-/** Whether a rank has to wait for all, for the root, or for nobody. */
+/** Whether a rank has to wait for all ranks, for the root, or for none. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
 plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);
 
