@@ -195,7 +195,7 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
     }
 }
 
-struct plb_parts {
+struct plb_sort_parts {
     double low, high; /* of all keys */
     uint64_t first;   /* image of low */
     int shift;        /* part = (image - first) >> shift */
@@ -206,13 +206,13 @@ struct plb_parts {
     uint32_t end[PARTS];
 };
 
-static inline uint64_t part_of(const struct plb_parts *self, double key)
+static inline uint64_t part_of(const struct plb_sort_parts *self, double key)
 {
     return (image(key) - self->first) >> self->shift;
 }
 
 /* Choose the parts and count their items; end[k] is then where part k begins. */
-static void split(struct plb_parts *self, const double *x, int64_t n, double sign)
+static void split(struct plb_sort_parts *self, const double *x, int64_t n, double sign)
 {
     double low = 0.0, high = 0.0;
     if (n > 0) {
@@ -243,7 +243,7 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
     *self = (plb_loads_t){.n = n};
     PLB_NEW(self->item, n);
     PLB_NEW(self->parts, 1);
-    struct plb_parts *parts = self->parts;
+    struct plb_sort_parts *parts = self->parts;
     parts->spare = NULL;
     parts->bin = NULL;
     split(parts, x, n, sign);
@@ -262,7 +262,7 @@ out:
 
 static void sort_part(plb_loads_t *self, uint64_t part)
 {
-    const struct plb_parts *parts = self->parts;
+    const struct plb_sort_parts *parts = self->parts;
     const uint64_t first = parts->first + (part << parts->shift);
     const uint64_t last = first + ((UINT64_C(1) << parts->shift) - 1);
     const double low = part == 0 ? parts->low : from_image(first);

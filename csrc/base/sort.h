@@ -15,7 +15,7 @@ typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */
     int64_t n, ready; /* item[0 ... ready-1] are sorted */
-    struct plb_parts *parts;
+    struct plb_sort_parts *parts;
 } plb_loads_t;
 
 /** Prepare to sort x[n], which must be finite; n < 2^31.  Owns its arrays, borrows nothing. */

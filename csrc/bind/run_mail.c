@@ -15,12 +15,12 @@ typedef struct mail {
     PyTypeObject *frozen;
     pile_t out;     /* sent in this pass */
     pile_t coming;  /* arrived, but not delivered yet */
-    pile_t astray;  /* arrived, but its target is not here */
+    pile_t astray;  /* arrived, but the target is on another rank */
     pile_t in;      /* delivered: the messages of the last pass */
     int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
     int64_t *start;
     int64_t n;  /* objects that were here at the delivery */
-    int64_t at; /* place of the object that was asked for last */
+    int64_t at; /* place of the object that was looked up last */
     plb_talk_t talk;
 } mail_t;
 
@@ -90,7 +90,7 @@ static const plb_keys_t *keys_of(const mail_t *self)
     return self->keys != NULL ? plb_py_keys(self->keys) : &none;
 }
 
-/* Place of an object that is here, or -1.  A program asks for objects mostly in their order. */
+/* Place of an object that is here, or -1.  Programs mostly look up objects in their order. */
 static int64_t place_of(mail_t *self, int64_t key)
 {
     const plb_keys_t *keys = keys_of(self);
@@ -116,7 +116,7 @@ static bool is_numbers(PyObject *data)
     return PyArray_CheckExact(data) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)data));
 }
 
-/* A copy that later changes by the sender do not affect; constants as they are. */
+/* Copy data, so that later changes by the sender do not matter; constants are not copied. */
 static PyObject *frozen_copy(const mail_t *self, PyObject *data)
 {
     if (is_constant(data)) {
@@ -261,7 +261,7 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
 PLB_PY_METHOD(mail, pack,
               "pack($self, to, me, /)\n--\n\n"
               "Pack the messages of this pass for the ranks to[n], a list of (rank, wire,\n"
-              "others); those for rank `me` have arrived.  Below 0: nobody.")
+              "others); those for rank `me` have arrived.  A rank below 0 gets nothing.")
 {
     return pack(self, c, &self->out);
 }
@@ -313,7 +313,7 @@ PLB_PY_METHOD(mail, take,
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-PLB_PY_METHOD0(mail, open, "open($self, /)\n--\n\nBegin a delivery; one that failed is forgotten.")
+PLB_PY_METHOD0(mail, open, "open($self, /)\n--\n\nBegin a delivery, and forget one that failed.")
 {
     empty(&self->coming);
     empty(&self->astray);
@@ -351,7 +351,7 @@ PLB_PY_METHOD0(mail, part,
 
 PLB_PY_METHOD0(mail, restore,
                "restore($self, /)\n--\n\n"
-               "Restore the data of what has arrived, as far as they were frozen.")
+               "Restore the frozen data of the messages that have arrived.")
 {
     for (int64_t i = 0; i < self->coming.n; i++) {
         PyObject *data = self->coming.letter[i].data;
@@ -367,7 +367,7 @@ PLB_PY_METHOD0(mail, restore,
     Py_RETURN_NONE;
 }
 
-/* Sort what has been delivered for the objects that are here; what is for others is dropped. */
+/* Sort the delivered messages for the objects that are here, and drop the others. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
     const int64_t n = keys_of(self)->n, m = self->in.n;
@@ -514,7 +514,7 @@ PLB_PY_METHOD0(mail, edges,
                "edges($self, /)\n--\n\n"
                "Return (m, 4) int64: source, target, bytes and messages since the last clear().")
 {
-    return plb_py_copy2(self->talk.tie, self->talk.n, 4, NPY_INT64);
+    return plb_py_copy2(self->talk.edge, self->talk.n, 4, NPY_INT64);
 }
 
 PLB_PY_METHOD0(mail, clear, "clear($self, /)\n--\n\nForget the graph.")
@@ -613,14 +613,14 @@ static PyMethodDef mail_methods[] = {
     X(mail, targets, ends_of(&self->out, false), "Their targets, (n_sent,) int64.")               \
     X(mail, sources, ends_of(&self->out, true), "Their sources, (n_sent,) int64.")                \
     X(mail, n_frozen, PyLong_FromLongLong(frozen_in(self)),                                       \
-      "How many of them can fail to be restored.")
+      "How many messages of this pass may fail to be restored.")
 PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(
     mail, "pylb._core.Mail",
     "Mail(freeze, thaw, frozen)\n--\n\n"
     "The messages of one rank's objects. freeze: makes bytes of the type `frozen` of data\n"
-    "that are no plain arrays or numbers; thaw: restores them.",
+    "that are neither plain arrays nor numbers; thaw: restores them.",
     {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )
 
 const plb_py_room_t plb_py_run_mail = {NULL, {&mail_spec}, NULL};

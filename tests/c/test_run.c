@@ -75,7 +75,7 @@ static void test_talk(void **state)
     plb_talk_drop(&talk, &keys);
     plb_keys_free(&keys);
     for (int64_t k = 0; k < talk.n; k++) {
-        const plb_tie_t t = talk.tie[k];
+        const plb_edge_t t = talk.edge[k];
         assert_true(t.source != 0 && t.source != 5 && t.target != 0 && t.target != 5);
         assert_int_equal(t.bytes, bytes[t.source + 9][t.target + 9]);
         assert_int_equal(t.messages, messages[t.source + 9][t.target + 9]);
