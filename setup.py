@@ -99,7 +99,7 @@ def mpi_extension(mpicc, words):
     out = extension(
         "pylb._mpi",
         sources("base", "model", "measure", "partition/ranks")
-        + [f for f in sources("comm") if "/ranks_" not in f]  # of the C library
+        + [f for f in sources("comm") if "/transport_" not in f]  # of the C library
         + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         include=[mpi4py.get_include()],

@@ -11,7 +11,7 @@
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 
-int plb_lib_advisor_open(plb_ranks_t *ranks, pylb_advisor **out, plb_err_t *err)
+int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_handle_t *handle = NULL;
@@ -33,38 +33,30 @@ out:
 int pylb_advisor_create(pylb_advisor **lb)
 {
     plb_err_t *err = plb_lib_error();
-    plb_ranks_t *ranks;
+    plb_transport_t *ranks;
     if (lb == NULL) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "lb is NULL");
     }
     *lb = NULL;
-    PLB_PASS(plb_ranks_alone(&ranks, err));
+    PLB_PASS(plb_transport_alone(&ranks, err));
     return plb_lib_advisor_open(ranks, lb, err);
 }
 
-int pylb_advisor_set(pylb_advisor *lb, const char *word, const char *value)
+int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
-    if (word == NULL || value == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", word == NULL ? "word" : "value");
+    PLB_LIB_BEGIN(self, err, lb);
+    if (option == NULL || value == NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", option == NULL ? "option" : "value");
     }
     return self->ready
                ? PLB_FAIL(err, PLB_ERR_STATE,
-                          "%.100s is set after the first step began: expected before it", word)
-               : plb_settings_set(&self->settings, word, value, err);
+                          "%.100s is set after the first step began: expected before it", option)
+               : plb_settings_set(&self->settings, option, value, err);
 }
 
 int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks)
 {
-    plb_err_t *err = plb_lib_error();
-    const plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (rank != NULL) {
         *rank = self->ranks->rank;
     }
@@ -78,11 +70,7 @@ int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks)
 
 int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps)
 {
-    plb_err_t *err = plb_lib_error();
-    const plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (decisions != NULL) {
         *decisions = self->decider.n_receipts;
     }
@@ -102,11 +90,7 @@ static const char *reason_of(const plb_receipt_t *r)
 
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (receipt == NULL || i < 0 || i >= self->decider.n_receipts) {
         return PLB_FAIL(err, receipt == NULL ? PLB_ERR_VALUE : PLB_ERR_RANGE,
                         receipt == NULL ? "receipt is NULL" : "i is %lld: expected 0 ... %lld",

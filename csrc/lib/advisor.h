@@ -3,7 +3,7 @@
 #define PLB_LIB_ADVISOR_H
 
 #include "base/cores.h"
-#include "comm/ranks.h"
+#include "comm/transport.h"
 #include "decide/advisor.h"
 #include "decide/steps.h"
 #include "lib/handle.h"
@@ -17,19 +17,19 @@ typedef struct plb_step_row {
 } plb_step_row_t;
 
 typedef struct plb_lib_advisor {
-    plb_ranks_t *ranks; /* owned */
+    plb_transport_t *ranks; /* owned */
     plb_settings_t settings;
     plb_trigger_t trigger;
     plb_decider_t decider;
     plb_advisor_t core;
     plb_steps_t steps;
-    bool ready; /* the environment was read: no words any more */
+    bool ready; /* the environment was read: no options can be set any more */
     bool begun, with_cells;
     bool over; /* there are no more steps */
     int64_t fingerprint;
     plb_clock_t clock; /* of pylb_start and pylb_stop */
     plb_crowd_t crowd;
-    int64_t step;            /* number of the next one */
+    int64_t step;            /* number of the next step */
     int64_t n_observed;      /* records */
     const pylb_cells *cells; /* of the step that ends, during pylb_advise_cells; else NULL */
 
@@ -50,8 +50,9 @@ typedef struct plb_lib_advisor {
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
-/** A handle of an advisor of these ranks, which it owns from now on, also after an error. */
-PLB_SHARED int plb_lib_advisor_open(plb_ranks_t *ranks, pylb_advisor **out, plb_err_t *err);
+/** Make an advisor of these ranks, and its handle.  It owns `ranks` from now on, also after an
+ *  error. */
+PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
 /** Close an open advisor, as pylb_advisor_close. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
@@ -59,24 +60,33 @@ PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 /** The advisor of a handle; NULL with PLB_ERR_STATE: it was closed. */
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 
-/** Before the first call that measures or ends a step: the environment has the last word. */
+/* Begin a function of pylb.h: declare `err`, the error of this thread, and `self`, the advisor of
+ * the handle lb.  Returns the error if there is no such advisor. */
+#define PLB_LIB_BEGIN(self, err, lb)                                                              \
+    plb_err_t *err = plb_lib_error();                                                             \
+    plb_lib_advisor_t *self = plb_lib_advisor_of((lb), err);                                      \
+    if (self == NULL) {                                                                           \
+        return err->code;                                                                         \
+    }
+
+/** Call before the first call that measures or ends a step: the environment overrides options. */
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
-/** Before the first step ends.  Collective in any case, so that no rank waits for another that has
- *  an error. */
+/** Call before the first step ends.  Collective even after an error, so that no rank waits for a
+ *  rank that has one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
-/** The program tells all seconds. */
+/** Whether the program itself passes all seconds. */
 static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
 {
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
-/* Around a migration of the plan; arg: the advisor. */
+/* Call these before and after a migration of the plan; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);
 
-/** No more steps of this rank: contribute for the last time, and take the records that are still
+/** End the steps of this rank: contribute for the last time, and take the records that are still
  *  under way.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* The beginning of an advisor: its settings are final, and its decider is made. */
+/* The beginning of an advisor: makes its settings final, and makes its decider. */
 #include <math.h>
 
 #include "lib/advisor.h"
@@ -10,7 +10,7 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
     return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
 }
 
-/* The decider of these settings, whose strategy is the code's own where there are no cells. */
+/* Make the decider of these settings.  Without cells, its strategy is the code's own. */
 static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -43,7 +43,6 @@ out:
     return ret;
 }
 
-/* The first call that measures or ends a step. */
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
 {
     if (self->ready) {
@@ -55,8 +54,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The first step.  The collective part comes in any case, so that no rank waits for another that
- * has an error. */
+/* The collective part is called even after an error, so that no rank waits for this one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
     self->begun = true;

@@ -12,8 +12,8 @@ typedef struct plb_candidates {
     double selection[PLB_N_SELECTION]; /* parameters of the selection */
 } plb_candidates_t;
 
-/** After plb_settings_close.  Without cells: the program's own redistribution alone.  Owned:
- *  plb_candidates_free, also after an error. */
+/** List the strategies of the settings, after plb_settings_close.  Without cells, the list is the
+ *  program's own redistribution alone.  Owned: plb_candidates_free, also after an error. */
 int plb_candidates_init(plb_candidates_t *self, const plb_settings_t *settings, bool with_cells,
                         plb_err_t *err);
 void plb_candidates_free(plb_candidates_t *self);

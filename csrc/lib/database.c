@@ -41,7 +41,7 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
     return PLB_OK;
 }
 
-/* X(array, its length): everything that a rank sends, in this order, each at a multiple of 8. */
+/* X(array, its length): what a rank sends, in this order; each array begins at a multiple of 8. */
 #define ARRAYS(X)                                                                                 \
     X(load, n)                                                                                    \
     X(key, n)                                                                                     \
@@ -60,7 +60,7 @@ enum {
 };
 
 typedef struct head {
-    int64_t n, n_edges, has; /* has: a bit for each array that is there */
+    int64_t n, n_edges, has; /* has: a bit for each array that was given */
 } head_t;
 
 static int64_t rounded(int64_t bytes)
@@ -77,7 +77,7 @@ static head_t head_of(const pylb_cells *c)
     return h;
 }
 
-/* Bytes of what a rank sends.  A NULL array of no cells is like one that is there. */
+/* Bytes that a rank sends.  Without cells, NULL counts as an array that was given. */
 static int64_t wire_bytes(const pylb_cells *c)
 {
     int64_t size = (int64_t)sizeof(head_t);
@@ -189,7 +189,7 @@ static int sort_keys(database_t *self, plb_err_t *err)
     qsort(self->order, (size_t)self->n, sizeof *self->order, by_key);
     for (int64_t i = 1; i < self->n; i++) {
         if (self->order[i].key == self->order[i - 1].key) {
-            return PLB_FAIL(err, PLB_ERR_KEY, "key %lld is there twice",
+            return PLB_FAIL(err, PLB_ERR_KEY, "key %lld is given twice",
                             (long long)self->order[i].key);
         }
     }
@@ -219,7 +219,7 @@ out:
     return ret;
 }
 
-/* where[i]: the place in order of key of the i-th cell as they were gathered. */
+/* where[i]: the place, in order of the keys, of the i-th gathered cell. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -320,8 +320,8 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The first part of what rank 0 says; then cells and speed of each rank, and the rank of each cell
- * in the gathered order. */
+/* The first part of rank 0's answer.  The second part: number of cells and speed of each rank, and
+ * the rank of each cell in the gathered order. */
 typedef struct said {
     int32_t code;
     char text[512];
@@ -363,7 +363,7 @@ static int look(const question_t *self, database_t *db, int p, double *speed, sa
     return plb_decider_look(self->decider, &all, &said->seconds, err);
 }
 
-/* All cells stay; the sending is that of the rank with the most bytes. */
+/* Nothing moves.  The time to send is that of the rank with the most bytes. */
 static int rehearse(const question_t *self, database_t *db, int p, double *speed, said_t *said,
                     plb_err_t *err)
 {
@@ -385,8 +385,8 @@ out:
     return ret;
 }
 
-/* On rank 0: gathered in `wire`; what it answers goes to `tail`: count[p], speed[p], rank[n]. */
-static int answer(plb_ranks_t *ranks, const question_t *question, const char *wire,
+/* Answer on rank 0: `wire` has the gathered cells; `tail` gets count[p], speed[p], rank[n]. */
+static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
                   const int64_t *size, said_t *said, char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -407,9 +407,9 @@ out:
     return ret;
 }
 
-/* This rank's part of the answer, and what it gets from each rank. */
-static int take(const plb_ranks_t *ranks, const said_t *said, const char *tail, plb_answer_t *out,
-                plb_err_t *err)
+/* Take this rank's part of the answer, and count the cells that it gets from each rank. */
+static int take(const plb_transport_t *ranks, const said_t *said, const char *tail,
+                plb_placed_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int p = ranks->size;
@@ -433,8 +433,8 @@ out:
     return ret;
 }
 
-/* Rank 0 says what it has found, or why it could not; `tail` is allocated on the others. */
-static int tell(plb_ranks_t *ranks, said_t *said, char **tail, plb_err_t *err)
+/* Broadcast the answer of rank 0, or its error; `tail` is allocated on the other ranks. */
+static int tell(plb_transport_t *ranks, said_t *said, char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
     PLB_TRY(ranks->bcast(ranks, said, sizeof *said, err));
@@ -450,14 +450,14 @@ out:
     return ret;
 }
 
-static int ask(plb_ranks_t *ranks, const question_t *question, const pylb_cells *cells,
-               said_t *said, plb_answer_t *out, plb_err_t *err)
+static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,
+               said_t *said, plb_placed_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     char *mine = NULL, *wire = NULL, *tail = NULL;
     int64_t *size = NULL, bytes;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    *out = (plb_answer_t){0};
+    *out = (plb_placed_t){0};
     *said = (said_t){0};
     PLB_NEW(size, ranks->size);
     PLB_TRY(pack(cells, &mine, &bytes, err));
@@ -475,8 +475,8 @@ out:
     return ret;
 }
 
-int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                       bool timed, plb_answer_t *out, plb_err_t *err)
+int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                       bool timed, plb_placed_t *out, plb_err_t *err)
 {
     said_t said;
     const question_t question = {.decider = decider, .ask = place};
@@ -487,33 +487,33 @@ int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_ce
     return PLB_OK;
 }
 
-int plb_database_look(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                       double *gain, plb_err_t *err)
 {
     said_t said;
-    plb_answer_t answered;
+    plb_placed_t answered;
     const question_t question = {.decider = decider, .ask = look};
     const int ret = ask(ranks, &question, cells, &said, &answered, err);
     *gain = said.seconds;
-    plb_answer_free(&answered);
+    plb_placed_free(&answered);
     return ret;
 }
 
-int plb_database_rehearse(plb_ranks_t *ranks, const plb_network_t *network,
+int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err)
 {
     said_t said;
-    plb_answer_t answered;
+    plb_placed_t answered;
     const question_t question = {.network = network, .ask = rehearse};
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     const int ret = ask(ranks, &question, cells, &said, &answered, err);
-    plb_answer_free(&answered);
+    plb_placed_free(&answered);
     *seconds = said.seconds + 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
 }
 
-void plb_answer_free(plb_answer_t *self)
+void plb_placed_free(plb_placed_t *self)
 {
     PLB_FREE(self->rank, self->receive, self->speed);
-    *self = (plb_answer_t){0};
+    *self = (plb_placed_t){0};
 }

@@ -7,7 +7,8 @@
 
 static _Thread_local plb_err_t last;
 
-static _Atomic(plb_handle_t *) handles; /* all that were ever opened, so that none is lost */
+static _Atomic(plb_handle_t *)
+    handles; /* a list of all handles ever opened, so that no memory counts as lost */
 
 plb_err_t *plb_lib_error(void)
 {

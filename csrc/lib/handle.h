@@ -1,28 +1,28 @@
-/* What the functions of pylb.h share: the error of this thread, and handles that know that they
- * were closed. */
+/* What the functions of pylb.h share: the error of this thread, and handles, which remember that
+ * they were closed. */
 #ifndef PLB_LIB_HANDLE_H
 #define PLB_LIB_HANDLE_H
 
 #include "base/err.h"
 #include "lib/pylb.h"
 
-/* What libpylb_mpi takes from libpylb. */
+/* Marks what libpylb_mpi uses from libpylb. */
 #define PLB_SHARED __attribute__((visibility("default")))
 
-/** The error of this thread; a call of the interface begins with it. */
+/** The error of this thread; each function of pylb.h begins with it. */
 PLB_SHARED plb_err_t *plb_lib_error(void);
 
 typedef enum plb_handle_kind { PLB_HANDLE_ADVISOR = 1, PLB_HANDLE_TRIGGER } plb_handle_kind_t;
 
-/* The first member of what is behind a handle.  Its few bytes stay when the handle is closed, so
- * that a call with a closed handle is an error. */
+/* What a handle points to.  It stays in memory when the handle is closed, so that a call with a
+ * closed handle is an error. */
 typedef struct plb_handle {
     plb_handle_kind_t kind;
     void *content; /* NULL: closed */
     struct plb_handle *next;
 } plb_handle_t;
 
-/** A handle of some content. */
+/** Make a handle of some content. */
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err);
 
 /** The content, or NULL with an error. */

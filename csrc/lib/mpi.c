@@ -1,14 +1,14 @@
 /* libpylb_mpi: advisors of several ranks. */
 #include "comm/comm.h"
-#include "comm/ranks_mpi.h"
+#include "comm/transport_mpi.h"
 #include "lib/advisor.h"
 
 static int closing = MPI_KEYVAL_INVALID; /* an attribute of MPI_COMM_SELF */
 static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */
 static int n_opened;
 
-/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF: a rank that ends without
- * closing its advisors leaves them here, so that no other rank waits for it. */
+/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, which calls this function.  So
+ * a rank that ends without closing its advisors leaves them, and no other rank waits for it. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {
     (void)comm;
@@ -66,13 +66,13 @@ static int check_mpi(MPI_Comm comm, plb_err_t *err)
 int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
 {
     plb_err_t *err = plb_lib_error();
-    plb_ranks_t *ranks;
+    plb_transport_t *ranks;
     if (lb == NULL) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "lb is NULL");
     }
     *lb = NULL;
     PLB_PASS(check_mpi(comm, err));
-    PLB_PASS(plb_ranks_mpi(&ranks, comm, err));
+    PLB_PASS(plb_transport_mpi(&ranks, comm, err));
     PLB_PASS(plb_lib_advisor_open(ranks, lb, err));
     return watch((plb_handle_t *)*lb, err);
 }

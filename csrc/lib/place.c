@@ -1,9 +1,9 @@
 /* Placement and metrics: one call each. */
 #include "base/mem.h"
 #include "lib/handle.h"
+#include "lib/options.h"
 #include "lib/registered.h"
 #include "lib/snapshot.h"
-#include "lib/words.h"
 #include "model/metrics.h"
 
 static int place(const plb_snapshot_t *in, const plb_strategy_t *with, const char *params,
@@ -11,8 +11,8 @@ static int place(const plb_snapshot_t *in, const plb_strategy_t *with, const cha
 {
     int ret = PLB_OK;
     double *value = NULL;
-    PLB_TRY(plb_word_defaults(with->params, with->n_params, &value, err));
-    PLB_TRY(plb_word_params(with->params, with->n_params, with->name, params, value, err));
+    PLB_TRY(plb_option_defaults(with->params, with->n_params, &value, err));
+    PLB_TRY(plb_option_params(with->params, with->n_params, with->name, params, value, err));
     const plb_opts_t opts = {.params = value, .seed = seed};
     PLB_TRY(with->run(with, in, &opts, rank, err));
     ret = plb_snapshot_check_placement(in, rank, err);

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "lib/handle.h"
 
-int plb_plan_init(pylb_plan *self, plb_ranks_t *ranks, const int32_t *rank, int64_t n,
+int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -115,7 +115,7 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
     return ret;
 }
 
-/* sizes[n] of items from offset[n + 1]. */
+/* Compute size[n] of the items from offset[n + 1]. */
 static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *err)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -149,7 +149,7 @@ out:
     return ret;
 }
 
-/* The exchange counts in elements. */
+/* Move the items as arrays of elements. */
 static int move_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
                       int64_t bytes, char *to, const int64_t *new_offset, plb_err_t *err)
 {

@@ -75,7 +75,7 @@ module pylb
 
    !> Where each cell goes.  Valid until the next step.
    type :: pylb_plan
-      logical :: rebalance = .false.                    !< false: nothing is to move
+      logical :: rebalance = .false.                    !< false: nothing has to move
       integer(c_int64_t) :: n = 0                       !< cells that this rank will have
       integer(c_int64_t) :: migrations = 0              !< cells of all ranks that move
       integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell, from 0
@@ -86,13 +86,13 @@ module pylb
       procedure, private :: migrate_long, migrate_long_2
       procedure, private :: migrate_real, migrate_real_2
       !> Move an allocatable array that has one item (in two dimensions: one column) for each cell;
-      !! afterwards it has those of the cells that this rank has now.  With `count`: cell i has
+      !! afterwards it has the items of the cells that this rank has now.  With `count`: cell i has
       !! count(i) items.  `count` itself is migrated last, without `count`.
       generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
          migrate_real, migrate_real_2
    end type pylb_plan
 
-   !> What was decided, and what came of it.
+   !> A decision and its result.
    type :: pylb_receipt
       integer(c_int64_t) :: iteration = 0     !< the step after which it was decided, from 0
       logical :: rebalanced = .false.         !< an LB step took place
@@ -183,10 +183,10 @@ module pylb
          integer(c_int) :: c_create_fortran
       end function c_create_fortran
 
-      function c_set(lb, word, val) bind(c, name="pylb_advisor_set")
+      function c_set(lb, option, val) bind(c, name="pylb_advisor_set")
          import :: c_char, c_int, c_ptr
          type(c_ptr), value :: lb
-         character(kind=c_char), intent(in) :: word(*), val(*)
+         character(kind=c_char), intent(in) :: option(*), val(*)
          integer(c_int) :: c_set
       end function c_set
 
@@ -276,7 +276,7 @@ module pylb
       end function c_migrate_sized
    end interface
 
-   !> Where the cells of a migration begin, before and after; without `sized`: one item each.
+   !> Where the items of each cell begin, before and after a migration; not `sized`: one item each.
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
@@ -326,7 +326,7 @@ contains
       call report(code, ierr)
    end subroutine finish
 
-   !> An error that is found here.
+   !> Report an error that was found in this module.
    subroutine fail(text, ierr)
       character(*), intent(in) :: text
       integer, intent(out), optional :: ierr
@@ -347,8 +347,8 @@ contains
 
    ! ---- advisor ------------------------------------------------------------------------------
 
-   !> An advisor of the ranks of a communicator: the integer, or the MPI_VAL of a type(MPI_Comm).
-   !! Without one: of a program of one rank.
+   !> Make an advisor of the ranks of a communicator: an integer, or the MPI_VAL of a
+   !! type(MPI_Comm).  Without a communicator, the program has one rank.
    subroutine create(self, comm, ierr)
       class(pylb_advisor), intent(inout) :: self
       integer, intent(in), optional :: comm
@@ -360,12 +360,12 @@ contains
       end if
    end subroutine create
 
-   !> Set a word before the first step, e.g. call lb%set("lag", "2").
-   subroutine set(self, word, val, ierr)
+   !> Set an option before the first step, e.g. call lb%set("lag", "2").
+   subroutine set(self, option, val, ierr)
       class(pylb_advisor), intent(inout) :: self
-      character(*), intent(in) :: word, val
+      character(*), intent(in) :: option, val
       integer, intent(out), optional :: ierr
-      call finish(c_set(self%handle, trim(word)//c_null_char, trim(val)//c_null_char), ierr)
+      call finish(c_set(self%handle, trim(option)//c_null_char, trim(val)//c_null_char), ierr)
    end subroutine set
 
    subroutine close_advisor(self, ierr)
@@ -400,7 +400,7 @@ contains
       call finish(c_work(self%handle, seconds), ierr)
    end subroutine work
 
-   !> End a step: when to rebalance.
+   !> End a step: whether to rebalance now.
    subroutine advise_when(self, rebalance, ierr)
       class(pylb_advisor), intent(inout) :: self
       logical, intent(out) :: rebalance
@@ -411,7 +411,7 @@ contains
       rebalance = answer /= 0
    end subroutine advise_when
 
-   !> End a step: when to rebalance, and where each cell goes.  `coords` is (3, n).
+   !> End a step: whether to rebalance now, and where each cell goes.  `coords` is (3, n).
    subroutine advise_where(self, load, plan, key, bytes, memory, fixed, coords, src, dst, &
                            edge_bytes, ierr)
       class(pylb_advisor), intent(inout) :: self
@@ -478,7 +478,7 @@ contains
       call finish(c_rebalanced(self%handle, seconds), ierr)
    end subroutine rebalanced
 
-   !> How many decisions there were, and how many LB steps.
+   !> Count the decisions and the LB steps so far.
    subroutine advisor_counts(self, decisions, lb_steps, ierr)
       class(pylb_advisor), intent(in) :: self
       integer(c_int64_t), intent(out) :: decisions, lb_steps
@@ -486,7 +486,7 @@ contains
       call finish(c_counts(self%handle, decisions, lb_steps), ierr)
    end subroutine advisor_counts
 
-   !> Decision i of them, i = 1, 2, ...
+   !> Get the receipt of decision i = 1, 2, ...
    subroutine advisor_receipt(self, i, receipt, ierr)
       class(pylb_advisor), intent(inout) :: self
       integer, intent(in) :: i
@@ -557,7 +557,8 @@ contains
 
    ! ---- plan ---------------------------------------------------------------------------------
 
-   !> Cells that this rank sends to each rank and gets from each: send(i) of rank i - 1.
+   !> Count the cells that this rank sends to each rank, and gets from each: send(i), receive(i)
+   !! for rank i - 1.
    subroutine plan_counts(self, send, receive, ierr)
       class(pylb_plan), intent(in) :: self
       integer(c_int64_t), intent(out) :: send(:), receive(:)
@@ -565,7 +566,7 @@ contains
       call finish(c_plan_counts(self%handle, send, receive), ierr)
    end subroutine plan_counts
 
-   !> Whether an array of n items is one of the plan's cells.
+   !> Whether an array of n items has the size that the plan's cells need.
    logical function match(self, n, count)
       class(pylb_plan), intent(in) :: self
       integer, intent(in) :: n

@@ -2,7 +2,7 @@
  *
  * Three tiers, as in libCEED:
  *   1. what a program calls: advisor, plan, placement, triggers, metrics;
- *   2. what an author of a strategy or a trigger calls: "Strategies and triggers of your own";
+ *   2. what the author of a strategy or trigger calls: "Strategies and triggers of your own";
  *   3. internals, whose headers are not installed.
  *
  * Link with libpylb (no MPI), or with libpylb_mpi and libpylb; pkg-config: pylb, pylb_mpi.
@@ -10,10 +10,10 @@
  *
  * Units are seconds and bytes.  Ranks and indices count from 0.
  *
- * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code, and changes
- * nothing unless it says otherwise; pylb_error() has the message.  No function calls exit or
- * abort, and none prints, but for one line on standard error where a rank has waited for the
- * others for ten seconds.  Compilers warn where a code is ignored.
+ * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
+ * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
+ * exit or abort.  None prints, except for lines on standard error: if a rank has waited ten
+ * seconds for the other ranks, or if ranks share cores.  Compilers warn if a code is ignored.
  *
  * Handles (pylb_advisor, pylb_trigger) are opaque.  A handle that was closed is an error
  * (PYLB_ERR_STATE) in every call, not undefined behaviour.  A handle is used by one thread at a
@@ -36,7 +36,7 @@
 #define PYLB_API
 #endif
 
-/* A function whose result must be looked at. */
+/* Marks a function whose result must be checked. */
 #if defined __cplusplus && __cplusplus >= 201703L
 #define PYLB_CALL [[nodiscard]] PYLB_API
 #elif defined __GNUC__
@@ -61,14 +61,14 @@ enum pylb_code {
     PYLB_ERR_FORMAT = -6,      /* a file is damaged or cannot be written */
     PYLB_ERR_MPI = -7,         /* MPI reported an error */
     PYLB_ERR_INTERRUPTED = -8, /* interrupted */
-    PYLB_ERR_CALLBACK = -9,    /* a function of the user's own failed */
-    PYLB_ERR_STATE = -10,      /* called in the wrong state, or by other ranks in another one */
+    PYLB_ERR_CALLBACK = -9,    /* the user's own function failed */
+    PYLB_ERR_STATE = -10,      /* called in the wrong state, or other ranks are in another one */
     PYLB_ERR_MISSING = -11,    /* an optional part is absent */
     PYLB_ERR_LIBRARY = -12     /* a library reported an error */
 };
 
-/** The message of the last call of this thread that failed; empty before any.  Valid until the
- *  next call that fails. */
+/** The message of the last call of this thread that failed; empty if none has failed.  Valid until
+ *  the next call that fails. */
 PYLB_API const char *pylb_error(void);
 
 /** What a code means, in a few words. */
@@ -100,80 +100,83 @@ PYLB_API const char *pylb_version(void);
  */
 typedef struct pylb_advisor pylb_advisor;
 
-/** An advisor of a program of one rank. */
+/** Make an advisor for a program of one rank. */
 PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 
 #ifdef MPI_VERSION
-/** An advisor of the ranks of `comm`; works on a duplicate of its own.  Collective.
+/** Make an advisor for the ranks of `comm`; it uses its own duplicate of `comm`.  Collective.
  *  PYLB_ERR_STATE: MPI is not initialised or already finalised; PYLB_ERR_VALUE: the communicator
  *  is MPI_COMM_NULL. */
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
-/** The same with a communicator of Fortran (an integer, or the MPI_VAL of a type(MPI_Comm)).
- *  Collective.  Only in libpylb_mpi. */
+/** Make an advisor for the ranks of a communicator of Fortran (an integer, or the MPI_VAL of a
+ *  type(MPI_Comm)).  Collective.  Only in libpylb_mpi. */
 PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
-/** Set a word before the first step; the same on all ranks.
+/** Set an option before the first step, to the same value on all ranks.
  *
- *      strategy    where cells go: a name of pylb_strategy_name, or "auto" (default): chosen
- *                  for each LB step among those of pylb's own
+ *      strategy    where cells go: a name of pylb_strategy_name, or "auto" (default), which
+ *                  chooses one of pylb's own strategies for each LB step
  *      trigger     when to rebalance: a name of pylb_trigger_name; default "auto"
- *      every       rebalance after every so many steps (instead of a trigger)
+ *      every       number of steps from one LB step to the next (instead of a trigger)
  *      mode        "on" (default), or "off": measure only
- *      lag         a rank waits only for the statistics of so many steps ago; default 0
+ *      lag         number of steps: a rank only waits for the statistics of this many steps
+ *                  before; default 0
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every` says when to rebalance
- *      unlike      "yes" or "no": the ranks may be of different speeds, learn them from where
- *                  cells have been; default: yes where pylb chooses both the strategy and when
- *                  to rebalance, and `lag` is 0
+ *      unlike      "yes" or "no": whether ranks may differ in speed, which is then learned from
+ *                  the times of cells on different ranks; default: yes if pylb chooses both the
+ *                  strategy and when to rebalance, and `lag` is 0
  *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
  *                  default "0 0": only loads count
- *      clock       of pylb_start and pylb_stop: "auto" (default), elapsed time without the time
- *                  that the rank waited for a core because other processes had it (Linux);
- *                  "wall", elapsed time; "cpu", processor time; "none": nothing is measured
- *                  (pylb_start and pylb_stop count 0), the program tells all seconds by
- *                  pylb_work, the loads of cells and pylb_rebalanced
- *      seed        of strategies that draw random numbers; default 0
+ *      clock       what pylb_start and pylb_stop measure: "auto" (default), elapsed time without
+ *                  the time that the rank waited for a core because other processes had it
+ *                  (Linux); "wall", elapsed time; "cpu", processor time; "none", nothing: the
+ *                  program passes all seconds, by pylb_work, the loads of cells and
+ *                  pylb_rebalanced
+ *      seed        seed of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
  *      strategy.X, trigger.X   the parameter X of the strategy or of the trigger
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
- *  what the program says.
+ *  what the program sets.
  *
- *  Local.  PYLB_ERR_KEY: no such word or name; PYLB_ERR_VALUE: a value that the word does not
- *  take; PYLB_ERR_STATE: after the first step. */
-PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *word, const char *value);
+ *  Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
+ *  take; PYLB_ERR_STATE: the first step has begun. */
+PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
-/** Close: sets *lb to NULL (NULL is allowed before).  Collective; completes what is under way, and
- *  writes the record.  If other ranks go on, they get PYLB_ERR_STATE.  A program that does not
- *  close an advisor before MPI_Finalize has it closed there, without a record. */
+/** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective; completes
+ *  what is under way, and writes the record.  If other ranks go on, they get PYLB_ERR_STATE.
+ *  MPI_Finalize closes advisors that are still open, without a record. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
-/** The rank of this process and the number of ranks.  Local. */
+/** Get the rank of this process and the number of ranks.  Either may be NULL.  Local. */
 PYLB_CALL int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks);
 
-/* The seconds of this rank's work in the step: either time it, in one or more parts that add up,
- * or tell it.  Local.  PYLB_ERR_STATE: start within start, stop without start. */
+/* Measure the seconds of this rank's work in the step, in one or more parts that add up.  Local.
+ * PYLB_ERR_STATE: start within start, stop without start. */
 PYLB_CALL int pylb_start(pylb_advisor *lb);
 PYLB_CALL int pylb_stop(pylb_advisor *lb);
 
-/** Add seconds to this rank's work in the step.  Local. */
+/** Add seconds to this rank's work in the step, instead of pylb_start and pylb_stop, or in
+ * addition to them.  Local. */
 PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 
-/** End a step: when to rebalance.  *rebalance is 1 where the program is to redistribute its data
- *  now, else 0; the same on all ranks.  Collective: one nonblocking reduction; waits for it, or
- *  for that of `lag` steps ago.  PYLB_ERR_STATE: the ranks are in different steps, a rank has left
- *  or failed; then there are no more steps, and the advisor can only be closed. */
+/** End a step: whether to rebalance now.  *rebalance is 1 if the program has to redistribute its
+ *  data now, else 0; the same on all ranks.  Collective: one nonblocking reduction; waits for it,
+ *  or for that of `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps, a rank
+ * has left or failed; then there are no more steps, and the advisor can only be closed. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
-/* Around the redistribution that was advised: its time is what it cost.  Local. */
+/* Call these before and after the redistribution that was advised: its time is its cost.  Local.
+ */
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** This rank has redistributed: add so many seconds to what it cost, instead of begin and end or
- *  besides.  Local. */
+/** Report that this rank has redistributed, and add seconds to the cost, instead of begin and end,
+ *  or in addition to them.  Local. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
 /* The cells of a rank.  Call pylb_cells_init, then set what you have; every array belongs to the
@@ -182,8 +185,8 @@ typedef struct pylb_cells {
     size_t size;              /* set by pylb_cells_init */
     int64_t n;                /* cells of this rank */
     const double *load;       /* [n] seconds of each in this step; required */
-    const int64_t *key;       /* [n] a number of its own for each cell of all ranks, or NULL: then
-                               * cells are numbered by rank and place */
+    const int64_t *key;       /* [n] a number for each cell, unique over all ranks; or NULL: cells
+                               * are numbered by rank and index */
     const int64_t *bytes;     /* [n] that a migration sends, or NULL */
     const int64_t *memory;    /* [n] that a cell occupies, or NULL */
     const uint8_t *fixed;     /* [n] 1: the cell must stay; or NULL */
@@ -199,38 +202,40 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
 /* Where each cell goes. */
 typedef struct pylb_plan pylb_plan;
 
-/** End a step: when to rebalance and where to.  *plan is NULL where nothing is to move; otherwise
- * it belongs to the advisor and is valid until the next step.  The load of this rank is the sum of
- *  its cells' loads.  Collective; every step of an advisor with cells, or every step without.
- *  PYLB_ERR_VALUE, PYLB_ERR_KEY: a load is negative or NaN, a key is twice there; on all ranks. */
+/** End a step: whether to rebalance now, and where each cell goes.  *plan is NULL if nothing has
+ * to move; otherwise it belongs to the advisor and is valid until the next step.  The load of this
+ *  rank is the sum of its cells' loads.  Collective.  An advisor takes either every step by this
+ *  function or every step by pylb_advise.  PYLB_ERR_VALUE: a load is negative or NaN;
+ *  PYLB_ERR_KEY: two cells have the same key; on all ranks. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
-/** rank[n]: the new rank of each cell, in the caller's order.  NULL for a plan of NULL.  Local. */
+/** rank[n]: the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local. */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
 
-/** How many cells this rank will have; 0 for a plan of NULL.  Local. */
+/** How many cells this rank will have; 0 if plan is NULL.  Local. */
 PYLB_API int64_t pylb_plan_n(const pylb_plan *plan);
 
-/** How many cells of all ranks move; 0 for a plan of NULL.  Local. */
+/** How many cells of all ranks move; 0 if plan is NULL.  Local. */
 PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 
-/** count[n_ranks]: how many cells this rank sends to each rank, and gets from each; those that
- * stay count in both.  Local; either may be NULL. */
+/** Get how many cells this rank sends to each rank, and gets from each: send[n_ranks],
+ *  receive[n_ranks].  Cells that stay count in both.  Local; either may be NULL. */
 PYLB_CALL int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive);
 
 /** Move an array of items, one for each cell: from[n] items of `bytes` each, to[pylb_plan_n]
- * items. They arrive in order of the ranks that they come from, and of the cells there.
- * Collective, with the same `bytes`. */
+ *  items.  They arrive in the order of the ranks that they come from; those of one rank keep their
+ *  order.  Collective, with the same `bytes` on all ranks. */
 PYLB_CALL int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to);
 
 /** Move items of different sizes: cell i has the elements offset[i] ... offset[i + 1] - 1 of
- *  `bytes` each.  First pylb_plan_offsets, which fills new_offset[pylb_plan_n + 1]; then allocate
- *  new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Collective. */
+ *  `bytes` each.  First call pylb_plan_offsets, which fills new_offset[pylb_plan_n + 1].  Then
+ *  allocate new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Both collective.
+ */
 PYLB_CALL int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset);
 PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset,
                                       size_t bytes, void *to, const int64_t *new_offset);
 
-/* What was decided, and what came of it. */
+/* A decision and its result. */
 typedef struct pylb_receipt {
     int64_t iteration;        /* the step after which it was decided */
     int32_t rebalanced;       /* 1: an LB step took place; 0: the advisor held back */
@@ -243,10 +248,11 @@ typedef struct pylb_receipt {
     int64_t migrations;       /* cells that moved */
 } pylb_receipt;
 
-/** How many decisions there were, and how many LB steps.  Either may be NULL.  Local. */
+/** Count the decisions and the LB steps so far.  Either may be NULL.  Local. */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
-/** Decision i of them.  Its texts are valid as long as the advisor is open.  Local. */
+/** Get the receipt of decision i, from 0.  Its texts are valid as long as the advisor is open.
+ *  Local. */
 PYLB_CALL int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt);
 
 /* ---- placement ------------------------------------------------------------------------------ */
@@ -281,8 +287,8 @@ PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                          uint64_t seed, int32_t *rank);
 
-/** time[n_ranks]: seconds of each rank in a step with the objects on rank[n_objects] (NULL: where
- *  they are).  Local. */
+/** Compute time[n_ranks]: seconds of each rank in a step with the objects on rank[n_objects]
+ * (NULL: where they are now).  Local. */
 PYLB_CALL int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank, double *time);
 
 typedef struct pylb_metrics {
@@ -293,10 +299,10 @@ typedef struct pylb_metrics {
     double idle_mean, idle_max; /* seconds: mean of max - time; max - min */
 } pylb_metrics;
 
-/** Metrics of imbalance of time[n], n >= 1.  Local. */
+/** Compute the imbalance metrics of time[n], n >= 1.  Local. */
 PYLB_CALL int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics);
 
-/** Name of the i-th strategy, and what it does; NULL behind the last one. */
+/** Name of strategy i = 0, 1, ..., and what it does; NULL after the last one. */
 PYLB_API const char *pylb_strategy_name(int i);
 PYLB_API const char *pylb_strategy_help(int i);
 
@@ -305,52 +311,53 @@ PYLB_API const char *pylb_strategy_help(int i);
 /* When to rebalance, for a program that reduces its own statistics. */
 typedef struct pylb_trigger pylb_trigger;
 
-/** `params` as in pylb_place. */
+/** Make a trigger; `params` as in pylb_place. */
 PYLB_CALL int pylb_trigger_create(const char *name, const char *params, pylb_trigger **trigger);
 
-/** Close: sets *trigger to NULL (NULL is allowed before). */
+/** Close the trigger, and set *trigger to NULL; does nothing if *trigger is NULL. */
 PYLB_CALL int pylb_trigger_close(pylb_trigger **trigger);
 
-/** What is known before the run: number of iterations (negative: not known), expected seconds of
- * an LB step (NAN: not known). */
+/** Set what is known before the run: the number of iterations (negative: unknown), and the
+ * expected seconds of an LB step (NAN: unknown). */
 PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost);
 
-/** An iteration is over: maximum and mean of the ranks' loads in seconds.  *rebalance: 1 or 0. */
+/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance: 1 or 0. */
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 
-/** An LB step took place after `iteration`, cost so many seconds, and left max/mean. */
+/** Report an LB step at the end of `iteration`: its cost in seconds, and the max/mean that it
+ *  left. */
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
-/** Why the last answer was what it was.  NULL for a trigger that is none. */
+/** The reason of the last answer, in words; NULL if the handle is invalid. */
 PYLB_API const char *pylb_trigger_reason(const pylb_trigger *trigger);
 
-/** Name of the i-th trigger, and what it does; NULL behind the last one. */
+/** Name of trigger i = 0, 1, ..., and what it does; NULL after the last one. */
 PYLB_API const char *pylb_trigger_name(int i);
 PYLB_API const char *pylb_trigger_help(int i);
 
 /* ---- strategies and triggers of your own ---------------------------------------------------- */
 
-/** A strategy: writes rank[n_objects]; returns 0, or another number if it has failed.  It must
- *  give the same answer for the same snapshot and seed. */
+/** A strategy: writes rank[n_objects], and returns 0, or another number if it has failed.  The
+ * same snapshot and seed must give the same answer. */
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy under a name that no other has; then it is a strategy like the others, in
- *  this process.  The name is copied.  Not while other threads use the library. */
+/** Register a strategy under a new name.  In this process it is then a strategy like all others.
+ *  The name is copied.  Do not call it while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step (Boulmier 2021, tau, u and U). */
 typedef struct pylb_cycle {
     int64_t n;        /* iterations */
-    double u, U;      /* seconds: max - mean of the last one, and the sum of these */
+    double u, U;      /* seconds: max - mean of the last iteration, and its sum over all */
     double max, mean; /* seconds, of the last iteration */
     double cost;      /* seconds of an LB step, NAN: not known */
 } pylb_cycle;
 
-/** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  The same on
- *  all ranks, so it must depend on nothing but the cycle and `user`. */
+/** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
+ *  the same on all ranks, so it may depend on the cycle and `user` only. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

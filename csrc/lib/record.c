@@ -12,7 +12,8 @@
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* Unknown is null; infinite is more than a double can hold, which JSON readers take for it. */
+/* JSON has neither NaN nor infinity: NaN becomes null, and infinity a number that is too large for
+ * a double, which readers take for infinity. */
 static void put_number(FILE *f, double x)
 {
     if (isnan(x)) {
@@ -106,7 +107,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
             (long long)s->steps);
 }
 
-/* load[p][n]: of each rank in each step. */
+/* load[p][n]: the load of each rank in each step. */
 static void put_steps(FILE *f, const plb_lib_advisor_t *self, const double *load)
 {
     const int p = self->ranks->size;
@@ -182,7 +183,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name beside `path`, which nobody can have put a link to. */
+/* Create a file with a random name beside `path`, so that nobody can have put a link there. */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;
@@ -194,7 +195,7 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Under another name first, so that the file is complete when it appears. */
+/* Write under another name first, so that the file is complete when it appears. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;

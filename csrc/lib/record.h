@@ -5,7 +5,7 @@
 #include "lib/advisor.h"
 
 /** Gather the loads of the ranks, and write the record, if one was asked for.  Collective; an
- *  error is one on all ranks. */
+ *  error is raised on all ranks. */
 int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "lib/snapshot.h"
 #include "partition/question.h"
 
-/* A strategy or trigger of the user's own.  It stays until the process ends. */
+/* The user's own strategy or trigger.  It stays until the process ends. */
 typedef struct own {
     plb_strategy_t strategy; /* of a strategy, else zero */
     plb_trigger_kind_t kind; /* of a trigger, else zero */
@@ -87,7 +87,7 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                                 self->name, code);
 }
 
-/* The kind is a member of what was registered. */
+/* The trigger's kind is a member of the own_t that was registered. */
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));
@@ -129,7 +129,7 @@ static void add(own_t *self)
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
 {
     if (name == NULL || *name == '\0' || is_null) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "expected a name and a function, neither NULL");
+        return PLB_FAIL(err, PLB_ERR_VALUE, "name or function is NULL or empty: expected both");
     }
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;

@@ -6,8 +6,8 @@
 #include "decide/trigger.h"
 #include "place/strategy.h"
 
-/** By name; PLB_ERR_KEY: there is none such, PLB_ERR_MISSING: its library is absent, or it is
- *  distributed, which the C library does not offer. */
+/** Find a strategy by name.  PLB_ERR_KEY: the name is unknown; PLB_ERR_MISSING: the C library does
+ *  not offer it, because it needs another library or is distributed. */
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
 

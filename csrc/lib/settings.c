@@ -7,10 +7,10 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "decide/select.h"
+#include "lib/options.h"
 #include "lib/registered.h"
-#include "lib/words.h"
 
-/* X(variable of the environment, word). */
+/* X(variable of the environment, option). */
 #define ENVIRONMENT(X)                                                                            \
     X("PYLB_STRATEGY", "strategy")                                                                \
     X("PYLB_TRIGGER", "trigger")                                                                  \
@@ -37,41 +37,42 @@ int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 void plb_settings_free(plb_settings_t *self)
 {
     for (int i = 0; i < self->n; i++) {
-        PLB_FREE(self->word[i], self->value[i]);
+        PLB_FREE(self->option[i], self->value[i]);
     }
-    PLB_FREE(self->word, self->value, self->record, self->strategy_params, self->trigger_params);
+    PLB_FREE(self->option, self->value, self->record, self->strategy_params, self->trigger_params);
     *self = (plb_settings_t){0};
 }
 
-/* ---- one function a word -------------------------------------------------------------------- */
+/* ---- one function for each option ----------------------------------------------------------- */
 
-typedef int (*set_fn)(plb_settings_t *self, const char *word, const char *value, plb_err_t *err);
+typedef int (*set_fn)(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
-static int set_strategy(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_strategy(plb_settings_t *self, const char *option, const char *value,
+                        plb_err_t *err)
 {
-    (void)word;
+    (void)option;
     self->strategy = NULL;
     return strcmp(value, "auto") == 0 ? PLB_OK
                                       : plb_registered_strategy(value, &self->strategy, err);
 }
 
-static int set_trigger(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_trigger(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    (void)word;
+    (void)option;
     PLB_PASS(plb_registered_trigger(value, &self->trigger, err));
     self->every = 0;
     return PLB_OK;
 }
 
-static int set_every(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_every(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    PLB_PASS(plb_word_count(word, value, 1, &self->every, err));
+    PLB_PASS(plb_option_count(option, value, 1, &self->every, err));
     return plb_registered_trigger("periodic", &self->trigger, err);
 }
 
-static int set_mode(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_mode(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    (void)word;
+    (void)option;
     self->off = strcmp(value, "off") == 0;
     return self->off || strcmp(value, "on") == 0
                ? PLB_OK
@@ -79,10 +80,10 @@ static int set_mode(plb_settings_t *self, const char *word, const char *value, p
                           value);
 }
 
-static int set_lag(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_lag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int64_t lag;
-    PLB_PASS(plb_word_count(word, value, 0, &lag, err));
+    PLB_PASS(plb_option_count(option, value, 0, &lag, err));
     if (lag >= 1 << 20) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
                         (long long)lag);
@@ -91,33 +92,33 @@ static int set_lag(plb_settings_t *self, const char *word, const char *value, pl
     return PLB_OK;
 }
 
-static int set_seed(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_seed(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    return plb_word_count(word, value, 0, &self->seed, err);
+    return plb_option_count(option, value, 0, &self->seed, err);
 }
 
-static int set_steps(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_steps(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    return plb_word_count(word, value, 0, &self->steps, err);
+    return plb_option_count(option, value, 0, &self->steps, err);
 }
 
-static int set_give_up(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_give_up(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     bool flag;
-    PLB_PASS(plb_word_flag(word, value, &flag, err));
+    PLB_PASS(plb_option_flag(option, value, &flag, err));
     self->give_up = flag;
     return PLB_OK;
 }
 
-static int set_unlike(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_unlike(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     bool flag;
-    PLB_PASS(plb_word_flag(word, value, &flag, err));
+    PLB_PASS(plb_option_flag(option, value, &flag, err));
     self->unlike = flag;
     return PLB_OK;
 }
 
-static int set_network(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_network(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     char *end, *last;
     const double alpha = strtod(value, &end), beta = strtod(end, &last);
@@ -127,15 +128,15 @@ static int set_network(plb_settings_t *self, const char *word, const char *value
             err, PLB_ERR_VALUE,
             "%s is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
             "\"2e-6 1e-10\"",
-            word, value);
+            option, value);
     }
     self->network = (plb_network_t){alpha, beta};
     return PLB_OK;
 }
 
-static int set_clock(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_clock(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    (void)word;
+    (void)option;
     return plb_clock_named(value, &self->clock)
                ? PLB_OK
                : PLB_FAIL(err, PLB_ERR_VALUE,
@@ -143,10 +144,10 @@ static int set_clock(plb_settings_t *self, const char *word, const char *value, 
                           value);
 }
 
-static int set_record(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+static int set_record(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     const size_t n = strlen(value);
-    (void)word;
+    (void)option;
     if (n < 6 || strcmp(value + n - 5, ".json") != 0) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
                         "record is \"%.100s\": expected a path that ends in "
@@ -158,16 +159,16 @@ static int set_record(plb_settings_t *self, const char *word, const char *value,
     return copy_text(value, &self->record, err);
 }
 
-/* Parameters are looked at when the strategy and the trigger are known. */
-static int keep(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+/* Keep a parameter: it is checked when the strategy and the trigger are known. */
+static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;
     char *w = NULL, *v = NULL;
-    PLB_RENEW(self->word, self->n + 1);
+    PLB_RENEW(self->option, self->n + 1);
     PLB_RENEW(self->value, self->n + 1);
-    PLB_TRY(copy_text(word, &w, err));
+    PLB_TRY(copy_text(option, &w, err));
     PLB_TRY(copy_text(value, &v, err));
-    self->word[self->n] = w;
+    self->option[self->n] = w;
     self->value[self->n++] = v;
     return PLB_OK;
 out:
@@ -176,46 +177,46 @@ out:
 }
 
 static const struct {
-    const char *word;
+    const char *option;
     set_fn set;
-} words[] = {
+} options[] = {
     {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
     {"mode", set_mode},         {"lag", set_lag},         {"seed", set_seed},
     {"steps", set_steps},       {"give_up", set_give_up}, {"clock", set_clock},
     {"record", set_record},     {"unlike", set_unlike},   {"network", set_network},
 };
 
-int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(words[i].word, word) == 0) {
-            return words[i].set(self, word, value, err);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (strcmp(options[i].option, option) == 0) {
+            return options[i].set(self, option, value, err);
         }
     }
-    return strncmp(word, "strategy.", 9) == 0 || strncmp(word, "trigger.", 8) == 0
-               ? keep(self, word, value, err)
+    return strncmp(option, "strategy.", 9) == 0 || strncmp(option, "trigger.", 8) == 0
+               ? keep(self, option, value, err)
                : PLB_FAIL(
                      err, PLB_ERR_KEY,
-                     "\"%.100s\": no such word; expected strategy, trigger, every, mode, lag, "
+                     "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
                      "steps, give_up, unlike, network, clock, seed, record, strategy.X or "
                      "trigger.X",
-                     word);
+                     option);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* PYLB_TRIGGER may be a number of steps. */
-static const char *word_of(const char *word, const char *value)
+static const char *option_of(const char *option, const char *value)
 {
-    return strcmp(word, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : word;
+    return strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : option;
 }
 
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
 {
     const char *value;
-#define X(variable, word)                                                                         \
+#define X(variable, option)                                                                       \
     if ((value = getenv(variable)) != NULL && *value != '\0') {                                   \
-        PLB_PASS(plb_settings_set(self, word_of(word, value), value, err));                       \
+        PLB_PASS(plb_settings_set(self, option_of(option, value), value, err));                   \
     }
     ENVIRONMENT(X)
 #undef X
@@ -230,18 +231,19 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err)
     const char *name;
     const plb_param_t *params = plb_settings_strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
-    PLB_PASS(plb_word_defaults(params, n, &self->strategy_params, err));
-    PLB_PASS(plb_word_defaults(t->params, t->n_params, &self->trigger_params, err));
+    PLB_PASS(plb_option_defaults(params, n, &self->strategy_params, err));
+    PLB_PASS(plb_option_defaults(t->params, t->n_params, &self->trigger_params, err));
     if (self->every > 0) {
         self->trigger_params[0] = (double)self->every;
     }
     for (int i = 0; i < self->n; i++) {
-        const char *word = self->word[i], *value = self->value[i];
-        if (*word == 's') {
-            PLB_PASS(plb_word_param(params, n, name, word + 9, value, self->strategy_params, err));
+        const char *option = self->option[i], *value = self->value[i];
+        if (*option == 's') {
+            PLB_PASS(
+                plb_option_param(params, n, name, option + 9, value, self->strategy_params, err));
         } else {
-            PLB_PASS(plb_word_param(t->params, t->n_params, t->name, word + 8, value,
-                                    self->trigger_params, err));
+            PLB_PASS(plb_option_param(t->params, t->n_params, t->name, option + 8, value,
+                                      self->trigger_params, err));
         }
     }
     return PLB_OK;

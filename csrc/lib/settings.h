@@ -1,4 +1,4 @@
-/* What an advisor was told before its first step, by the program and the environment. */
+/* The options of an advisor, which the program and the environment set before the first step. */
 #ifndef PLB_LIB_SETTINGS_H
 #define PLB_LIB_SETTINGS_H
 
@@ -10,45 +10,47 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
-    double *strategy_params, *trigger_params; /* owned; after plb_settings_close; of the selection
-                                                 for "auto" */
-    plb_network_t network;                    /* cost of messages; zero: not said */
+    double *strategy_params, *trigger_params; /* owned; set by plb_settings_close; the first are
+                                                 those of the selection if strategy is "auto" */
+    plb_network_t network;                    /* cost of messages; zero: not given */
     int64_t every;                            /* 0: the trigger says when */
     int64_t lag, seed, steps;                 /* steps below 0: not known */
     bool off;                                 /* measure only */
     bool strategy_by_environment;
-    int give_up, unlike;  /* -1: not said */
-    plb_clock_t clock;    /* none: nothing is measured, the program tells all seconds */
-    char *record;         /* owned path, or NULL */
-    char **word, **value; /* [n] owned: parameters, in their order */
+    int give_up, unlike;    /* -1: not given */
+    plb_clock_t clock;      /* none: nothing is measured, the program passes all seconds */
+    char *record;           /* owned path, or NULL */
+    char **option, **value; /* [n] owned: parameters, in the order in which they were set */
     int n;
 } plb_settings_t;
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);
 void plb_settings_free(plb_settings_t *self);
 
-/** PLB_ERR_KEY: no such word or name; PLB_ERR_VALUE: the word does not take the value. */
-int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err);
+/** Set an option.  PLB_ERR_KEY: unknown option or name; PLB_ERR_VALUE: it does not take the value.
+ */
+int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
-/** The environment has the last word: call it before the first step. */
+/** Let the environment override options.  Call it before the first step. */
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
 
-/** All words are set: now the parameters are. */
+/** Set the parameters, after all options have been set. */
 int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
 /** Whether LB steps are switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the speeds of the ranks are learned, and whether pylb watches if the last LB step keeps
- *  what it promised: as in Python. */
+/** Whether the speeds of the ranks are learned; and whether pylb checks that the last LB step
+ *  achieves what it predicted.  As in Python. */
 bool plb_settings_learns(const plb_settings_t *self);
 bool plb_settings_watches(const plb_settings_t *self);
 
-/** The parameters that "strategy.X" sets: of the strategy, or of the selection for "auto". */
+/** The parameters that "strategy.X" sets: those of the strategy, or of the selection for "auto".
+ */
 const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
                                                const char **name);
 
-/** A fingerprint of what must be the same on all ranks, 0 or more. */
+/** A fingerprint, 0 or more, of the settings that must be the same on all ranks. */
 int64_t plb_settings_fingerprint(const plb_settings_t *self);
 
 #endif

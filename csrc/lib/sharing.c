@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* On rank 0. */
+/* Compare the cores of all ranks, on rank 0. */
 static int compare(const plb_cores_t *all, int32_t p, plb_crowd_t *crowd, bool *capped,
                    plb_err_t *err)
 {
@@ -18,7 +18,7 @@ static int compare(const plb_cores_t *all, int32_t p, plb_crowd_t *crowd, bool *
     return PLB_OK;
 }
 
-int plb_lib_share_cores(plb_ranks_t *ranks, plb_crowd_t *crowd, bool *capped, plb_err_t *err)
+int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, plb_err_t *err)
 {
     int ret = PLB_OK;
     char *all = NULL;

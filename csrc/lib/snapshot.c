@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* X(field): those of the same name and type on both sides. */
+/* X(field): the fields with the same name and type in both structs. */
 #define SHARED(X)                                                                                 \
     X(n_objects)                                                                                  \
     X(n_ranks)                                                                                    \

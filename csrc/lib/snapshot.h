@@ -1,14 +1,14 @@
-/* The public snapshot and the internal one. */
+/* Converts between the public snapshot and the internal one. */
 #ifndef PLB_LIB_SNAPSHOT_H
 #define PLB_LIB_SNAPSHOT_H
 
 #include "lib/pylb.h"
 #include "model/snapshot.h"
 
-/** The internal view of a public snapshot, not checked but for NULL and its size. */
+/** Make the internal view of a public snapshot.  Only its size and NULL pointers are checked. */
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
 
-/** The public view of an internal one, for functions of the program. */
+/** Make the public view of an internal snapshot, for functions of the program. */
 void plb_lib_show(const plb_snapshot_t *from, pylb_snapshot *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-static const int64_t PATIENCE_NS = 10000000000; /* then say that this rank waits */
+static const int64_t PATIENCE_NS = 10000000000; /* after this time, print that this rank waits */
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 
@@ -18,8 +18,8 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Where most cells that the plan sends away are still here, it was not carried out; where they are
- * gone, it was, also if nobody said so. */
+/* If most cells that the plan sends away are still here, it was not carried out.  If they are
+ * gone, it was, even if the program has not reported it. */
 static void look_for_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -86,7 +86,7 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
     return PLB_OK;
 }
 
-/* Why there are no more steps. */
+/* Report why there are no more steps. */
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
@@ -101,7 +101,7 @@ static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
     }
     return PLB_FAIL(err, PLB_ERR_STATE,
                     "the ranks are in different steps (this one in step %lld, others up to %lld), "
-                    "or were told different words",
+                    "or were given different options",
                     (long long)self->step, (long long)all->iteration);
 }
 
@@ -114,7 +114,7 @@ static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double 
     }
 }
 
-/* The load of this rank in a step whose record comes later. */
+/* Keep the load of this rank in this step; the record of the step comes later. */
 static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -126,7 +126,7 @@ out:
     return ret;
 }
 
-/* What a first LB step may cost, where pylb chooses the strategy: as in Python. */
+/* Estimate the cost of a first LB step if pylb chooses the strategy, as in Python. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double cost;
@@ -171,7 +171,7 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* No more steps: take the records that are under way.  A rank's own error comes first. */
+/* End the steps: take the records that are under way.  This rank's own error takes precedence. */
 static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -182,7 +182,7 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-/* Tell the others that this rank has an error: all ranks end. */
+/* Tell the other ranks that this rank has an error: all ranks end. */
 static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     plb_stats_t mine;
@@ -196,7 +196,7 @@ static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return end_steps(self, failed, err);
 }
 
-/* Contribute to the step and learn the record that is due. */
+/* Contribute to the step, and take the record that is due. */
 static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_ask_t *ask,
                     plb_err_t *err)
 {
@@ -220,7 +220,7 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
 {
     if (self->begun && self->with_cells != with_cells) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "%s after steps %s cells: expected the same in every "
+                        "%s was called after steps %s cells: expected the same call in every "
                         "step",
                         with_cells ? "pylb_advise_cells" : "pylb_advise",
                         with_cells ? "without" : "with");
@@ -233,15 +233,15 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
     return PLB_OK;
 }
 
-/* All but the plan.  `failed`: the code of an error that this rank had in its arguments. */
+/* Do all of a step except the plan.  `failed`: the code of an error in this rank's arguments. */
 static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
                 plb_ask_t *ask, plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
     if (self->over) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "there are no more steps: a rank has failed, left or "
-                        "was elsewhere");
+                        "there are no more steps: a rank has failed, has left "
+                        "or was in another call");
     }
     if (failed == PLB_OK) {
         failed = check_step(self, with_cells, err);
@@ -264,12 +264,8 @@ static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int f
 
 int pylb_advise(pylb_advisor *lb, int *rebalance)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
-    if (self == NULL) {
-        return err->code;
-    }
     const int failed =
         rebalance == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "rebalance is NULL") : PLB_OK;
     PLB_PASS(step(self, 0, false, failed, &ask, err));
@@ -282,7 +278,7 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
 
 static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
 {
-    plb_answer_t a;
+    plb_placed_t a;
     int ret = plb_database_place(self->ranks, &self->decider, cells,
                                  !plb_lib_measures_nothing(self), &a, err);
     PLB_THEN(plb_advisor_placed(&self->core, &a.placing, a.speed, a.migrations, a.bytes, err));
@@ -296,19 +292,15 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
         self->plan.end = plb_lib_end_moving;
         self->plan.arg = self;
     }
-    plb_answer_free(&a);
+    plb_placed_free(&a);
     return ret;
 }
 
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
     double sum = 0.0;
-    if (self == NULL) {
-        return err->code;
-    }
     plb_plan_free(&self->plan);
     int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
     PLB_THEN(plb_cells_check(cells, err));
@@ -346,7 +338,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             PLB_PASS(observe(self, &ask, err));
-            plb_advisor_abandon(&self->core); /* no LB step comes of it */
+            plb_advisor_abandon(&self->core); /* an LB step that is due does not take place */
         }
     }
     const bool broken = plb_steps_broken(&self->steps);

@@ -1,10 +1,10 @@
-/* What a rank's work and its redistributions take. */
+/* Measures a rank's work and its redistributions. */
 #include "base/clock.h"
 #include "lib/advisor.h"
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
-/* Never 0. */
+/* The time in ns, never 0: 0 means that nothing has begun. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
     return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
@@ -12,17 +12,14 @@ static int64_t now_of(const plb_lib_advisor_t *self)
 
 int pylb_start(pylb_advisor *lb)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (self->started != 0) {
         return PLB_FAIL(err, PLB_ERR_STATE, "pylb_start within pylb_start: expected pylb_stop");
     }
     PLB_PASS(plb_lib_advisor_ready(self, err));
     if (self->step == 0 && self->work == 0.0) {
-        self->mark = plb_clock_real_ns(PLB_CLOCK_WALL); /* what came before is no step */
+        self->mark = plb_clock_real_ns(
+            PLB_CLOCK_WALL); /* the time before the first start belongs to no step */
     }
     self->started = now_of(self);
     return PLB_OK;
@@ -30,11 +27,7 @@ int pylb_start(pylb_advisor *lb)
 
 int pylb_stop(pylb_advisor *lb)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (self->started == 0) {
         return PLB_FAIL(err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     }
@@ -53,11 +46,7 @@ static int check_seconds(double seconds, plb_err_t *err)
 
 int pylb_work(pylb_advisor *lb, double seconds)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     PLB_PASS(check_seconds(seconds, err));
     self->work += seconds;
     return PLB_OK;
@@ -93,11 +82,7 @@ static void no_clock(void *arg)
 
 int pylb_rebalance_begin(pylb_advisor *lb)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (self->moving != 0) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "pylb_rebalance_begin within pylb_rebalance_begin: "
@@ -110,11 +95,7 @@ int pylb_rebalance_begin(pylb_advisor *lb)
 
 int pylb_rebalance_end(pylb_advisor *lb)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     if (self->moving == 0) {
         return PLB_FAIL(err, PLB_ERR_STATE, "pylb_rebalance_end without pylb_rebalance_begin");
     }
@@ -126,11 +107,7 @@ int pylb_rebalance_end(pylb_advisor *lb)
 
 int pylb_rebalanced(pylb_advisor *lb, double seconds)
 {
-    plb_err_t *err = plb_lib_error();
-    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
-    if (self == NULL) {
-        return err->code;
-    }
+    PLB_LIB_BEGIN(self, err, lb);
     PLB_PASS(check_seconds(seconds, err));
     self->rebalanced = true;
     self->cost += seconds;

@@ -1,10 +1,10 @@
-/* Triggers of programs that reduce their own statistics. */
+/* Triggers for programs that reduce their own statistics. */
 #include <math.h>
 
 #include "base/mem.h"
 #include "lib/handle.h"
+#include "lib/options.h"
 #include "lib/registered.h"
-#include "lib/words.h"
 
 struct pylb_trigger {
     plb_handle_t handle;
@@ -16,8 +16,8 @@ static int make(const plb_trigger_kind_t *kind, const char *params, plb_trigger_
     int ret = PLB_OK;
     double *value = NULL;
     *out = NULL;
-    PLB_TRY(plb_word_defaults(kind->params, kind->n_params, &value, err));
-    PLB_TRY(plb_word_params(kind->params, kind->n_params, kind->name, params, value, err));
+    PLB_TRY(plb_option_defaults(kind->params, kind->n_params, &value, err));
+    PLB_TRY(plb_option_params(kind->params, kind->n_params, kind->name, params, value, err));
     PLB_NEW0(*out, 1);
     ret = plb_trigger_init(*out, kind, value, err);
 out:

@@ -167,10 +167,10 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
     [
         ("leaves", "closed their advisor"),
         ("mixed", "different steps"),
-        ("words", "different words"),
+        ("words", "different options"),
         ("nan", "loads[0] is -1"),
         ("open", "pylb_start is still open"),
-        ("twice", "key 7 is there twice"),
+        ("twice", "key 7 is given twice"),
     ],
 )
 def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case, words):

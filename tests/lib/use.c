@@ -195,7 +195,7 @@ static void steps(void)
     EXPECT(pylb_advisor_set(lb, "every", "1") == PYLB_OK);
     load[1] = 2.0;
     cells.key = key;
-    FAILS(PYLB_ERR_KEY, "key 4 is there twice", pylb_advise_cells(lb, &cells, &plan));
+    FAILS(PYLB_ERR_KEY, "key 4 is given twice", pylb_advise_cells(lb, &cells, &plan));
     key[1] = 5;
     EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK && plan == NULL);
     EXPECT(pylb_plan_n(plan) == 0 && pylb_plan_rank(plan) == NULL);

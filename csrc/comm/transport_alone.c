@@ -1,14 +1,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "comm/ranks.h"
+#include "comm/transport.h"
 
 typedef struct alone {
-    plb_ranks_t face;
+    plb_transport_t face;
     plb_reduction_t reduction;
 } alone_t;
 
-static int reserve(plb_ranks_t *face, int depth, plb_err_t *err)
+static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
 {
     alone_t *self = (alone_t *)face;
     plb_reduction_alone_free(&self->reduction);
@@ -16,7 +16,7 @@ static int reserve(plb_ranks_t *face, int depth, plb_err_t *err)
     return plb_reduction_alone(&self->reduction, depth, err);
 }
 
-static int gather(plb_ranks_t *face, const void *mine, int64_t n, char **all, int64_t *size,
+static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, int64_t *size,
                   plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -30,7 +30,7 @@ out:
     return ret;
 }
 
-static int bcast(plb_ranks_t *face, void *data, int64_t n, plb_err_t *err)
+static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
 {
     (void)face;
     (void)data;
@@ -39,7 +39,7 @@ static int bcast(plb_ranks_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-static int exchange(plb_ranks_t *face, const char *from, const int64_t *send, char *to,
+static int exchange(plb_transport_t *face, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err)
 {
     (void)face;
@@ -51,23 +51,23 @@ static int exchange(plb_ranks_t *face, const char *from, const int64_t *send, ch
     return PLB_OK;
 }
 
-static void free_alone(plb_ranks_t *face)
+static void free_alone(plb_transport_t *face)
 {
     plb_reduction_alone_free(&((alone_t *)face)->reduction);
     plb_free(face);
 }
 
-int plb_ranks_alone(plb_ranks_t **out, plb_err_t *err)
+int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
 {
     int ret = PLB_OK;
     alone_t *self = NULL;
     PLB_NEW0(self, 1);
-    self->face = (plb_ranks_t){.size = 1,
-                               .reserve = reserve,
-                               .gather = gather,
-                               .bcast = bcast,
-                               .exchange = exchange,
-                               .free = free_alone};
+    self->face = (plb_transport_t){.size = 1,
+                                   .reserve = reserve,
+                                   .gather = gather,
+                                   .bcast = bcast,
+                                   .exchange = exchange,
+                                   .free = free_alone};
     *out = &self->face;
 out:
     return ret;

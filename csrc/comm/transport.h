@@ -1,38 +1,38 @@
 /* The communication that the C library needs: an interface, and its version for a single rank.
  *
- * comm/ranks_mpi.h has the version for MPI.  All calls are collective and wait politely.
+ * comm/transport_mpi.h has the version for MPI.  All calls are collective and wait politely.
  */
-#ifndef PLB_COMM_RANKS_H
-#define PLB_COMM_RANKS_H
+#ifndef PLB_COMM_TRANSPORT_H
+#define PLB_COMM_TRANSPORT_H
 
 #include "measure/reduction.h"
 
-typedef struct plb_ranks plb_ranks_t;
-struct plb_ranks {
+typedef struct plb_transport plb_transport_t;
+struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* after `reserve` */
 
     /** Make room for `depth` reductions of records at once. */
-    int (*reserve)(plb_ranks_t *self, int depth, plb_err_t *err);
+    int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
      * other ranks).  Every rank gets size[p], the bytes of each. */
-    int (*gather)(plb_ranks_t *self, const void *mine, int64_t n, char **all, int64_t *size,
+    int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, int64_t *size,
                   plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
-    int (*bcast)(plb_ranks_t *self, void *data, int64_t n, plb_err_t *err);
+    int (*bcast)(plb_transport_t *self, void *data, int64_t n, plb_err_t *err);
 
     /** Exchange items of `bytes` each: send[r] ... send[r + 1] - 1 of `from` go to rank r; those
      *  from rank r become receive[r] ... receive[r + 1] - 1 of `to`. */
-    int (*exchange)(plb_ranks_t *self, const char *from, const int64_t *send, char *to,
+    int (*exchange)(plb_transport_t *self, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err);
 
     /** Free everything, the interface as well. */
-    void (*free)(plb_ranks_t *self);
+    void (*free)(plb_transport_t *self);
 };
 
 /** Make the version for a single rank.  Owned: (*out)->free. */
-int plb_ranks_alone(plb_ranks_t **out, plb_err_t *err);
+int plb_transport_alone(plb_transport_t **out, plb_err_t *err);
 
 #endif

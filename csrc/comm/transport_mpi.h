@@ -1,12 +1,12 @@
 /* The communication of the C library by MPI, on duplicates of the user's communicator. */
-#ifndef PLB_COMM_RANKS_MPI_H
-#define PLB_COMM_RANKS_MPI_H
+#ifndef PLB_COMM_TRANSPORT_MPI_H
+#define PLB_COMM_TRANSPORT_MPI_H
 
 #include <mpi.h>
 
-#include "comm/ranks.h"
+#include "comm/transport.h"
 
 /** Collective.  Owned: (*out)->free, which is collective, too. */
-int plb_ranks_mpi(plb_ranks_t **out, MPI_Comm user, plb_err_t *err);
+int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);
 
 #endif

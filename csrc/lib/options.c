@@ -1,4 +1,4 @@
-#include "lib/words.h"
+#include "lib/options.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -8,37 +8,38 @@
 
 static const double MOST = 9007199254740992.0; /* 2^53 */
 
-int plb_word_number(const char *word, const char *text, double *out, plb_err_t *err)
+int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err)
 {
     char *end;
     *out = strtod(text, &end);
     return end == text || *end != '\0'
-               ? PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected a number", word, text)
+               ? PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected a number", option, text)
                : PLB_OK;
 }
 
-int plb_word_count(const char *word, const char *text, int64_t least, int64_t *out, plb_err_t *err)
+int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
+                     plb_err_t *err)
 {
     double number;
-    PLB_PASS(plb_word_number(word, text, &number, err));
+    PLB_PASS(plb_option_number(option, text, &number, err));
     if (!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld or more",
-                        word, text, (long long)least);
+                        option, text, (long long)least);
     }
     *out = (int64_t)number;
     return PLB_OK;
 }
 
-int plb_word_flag(const char *word, const char *text, bool *out, plb_err_t *err)
+int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err)
 {
     *out = strcmp(text, "yes") == 0;
     return *out || strcmp(text, "no") == 0
                ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected \"yes\" or \"no\"", word,
-                          text);
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected \"yes\" or \"no\"",
+                          option, text);
 }
 
-int plb_word_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
+int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
 {
     int ret = PLB_OK;
     PLB_NEW(*value, n);
@@ -54,21 +55,21 @@ static int set_param(const plb_param_t *params, int n, const char *owner, const 
 {
     for (int i = 0; i < n; i++) {
         if (strlen(params[i].name) == length && strncmp(params[i].name, name, length) == 0) {
-            PLB_PASS(plb_word_number(params[i].name, text, &value[i], err));
+            PLB_PASS(plb_option_number(params[i].name, text, &value[i], err));
             return plb_params_check(&params[i], 1, &value[i], err);
         }
     }
     return PLB_FAIL(err, PLB_ERR_KEY, "%s has no parameter \"%.*s\"", owner, (int)length, name);
 }
 
-int plb_word_param(const plb_param_t *params, int n, const char *owner, const char *name,
-                   const char *text, double *value, plb_err_t *err)
+int plb_option_param(const plb_param_t *params, int n, const char *owner, const char *name,
+                     const char *text, double *value, plb_err_t *err)
 {
     return set_param(params, n, owner, name, strlen(name), text, value, err);
 }
 
-int plb_word_params(const plb_param_t *params, int n, const char *owner, const char *text,
-                    double *value, plb_err_t *err)
+int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
+                      double *value, plb_err_t *err)
 {
     char number[64];
     while (text != NULL && *text != '\0') {

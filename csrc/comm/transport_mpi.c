@@ -1,4 +1,4 @@
-#include "comm/ranks_mpi.h"
+#include "comm/transport_mpi.h"
 
 #include <limits.h>
 
@@ -10,12 +10,12 @@
 enum { PIECE = 1 << 30 }; /* bytes of a broadcast at once */
 
 typedef struct by_mpi {
-    plb_ranks_t face;
+    plb_transport_t face;
     plb_comm_t comm, items; /* transfers have a communicator of their own */
     plb_reducer_t reducer;
 } by_mpi_t;
 
-static int reserve(plb_ranks_t *face, int depth, plb_err_t *err)
+static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
     face->reduction = &self->reducer.face;
@@ -39,7 +39,7 @@ static int layout(const by_mpi_t *self, const int64_t *size, int *count, int *st
     return PLB_OK;
 }
 
-static int gather(plb_ranks_t *face, const void *mine, int64_t n, char **all, int64_t *size,
+static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, int64_t *size,
                   plb_err_t *err)
 {
     int ret = PLB_OK, *count = NULL, *start = NULL;
@@ -61,7 +61,7 @@ out:
     return ret;
 }
 
-static int bcast(plb_ranks_t *face, void *data, int64_t n, plb_err_t *err)
+static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
     for (int64_t at = 0; at < n; at += PIECE) {
@@ -85,7 +85,7 @@ static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64
     }
 }
 
-static int exchange(plb_ranks_t *face, const char *from, const int64_t *send, char *to,
+static int exchange(plb_transport_t *face, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -108,7 +108,7 @@ out:
     return ret;
 }
 
-static void free_mpi(plb_ranks_t *face)
+static void free_mpi(plb_transport_t *face)
 {
     by_mpi_t *self = (by_mpi_t *)face;
     plb_reducer_free(&self->reducer);
@@ -121,17 +121,17 @@ static void free_mpi(plb_ranks_t *face)
     plb_free(self);
 }
 
-int plb_ranks_mpi(plb_ranks_t **out, MPI_Comm user, plb_err_t *err)
+int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK;
     by_mpi_t *self = NULL;
     *out = NULL;
     PLB_NEW0(self, 1);
-    self->face = (plb_ranks_t){.reserve = reserve,
-                               .gather = gather,
-                               .bcast = bcast,
-                               .exchange = exchange,
-                               .free = free_mpi};
+    self->face = (plb_transport_t){.reserve = reserve,
+                                   .gather = gather,
+                                   .bcast = bcast,
+                                   .exchange = exchange,
+                                   .free = free_mpi};
     self->items.comm = MPI_COMM_NULL;
     ret = plb_comm_init(&self->comm, user, err);
     PLB_THEN(plb_comm_init(&self->items, user, err));

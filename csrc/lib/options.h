@@ -1,0 +1,32 @@
+/* Values of options that a program or the environment sets: numbers, flags, parameters. */
+#ifndef PLB_LIB_OPTIONS_H
+#define PLB_LIB_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/param.h"
+
+/** Read a number.  PLB_ERR_VALUE: the text is not a number, or continues after it. */
+int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err);
+
+/** Read a whole number of `least` ... 2^53. */
+int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
+                     plb_err_t *err);
+
+/** Read "yes" or "no". */
+int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err);
+
+/** Make value[n] of a table, all at their defaults (NULL table: n is 0).  Owned. */
+int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err);
+
+/** Set the parameter `name` of `owner`, a strategy or a trigger.  PLB_ERR_KEY: it has no such
+ *  parameter. */
+int plb_option_param(const plb_param_t *params, int n, const char *owner, const char *name,
+                     const char *text, double *value, plb_err_t *err);
+
+/** Set parameters from a text "name=value name=value"; NULL: none. */
+int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
+                      double *value, plb_err_t *err);
+
+#endif
