@@ -110,7 +110,7 @@ PLB_PY_FN0(clock_leave,
 }
 
 PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
-                          "Advance this thread's own clock by so many seconds.")
+                          "Advance this thread's own clock by that many seconds.")
 {
     const double s = PyFloat_AsDouble(arg);
     if (PyErr_Occurred()) {
@@ -122,7 +122,7 @@ PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
 
 PLB_PY_FN(last_words,
           "last_words(seconds, text, ends, /)\n--\n\n"
-          "Write a text to standard error after so many seconds, unless the process has\n"
+          "Write a text to standard error after that many seconds, unless the process has\n"
           "ended by then; `ends`: then end it with code 1.")
 {
     const char *text;
@@ -143,11 +143,12 @@ PLB_PY_FN0(cores, "cores()\n--\n\n"
     return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
 }
 
-PLB_PY_FN(crowd,
-          "crowd(all, rank, /)\n--\n\n"
-          "Return (n_ranks, n_cores, words, capped) of the cores() of all ranks, one after\n"
-          "the other: the ranks that share cores most, and whether a quota holds for this\n"
-          "rank alone.")
+PLB_PY_FN(
+    crowd,
+    "crowd(all, rank, /)\n--\n\n"
+    "Return (n_ranks, n_cores, words, capped) of the cores() of all ranks, one after\n"
+    "the other: the ranks with the fewest cores per rank, and whether a quota holds for this\n"
+    "rank alone.")
 {
     PyObject *all;
     int32_t rank;

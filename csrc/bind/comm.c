@@ -95,8 +95,8 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
         }
     }
     return PyErr_Format(PyExc_ValueError,
-                        "expected contiguous arrays of rows of row_bytes bytes, valid "
-                        "indices, and an output of as many rows");
+                        "expected contiguous arrays with rows of row_bytes bytes, valid "
+                        "indices, and an output with the same number of rows");
 }
 
 PLB_PY_FN(gather, "gather(items, index, out, row_bytes, offset, /)\n--\n\n"
@@ -246,8 +246,8 @@ static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *id
 PLB_PY_METHOD1(
     table, stage,
     "stage($self, ids, /)\n--\n\n"
-    "Make room for ids. Returns None, or the first two places of a duplicate id, and then\n"
-    "stages nothing.")
+    "Make room for ids. Returns None; or, if an id is given twice, its first two places, and\n"
+    "nothing is staged.")
 {
     PyArrayObject *a = ids_of(self, c, arg);
     if (a == NULL) {
@@ -363,7 +363,7 @@ static int take_out(table_t *self, PyArrayObject *ids, int64_t *n)
 
 PLB_PY_METHOD1(table, remove,
                "remove($self, ids, /)\n--\n\n"
-               "Remove ids.  Returns how many of them were there.")
+               "Remove ids.  Returns how many of them were in the table.")
 {
     int64_t n = 0;
     PyArrayObject *ids = ids_of(self, c, arg);

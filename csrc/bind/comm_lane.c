@@ -24,7 +24,7 @@ typedef struct lane {
     PyArray_Descr *descr;
     int tag, ndim, busy;
     npy_intp dim[NPY_MAXDIMS];
-    char *packed, *came; /* rows in the order in which they travel, where they need reordering */
+    char *packed, *came; /* rows in the order in which they travel, if that differs */
     PyObject *send, *receive;
 } lane_t;
 

@@ -20,7 +20,7 @@ typedef struct comm {
 
 /* ---- memory for parcels that arrive --------------------------------------------------------- */
 
-/* The array that the caller gave for a part, a new reference, or NULL: none of that size. */
+/* The array that the caller gave for a part (a new reference), or NULL: none has its size. */
 static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
 {
     PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
@@ -148,7 +148,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     return plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
 }
 
-/* (stats, received), or None after the timeout. */
+/* Return (stats, received), or None after the timeout. */
 static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 {
     bool done = false;

@@ -16,7 +16,7 @@
 
 typedef struct plb_py_field {
     const char *name;
-    char kind; /* a kind of plb_py_parse, or x: plb_exact_t */
+    char kind; /* a letter of plb_py_parse (views.h), or x: plb_exact_t */
     size_t offset;
 } plb_py_field_t;
 
@@ -84,7 +84,7 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
-/** The ranks' speeds by a learner, (p,); None: all ranks seem equally fast. */
+/** The speeds that a learner has found, (p,); None: all ranks seem equally fast. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** The figures behind a verdict, by name, a new dict. */

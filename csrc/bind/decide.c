@@ -100,7 +100,7 @@ PLB_PY_METHOD(trigger, observe,
 PLB_PY_METHOD(trigger, balanced,
               "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
               "Record an LB step at the end of `iteration` that cost `cost` seconds and\n"
-              "promises max_over_mean on the loads that it saw.")
+              "predicts max_over_mean for the loads that it saw.")
 {
     int64_t iteration;
     double cost, max_over_mean;

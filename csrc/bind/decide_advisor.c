@@ -57,7 +57,7 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 
 PLB_PY_METHOD(advisor, observe,
               "observe($self, record, now, may_look, /)\n--\n\n"
-              "A step is over; `record` is the merged one, `now` the step at whose end the\n"
+              "Observe a step. record: the merged record; now: the step at whose end the\n"
               "answer is given.  Returns one of ASKS: nothing, look or rebalance.")
 {
     PyObject *tuple;
@@ -131,7 +131,7 @@ static PyMethodDef advisor_methods[] = {
 
 #define ADVISOR(X)                                                                                \
     X(advisor, due, PyBool_FromLong(self->core.due),                                              \
-      "An LB step was advised, and what came of it is not known yet.")                            \
+      "Whether an LB step was advised, and its result is not known yet.")                         \
     X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
       "LB steps that were advised and that no rank carried out.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
@@ -139,7 +139,7 @@ PLB_PY_PROPERTIES(advisor, ADVISOR)
 PLB_PY_TYPE(advisor, "pylb._core.Advisor",
             "Advisor(decider, places)\n--\n\n"
             "Drives a `Decider` for a code that moves its data itself.  places: the decider\n"
-            "also says where to; False: the code redistributes in its own way.\n"
+            "also says where data go; False: the code redistributes in its own way.\n"
             "csrc/decide/advisor.h has the order of calls.",
             {Py_tp_getset, advisor_getset}, )
 
@@ -148,7 +148,7 @@ PLB_PY_TYPE(advisor, "pylb._core.Advisor",
 typedef struct steps {
     PyObject ob_base;
     plb_steps_t core;
-    plb_reduction_t alone; /* where there is one rank */
+    plb_reduction_t alone; /* used with one rank */
     PyObject *reduction;   /* the capsule, or None */
     bool busy;             /* a thread waits without the GIL */
 } steps_t;
@@ -220,7 +220,7 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn
 
 PLB_PY_METHOD1(steps, take,
                "take($self, seconds, /)\n--\n\n"
-               "Return the record that is due, or None where it is too early for one or it has\n"
+               "Return the record that is due, or None if none is due yet or it has\n"
                "not come within `seconds` (negative: no limit).")
 {
     return taken(self, c, arg, plb_steps_take);
@@ -228,7 +228,8 @@ PLB_PY_METHOD1(steps, take,
 
 PLB_PY_METHOD1(steps, next,
                "next($self, seconds, /)\n--\n\n"
-               "Return the next record that is under way, due or not; None like `take`.")
+               "Return the next record that is under way, even if it is not due; None as in\n"
+               "`take`.")
 {
     return taken(self, c, arg, plb_steps_next);
 }
@@ -261,11 +262,11 @@ static PyMethodDef steps_methods[] = {PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(s
 
 #define STEPS(X)                                                                                  \
     X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
-      "A record is due before the next contribution.")                                            \
+      "Whether a record is due before the next contribution.")                                    \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
       "Records that were begun and not taken.")                                                   \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
-      "Ranks are in different steps, have failed or left.")                                       \
+      "Whether ranks are in different steps, have failed or left.")                               \
     X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken.")
 PLB_PY_PROPERTIES(steps, STEPS)
 

@@ -135,7 +135,7 @@ static PyMethodDef ledger_methods[] = {
 
 PLB_PY_TYPE(ledger, "pylb._core.Ledger",
             "Ledger(strategies, params)\n--\n\n"
-            "Tells whether rebalancing pays: a state machine fed with iterations, LB steps and\n"
+            "Tells whether rebalancing pays: a state machine that gets iterations, LB steps and\n"
             "what they have saved.  params: one value for each of ledger().", )
 
 PLB_PY_FN0(ledger, "ledger()\n--\n\nReturn the parameters of the ledger.")
@@ -235,7 +235,7 @@ PLB_PY_METHOD0(selector, choice,
 
 PLB_PY_METHOD0(selector, records,
                "records($self, /)\n--\n\n"
-               "(n, before, after, cost, migrations) of each candidate.")
+               "Return (n, before, after, cost, migrations) of each candidate.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_record_t, n),
@@ -255,11 +255,12 @@ static PyMethodDef selector_methods[] = {
     {0},
 };
 
-PLB_PY_TYPE(selector, "pylb._core.Selector",
-            "Selector(candidates, alpha, beta, params)\n--\n\n"
-            "Chooses the strategy to rebalance with: a state machine fed with iterations and LB\n"
-            "steps.  candidates: a list of (refinement, looks_at); params: one value for each of\n"
-            "selection().  Use pylb.Selector.", )
+PLB_PY_TYPE(
+    selector, "pylb._core.Selector",
+    "Selector(candidates, alpha, beta, params)\n--\n\n"
+    "Chooses the strategy to rebalance with: a state machine that gets iterations and\n"
+    "LB steps.  candidates: a list of (refinement, looks_at); params: one value for each of\n"
+    "selection().  Use pylb.Selector.", )
 
 PLB_PY_FN0(selection, "selection()\n--\n\nReturn the parameters of the strategy selection.")
 {

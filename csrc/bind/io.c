@@ -130,7 +130,7 @@ static const plb_vt_scan_t **scans_of(PyObject *list)
 PLB_PY_FN(vt_merge,
           "vt_merge(scans, source, /)\n--\n\n"
           "Join the scans of ranks 0 ... n-1; phase i of the run is phase source[i] of the\n"
-          "files.  Returns a dict of read-only arrays, see csrc/io/vt.h.")
+          "files.  Returns a dict of read-only arrays, see csrc/io/vt_merge.h.")
 {
     PyObject *list, *out;
     const int64_t *source;

@@ -1,4 +1,4 @@
-/* Defines the Python module of a partitioner: its version, and a capsule for pylb._core. */
+/* Fills the Python module of a partitioner: its version, and a capsule for pylb._core. */
 #ifndef PLB_BIND_LIBRARY_H
 #define PLB_BIND_LIBRARY_H
 

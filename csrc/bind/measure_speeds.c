@@ -166,7 +166,7 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
       "Fraction of the variance that speeds explain.")                                            \
     X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
-      "Log likelihood gained by the speeds' predictions.")                                        \
+      "Gain of log likelihood by the speeds, compared with the best rival.")                      \
     X(learner, sizes, sizes_of(&self->core), "Number of objects that each placement holds.")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
@@ -253,7 +253,7 @@ static PyMethodDef repeats_methods[] = {
     X(repeats, mean, plb_py_copy(self->core.mean, self->core.p, NPY_FLOAT64),                     \
       "Accepted seconds of each rank, (p,).")                                                     \
     X(repeats, n, plb_py_copy(self->core.n, self->core.p, NPY_INT64),                             \
-      "Number of measurements behind them, (p,) int64.")
+      "Number of measurements in each mean, (p,) int64.")
 PLB_PY_PROPERTIES(repeats, REPEATS)
 
 PLB_PY_TYPE(repeats, "pylb._core.Repeats",

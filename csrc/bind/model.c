@@ -63,7 +63,7 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 
 /* ---- metrics and times of ranks ------------------------------------------------------------- */
 
-PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nEvery metric of time[p], as a dict.")
+PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nReturn every metric of time[p], as a dict.")
 {
     PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
     if (a == NULL || PyArray_SIZE(a) == 0) {
@@ -76,7 +76,7 @@ PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nEvery metric of time[p], as a dict.
     return plb_py_metrics(&m);
 }
 
-PLB_PY_FN0(metrics_table, "metrics_table()\n--\n\n(name, unit, help) of every metric, in order.")
+PLB_PY_FN0(metrics_table, "metrics_table()\n--\n\nReturn (name, unit, help) of every metric.")
 {
 #define X(name, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_METRICS(X)};
@@ -104,8 +104,9 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
                          : plb_py_check(c, plb_snapshot_check_placement(snapshot, *rank, &c->err));
 }
 
-PLB_PY_FN(rank_times, "rank_times(snapshot, rank=None, /)\n--\n\n"
-                      "Seconds of each rank in an iteration under the placement `rank`.")
+PLB_PY_FN(rank_times,
+          "rank_times(snapshot, rank=None, /)\n--\n\n"
+          "Return the seconds of each rank in an iteration under the placement `rank`.")
 {
     plb_snapshot_t snapshot;
     const int32_t *rank;
@@ -121,7 +122,7 @@ PLB_PY_FN(rank_times, "rank_times(snapshot, rank=None, /)\n--\n\n"
 PLB_PY_FN(phase_times,
           "phase_times(snapshot, alpha, beta, /)\n--\n\n"
           "Like rank_times(), with the messages that each rank sends to others: alpha seconds\n"
-          "each, beta seconds a byte.")
+          "per message, beta seconds per byte.")
 {
     PyObject *object;
     plb_network_t network;
@@ -137,7 +138,7 @@ PLB_PY_FN(phase_times,
 }
 
 PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
-                    "Messages, memory and migrations of the placement `rank`, as a dict.")
+                    "Return messages, memory and migrations of the placement `rank`, as a dict.")
 {
 #define X(type, name, unit, help) PLB_PY_FIELD(plb_evaluation_t, name),
     static const plb_py_field_t fields[] = {PLB_EVALUATION(X){0}};
@@ -164,7 +165,7 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
 
 #define MODELS "start:i8+ rows:f8 speed:f8 "
 
-/* Models whose arrays were read, with p of them and so many points. */
+/* Complete models whose arrays were read: p models with that many points. */
 static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
 {
     models->p = (int32_t)p;
@@ -195,7 +196,7 @@ PLB_PY_FN(fpm_check, "fpm_check(start, rows, speed, /)\n--\n\n"
 }
 
 PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
-                     "Seconds that parts[p] rows take, by the models.")
+                     "Return the seconds that parts[p] rows take, by the models.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1;
@@ -212,8 +213,9 @@ PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
     return plb_py_out(c, seconds);
 }
 
-PLB_PY_FN(fpm_update, "fpm_update(start, rows, speed, parts, seconds, /)\n--\n\n"
-                      "(start, rows, speed) after each rank's parts[p] rows took seconds[p].")
+PLB_PY_FN(fpm_update,
+          "fpm_update(start, rows, speed, parts, seconds, /)\n--\n\n"
+          "Return (start, rows, speed) after each rank's parts[p] rows took seconds[p].")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1;

@@ -9,7 +9,8 @@ typedef struct question {
     const int32_t *place, *group;
 } question_t;
 
-/* Each entry of data[m] in 0 ... n-1, and where `once` is set none of them twice. */
+/* Check that each entry of data[m] is in 0 ... n-1 and, if `once` is set, that none is repeated.
+ */
 static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, int64_t m,
                        int32_t n, bool once)
 {
@@ -21,8 +22,8 @@ static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, 
             return -1;
         }
         if (seen[data[k]] && once) {
-            PyErr_Format(PyExc_ValueError, "%s[%lld] is %d, as another one is", name, (long long)k,
-                         data[k]);
+            PyErr_Format(PyExc_ValueError, "%s[%lld] is %d, like an entry before it", name,
+                         (long long)k, data[k]);
             return -1;
         }
         seen[data[k]] = 1;
@@ -72,9 +73,9 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
     return plb_topology_link(&q->machine, &q->flows, q->place, most, err);
 }
 
-PLB_PY_FN(hop_bytes,
-          "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
-          "Bytes times hops, and bytes over the most loaded link, of flows between parts.")
+PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
+                     "Return bytes times hops, and the bytes over the most loaded link, of flows\n"
+                     "between parts.")
 {
     question_t q;
     double sum = 0.0, most = 0.0;
@@ -86,7 +87,7 @@ PLB_PY_FN(hop_bytes,
 }
 
 PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
-                     "The place of each part with fewer hop-bytes than at `place`.")
+                     "Return a place for each part, with at most the hop-bytes of `place`.")
 {
     question_t q;
     int32_t *place;

@@ -111,7 +111,8 @@ PLB_PY_FN(connectivity,
         return NULL;
     }
     if (q.net_start[nets] != pins || n_weights != nets) {
-        return PyErr_Format(PyExc_ValueError, "net_start, pin and net_weight do not fit together");
+        return PyErr_Format(PyExc_ValueError,
+                            "net_start, pin, net_weight: expected arrays of matching length");
     }
     q.n_vertices = (int32_t)n;
     q.n_nets = (int32_t)nets;

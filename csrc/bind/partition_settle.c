@@ -46,7 +46,7 @@ PLB_PY_FN(settle,
           "       fixed, kept_part, kept_old, kept)\n--\n\n"
           "Return (new name of each part or None; part and rank of each object; id, row, rank,\n"
           "part of those that leave; the same of those that arrive; objects and weights of each\n"
-          "part; objects that change their part and their sizes, in all).  Collective;\n"
+          "part; number and size of all objects that change their part).  Collective;\n"
           "csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};

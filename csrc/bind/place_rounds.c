@@ -65,7 +65,7 @@ static void agent_free(agent_t *self)
     plb_py_release(&self->held);
 }
 
-/* How many notes a list of (rank, [buffer]) holds; -1 with an exception. */
+/* Count the notes in a list of (rank, [buffer]); -1 with an exception. */
 static int64_t count_notes(PyObject *received)
 {
     int64_t n = 0;
@@ -115,7 +115,7 @@ static int by_peer(const void *a, const void *b)
     return x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer) : (x > y) - (x < y);
 }
 
-/* The notes that an agent has written, as a list of (rank, [bytes]) in order of rank. */
+/* Return the notes that an agent has written, as a list of (rank, [bytes]) in order of rank. */
 static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 {
     const int64_t n = agent->n_notes;

@@ -87,7 +87,7 @@ PLB_PY_METHOD1(replay, feed,
 PLB_PY_METHOD(
     replay, settle,
     "settle($self, stays, early=False, /)\n--\n\n"
-    "Tell the decider that the last phase so far is over. stays: for each entity, whether\n"
+    "Let the decider observe the last phase so far. stays: for each entity, whether\n"
     "it still exists; None: all do. early: the loop was left before its end, and another\n"
     "one follows.")
 {
@@ -161,7 +161,8 @@ PLB_PY_TYPE(
 
 PLB_PY_FN1(repeats,
            "repeats(trace, /)\n--\n\n"
-           "For each phase, uint8: 1 if it has the tasks of the one before, 3 if also its edges.")
+           "Return for each phase, uint8: 1 if it has the tasks of the one before, 3 if also its\n"
+           "edges, else 0.")
 {
     plb_trace_t trace;
     uint8_t *out;

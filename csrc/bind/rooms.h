@@ -14,10 +14,9 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
  * arrays and returns a rank for each object.  `object` must outlive `out`. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
-/** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments,
- * failed,
- *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed,
- *  n_rebalanced.  0, or -1 with an exception. */
+/** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
+ *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
+ *  messages_open.  0, or -1 with an exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** A record as a tuple: the fields of PLB_STATS in order, then whether PLB_STATS_MIXED is set. */

@@ -1,6 +1,6 @@
 /* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums
  * the loads, contributes the statistics, processes results that have arrived, and answers.  It
- * waits only if it must, without the GIL and giving the core away. */
+ * waits only if it must; then it releases the GIL and the core. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -221,8 +221,9 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 static int check_bound(const atsync_t *self, bool each)
 {
     if (self->slot == NULL || (self->index_of != NULL) != each) {
-        PyErr_SetString(PyExc_RuntimeError, "bind() was called for objects, not for the "
-                                            "whole rank, or the other way round");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "bind() was called for objects, but this call is for the "
+                        "whole rank, or vice versa");
         return -1;
     }
     return 0;
@@ -412,7 +413,8 @@ static PyObject *final_of(const plb_atsync_t *core)
       "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
       "Whether all ranks ran every known iteration.")                                             \
-    X(atsync, final, final_of(&self->core), "The final iteration that is announced, or None.")    \
+    X(atsync, final, final_of(&self->core),                                                       \
+      "The final iteration that has been announced, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
       "The present iteration of this rank.")                                                      \

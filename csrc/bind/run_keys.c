@@ -17,7 +17,9 @@ static int keys_init(keys_t *self, plb_py_call_t *c)
     }
     if (!PyArray_Check(keys) ||
         plb_py_in_place(keys, "keys", NPY_INT64, PyArray_SIZE((PyArrayObject *)keys)) == NULL) {
-        return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_TypeError, "keys: no array"), -1);
+        return PyErr_Occurred()
+                   ? -1
+                   : (PyErr_SetString(PyExc_TypeError, "keys: expected an array"), -1);
     }
     self->array = (PyArrayObject *)Py_NewRef(keys);
     return PLB_PY_UNLOCKED(c, plb_keys_over(&self->core, PyArray_DATA(self->array),
@@ -98,7 +100,7 @@ PLB_PY_PROPERTIES(keys, KEYS)
 PLB_PY_TYPE(keys, "pylb._core.Keys",
             "Keys(keys=None)\n--\n\n"
             "Different keys and their places 0 ... n-1. keys: a contiguous array of int64 that\n"
-            "nobody changes; None: they are added one by one.",
+            "must not change; None: they are added one by one.",
             {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )
 
 const plb_keys_t *plb_py_keys(PyObject *object)

@@ -20,7 +20,7 @@ typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyArrayObject *keys;
     PyObject *values;
-    PyObject *pair; /* the last (key, object): made again only if the body has kept it */
+    PyObject *pair; /* the last (key, object); reused unless the body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* the object before this one is being timed */
@@ -212,7 +212,7 @@ PLB_PY_TYPE(recorder, "pylb._core.Recorder",
             "Recorder(keys, values, seconds, clock, /)\n--\n\n"
             "Iterating gives (keys[i], values[i]) in order and adds to seconds[i] the time that\n"
             "the loop's body took with item i, by a clock of load_clock(). values: a list that\n"
-            "nobody changes.",
+            "must not change.",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 

@@ -113,7 +113,7 @@ typedef struct source {
 
 enum { LONGEST_NAME = 64 };
 
-/* `name:kind flags` at `*spec`, which moves on; false at the end. */
+/* Read "name:kind flags" at `*spec`, and advance it; false at the end. */
 typedef struct item {
     char name[LONGEST_NAME];
     char kind, size;
@@ -148,7 +148,7 @@ static bool next_item(const char **spec, item_t *out)
     return true;
 }
 
-/* Return a new reference; NULL: absent, or with an exception. */
+/* Return a new reference; NULL: the value is absent, or an exception is set. */
 static PyObject *value_of(source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
@@ -395,7 +395,8 @@ int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_com
     }
     *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
     if (!plb_py_rises(out->start, out->n, PyArray_SIZE(m))) {
-        PyErr_SetString(PyExc_ValueError, "the starts of communicators do not fit their members");
+        PyErr_SetString(PyExc_ValueError,
+                        "comm_start: expected to rise from 0 to the number of members");
         return -1;
     }
     return 0;

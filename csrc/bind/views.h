@@ -48,7 +48,7 @@ typedef struct plb_py_call {
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
     PyThreadState *state;  /* while the GIL is released; its address is plb_py_tick's argument */
-    plb_interrupt_t outer; /* of the call in which this one is made, by way of a callback */
+    plb_interrupt_t outer; /* that of the outer call, if a callback makes this call */
     int code;
     plb_err_t err;
 } plb_py_call_t;
@@ -61,38 +61,38 @@ void plb_py_release(plb_py_held_t *held);
  *
  *     i l u k d p   int32_t, int64_t, uint32_t, uint64_t, double, bool
  *     n             int64_t; None gives INT64_MAX
- *     d2 ... d9     a sequence of so many numbers, double[]
+ *     d2 ... d9     a sequence of 2 ... 9 numbers, double[]
  *     s z           const char *; z: None gives NULL
  *     O T L         PyObject *, borrowed: any object, a tuple, a list
  *     f8 i8 i4 u1 b1  an array of float64, int64, int32, uint8, bool: const T **data, int64_t *n
- *     I             the same of int32 or int64: plb_ints_t *data, int64_t *n
+ *     I             an array of int32 or int64: plb_ints_t *data, int64_t *n
  *
  *  The array must have *n entries; if *n is negative, it becomes the array's length. Flags after
  * the kind: `?` None gives NULL; `+` one entry more than *n; `@` any shape (default: one
- * dimension); `!` it is written in place. A copy is made only where dtype or layout asks for one,
+ * dimension); `!` it is written in place. A copy is made only if dtype or layout requires one,
  * and is held by the call. Arguments after `|` are optional: if absent, their targets do not
  * change. `...` at the end: the rest is read by another call, when the sizes are known.  0, or -1
  * with an exception that names the argument. */
 int plb_py_parse(plb_py_call_t *c, const char *spec, ...);
 
-/** The same for the items of a tuple, and for the attributes of an object. */
+/** Read the items of a tuple, or the attributes of an object, in the same way. */
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
 
-/** *data = view of `object`, of any shape, with n entries (below 0: any number); None gives NULL.
- *  0, or -1 with an exception that names it. */
+/** Set *data to a view of `object`, of any shape, with n entries (below 0: any number); None gives
+ *  NULL.  0, or -1 with an exception that names it. */
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data);
 
-/** C-contiguous, aligned view of `object` as numpy type `type` with `ndim` dimensions (0: any);
- *  None gives NULL without error.  On error NULL with an exception: test PyErr_Occurred(). */
+/** Make a C-contiguous, aligned view of `object` as NumPy type `type` with `ndim` dimensions (0:
+ *  any).  NULL with an exception on error; None gives NULL, too: test PyErr_Occurred(). */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
-/** Call the core without the GIL; gives its code, which plb_py_fail translates. */
+/** Call the core without the GIL; the value is its code, which plb_py_fail translates. */
 #define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
 
-/** Release the GIL, and let Ctrl-C end long loops of the core (base/interrupt.h); take it again.
- */
+/** Release the GIL, and let Ctrl-C end long loops of the core (base/interrupt.h); then take the
+ * GIL again. */
 void plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 

@@ -28,7 +28,8 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
     if (n != p || nodes * nodes != alphas || betas != alphas || shares != p) {
-        PyErr_SetString(PyExc_ValueError, "speed, node, network and share do not fit together");
+        PyErr_SetString(PyExc_ValueError,
+                        "speed, node, network, share: expected arrays of matching length");
         return -1;
     }
     t.waiting = (plb_waiting_t)waiting;
@@ -145,10 +146,11 @@ PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "Simulates recorded operations on a target machine; see\n"
             "csrc/whatif/simulator/simulator.h.", )
 
-PLB_PY_FN0(op_layout,
-           "op_layout()\n--\n\n"
-           "Layout of a record: (name, NumPy type, offset) of each field; names of the\n"
-           "kinds and of the collectives, by number.")
+PLB_PY_FN0(
+    op_layout,
+    "op_layout()\n--\n\n"
+    "Return the layout of a record: (name, NumPy type, offset) of each field; names of the\n"
+    "kinds and of the collectives, by number.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};

@@ -132,9 +132,10 @@ PLB_PY_FN(
     return result;
 }
 
-PLB_PY_FN1(spare, "spare(comm, /)\n--\n\n"
-                  "Return, as bits, which structures kept with comm are unused on this rank.\n"
-                  "`partition` may use those that are unused on all ranks. Local.")
+PLB_PY_FN1(spare,
+           "spare(comm, /)\n--\n\n"
+           "Return, as bits, which of the structures kept with comm are unused on this rank.\n"
+           "`partition` may use those that are unused on all ranks. Local.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(arg);
     return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
