@@ -27,7 +27,7 @@ typedef struct plb_interrupt {
 /** Set the function that looks for signals on this thread; return the one before. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
-/* So many steps that the clock is read at once. */
+/* A number of steps so large that the clock is read at once. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
 /** Count `steps` of about 10 ns each; look for a signal if the last look was 5 ms ago. */

@@ -26,8 +26,8 @@ PLB_PY_FN1(all_finite, "all_finite(x, /)\n--\n\n"
 
 PLB_PY_FN1(exact_sum,
            "exact_sum(values, /)\n--\n\n"
-           "Return the exact sum of values in [0, 1e30], rounded once, as the statistics sum\n"
-           "seconds.")
+           "Return the exact sum of values in [0, 1e30], rounded once.  The statistics of an\n"
+           "iteration sum seconds in the same way.")
 {
     PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
     if (a == NULL) {

@@ -175,7 +175,7 @@ static PyObject *answer(lane_t *self, PyObject *out)
                : PyArray_Zeros(self->ndim, dim, self->descr, 0);
 }
 
-/* Start the exchange; 0. 1: the arrays do not fit, and nothing was started. -1 with an
+/* Start the exchange.  Returns 0; 1 if the arrays do not fit, and nothing was started; -1 with an
  * exception. */
 static int lane_start(lane_t *self, PyObject *args)
 {

@@ -309,7 +309,7 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 PLB_PY_METHOD0(atsync, ask,
                "ask($self, /)\n--\n\n"
                "Ask what this rank is to do: pause, balance, end (all ranks have ended) or\n"
-               "failed.  Repeated calls while no object reports sleep for up to 0.2 ms each.")
+               "failed.  If no object reports, each further call sleeps for up to 0.2 ms.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);

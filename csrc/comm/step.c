@@ -7,8 +7,9 @@
 
 enum {
     INLINE =
-        16 << 10, /* smaller parts go into the head, because copying is cheaper than sending */
-    HEAD_MOST = 1 << 20, /* as long as the head stays below this */
+        16
+        << 10, /* bytes; smaller parts go into the head, because to copy is cheaper than to send */
+    HEAD_MOST = 1 << 20, /* bytes; all small parts of a head together have at most this many */
     PIECE = 1 << 30,     /* counts of MPI are int */
 };
 

@@ -136,7 +136,8 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     return ret;
 }
 
-/* What the code's own redistribution has left is known by the first iteration after it. */
+/* Enter the imbalance that the code's own redistribution has left: that of the first iteration
+ * after it. */
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     const plb_iteration_t *was = &self->decider->seen;
@@ -156,7 +157,7 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
-/* No cost is learned of an LB step that no rank has carried out. */
+/* End the LB step that was advised.  If no rank has carried it out, no cost is learned. */
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {

@@ -24,7 +24,7 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* most iterations whose max/mean is averaged: no
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
-    bool places;            /* when and where; false: when only */
+    bool places;            /* it advises when and where; false: only when */
     bool due; /* an LB step was advised; the next record says whether ranks did it, and its cost */
     bool placed; /* its plan was made */
     int64_t at;  /* the step after which it was advised */

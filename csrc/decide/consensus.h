@@ -137,8 +137,8 @@ typedef struct plb_consensus {
     bool balancing, done;
 } plb_consensus_t;
 
-/** A rank without objects before iteration 1.  `end` is its last iteration if that is known,
- *  else PLB_NEVER.  Memory: 8 bytes an object. */
+/** Begin a rank without objects before iteration 1.  `end` is its last iteration if that is known,
+ *  else PLB_NEVER.  Memory: 8 bytes per object. */
 int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
 void plb_consensus_free(plb_consensus_t *self);
 

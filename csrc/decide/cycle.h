@@ -6,7 +6,7 @@
 
 #include "model/snapshot.h"
 
-/* How many iterations ahead the loads for a placement may lie. */
+/* A placement is tried for the loads expected this many iterations ahead. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 

@@ -111,7 +111,7 @@ void plb_decider_free(plb_decider_t *self);
 /** Set what messages cost, if that was measured later; before the first iteration and LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
-/** Set the known end and the expected cost of a first LB step; as plb_trigger_expect. */
+/** Set the known end and the expected cost of a first LB step; see plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Whether it can use an estimate of the cost of a first LB step. */

@@ -35,7 +35,8 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean);
  * abruptly, or the LB step had wrong loads. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
-/** After an LB step that predicts max/mean `predicted`; a look costs `price` seconds. */
+/** Begin again, after an LB step that predicts max/mean `predicted`; a look costs `price` seconds.
+ */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
 
 #endif

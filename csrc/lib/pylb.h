@@ -187,8 +187,8 @@ typedef struct pylb_cells {
     const double *load;       /* [n] seconds of each in this step; required */
     const int64_t *key;       /* [n] a number for each cell, unique over all ranks; or NULL: cells
                                * are numbered by rank and index */
-    const int64_t *bytes;     /* [n] that a migration sends, or NULL */
-    const int64_t *memory;    /* [n] that a cell occupies, or NULL */
+    const int64_t *bytes;     /* [n] bytes that a migration sends, or NULL */
+    const int64_t *memory;    /* [n] bytes that a cell occupies, or NULL */
     const uint8_t *fixed;     /* [n] 1: the cell must stay; or NULL */
     const double *coords;     /* [3 n] coordinates, or NULL */
     int64_t n_edges;          /* messages of this rank's cells in a step; they need keys */
@@ -239,7 +239,7 @@ PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const i
 typedef struct pylb_receipt {
     int64_t iteration;        /* the step after which it was decided */
     int32_t rebalanced;       /* 1: an LB step took place; 0: the advisor held back */
-    const char *strategy;     /* of the LB step, or "" */
+    const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
     double before, predicted; /* max/mean before the LB step and expected after it; NAN: unknown */
@@ -266,8 +266,8 @@ typedef struct pylb_snapshot {
     const double *load;                 /* [n_objects] seconds on a rank of speed 1; required */
     const int32_t *rank;                /* [n_objects] where each is now; required */
     const int64_t *key;                 /* [n_objects] or NULL */
-    const int64_t *bytes;               /* [n_objects] that a migration sends, or NULL */
-    const int64_t *memory;              /* [n_objects] that it occupies, or NULL */
+    const int64_t *bytes;               /* [n_objects] bytes that a migration sends, or NULL */
+    const int64_t *memory;              /* [n_objects] bytes that it occupies, or NULL */
     const uint8_t *migratable;          /* [n_objects] 0: it must stay; or NULL: all may migrate */
     const double *coords;               /* [3 n_objects] or NULL */
     int64_t n_edges;                    /* messages of a step, from object to object */

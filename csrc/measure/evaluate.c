@@ -14,7 +14,7 @@ typedef struct work {
     int64_t *out_start, *in_start; /* [p + 1] */
     int64_t *out_next, *in_next;   /* [p] index of the next delivery */
     int32_t *to, *from;            /* [deliveries between ranks] */
-    double *bytes;                 /* of those in `to` */
+    double *bytes;                 /* [deliveries between ranks] of the deliveries in `to` */
     double *received;              /* [p] */
     double *pair;                  /* [p] bytes from the present rank to each */
     int64_t *mark;                 /* [p] */

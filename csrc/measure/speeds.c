@@ -240,9 +240,8 @@ static double middle_of(uint32_t bin)
     return x;
 }
 
-/* sigma is 1.4826 times the median of |miss|, that of a normal distribution, to less than a
- * percent.
- */
+/* The median of |miss|, exact to less than 1 %.  For a normal distribution, sigma is 1.4826 times
+ * the median. */
 static double median_miss(const fit_t *self)
 {
     uint32_t bin = 0;

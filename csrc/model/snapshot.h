@@ -18,7 +18,7 @@
 typedef struct plb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
-    int32_t n_components;      /* loads per object: 1, or phases, or CPU and GPU */
+    int32_t n_components;      /* loads per object: 1, or one per phase or kind of processor */
     const double *load;        /* [n_objects * n_components], object-major */
     const int32_t *rank;       /* [n_objects] where each object lives now */
     const int64_t *key;        /* [n_objects] or NULL */

@@ -11,7 +11,7 @@
 enum {
     MAX_LEVELS = 48,
     PER_PART = 60,  /* vertices of the coarsest hypergraph per part */
-    COARSEST = 200, /* its vertices at least */
+    COARSEST = 200, /* least number of these vertices */
     TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
 };
 

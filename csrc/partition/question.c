@@ -33,8 +33,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check that values are in least ... most, and that their sum, taken with a stride, is below
- * 2^31. */
+/* Check every `stride`-th value: it must be in least ... most and, if `sum`, the sum of all must
+ * be below 2^31. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {

@@ -11,7 +11,7 @@
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
 
-/** Find the best schedule; of schedules with equal times, one with late last LB steps. */
+/** Find the best schedule.  Ties: a schedule whose last LB steps are late. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);
 

@@ -14,7 +14,7 @@ typedef struct channel {
 } channel_t;
 
 typedef struct channels {
-    plb_keys_t ends, what, both; /* source and target, communicator and tag, numbers of those */
+    plb_keys_t ends, what, both; /* (source, target); (communicator, tag); their numbers */
 } channels_t;
 
 static int64_t join(int32_t a, int32_t b)

@@ -169,8 +169,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* The member for which a member waits, and its length; -1: it has not entered yet.  *member =
- * -1: it waits for no other member. */
+/* Find the *member for which a member waits (-1: for none).  Returns the length of its path, or -1
+ * if it has not entered yet. */
 static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;

@@ -51,7 +51,8 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    for (int64_t i = 0; i <= walk.in->n_objects; i++) { /* counts become ends */
+    for (int64_t i = 0; i <= walk.in->n_objects;
+         i++) { /* turn the counts into the ends of the rows */
         sum += self->start[i];
         self->start[i] = sum;
     }

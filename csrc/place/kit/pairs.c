@@ -44,7 +44,7 @@ static const double ROUNDING = 1e-12;
 /* The search for the lowest limit ends within this fraction of the wanted one. */
 static const double NEAR = 5e-4;
 
-/* Sets that may be looked at: some in any case, and some for each rank. */
+/* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 2e3;
 
 typedef struct set {

@@ -40,7 +40,7 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Necessary conditions for the objects that may migrate; finds the smallest on the way. */
+/* Check necessary conditions for the objects that may migrate, and find the smallest one. */
 static int check_movable(plb_problem_t *self, plb_err_t *err)
 {
     const int64_t *memory = self->in->memory;

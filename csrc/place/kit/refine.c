@@ -51,7 +51,7 @@ typedef struct refiner {
     plb_item_t *aside; /* [p] receivers without memory for the present object */
     int32_t n_aside;
     uint8_t *gives;   /* [p] whether it is a donor */
-    uint8_t *returns; /* [p] whether it is not */
+    uint8_t *returns; /* [p] whether it is no donor */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)

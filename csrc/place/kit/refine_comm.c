@@ -41,7 +41,7 @@ typedef struct mover {
     double *comm;        /* [p] seconds of sending, or NULL: not counted */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
-    plb_heap_t receiver; /* key: -gap, or less: corrected at the top */
+    plb_heap_t receiver; /* key: -gap or less; it is corrected at the top of the heap */
     plb_heap_t
         object;    /* of the present donor; key: -value; only an object's latest entry counts */
     double *value; /* [n_objects] gain per load; -INFINITY: it fits nowhere */

@@ -42,13 +42,13 @@ enum {
 /* A maximum within this fraction of the limit counts as reaching it. */
 static const double CLOSE = 1e-4;
 
-/* The tolerance in loads of the p-th lightest object, */
+/* The tolerance: this fraction of the load of the p-th lightest object; */
 static const double OF_GREEDY = 0.03;
 
-/* and in squares of ranks over objects, */
+/* or this fraction of (ranks / objects)^2, if that is more; */
 static const double OF_SQUARE = 0.05;
 
-/* and in the greatest common divisor of all loads, if there is one. */
+/* or, if all loads have a common divisor, this fraction of the greatest one. */
 static const double OF_GRAIN = 1e-3;
 
 /* With few objects per rank, a maximum above the limit by this fraction of it is good enough. */

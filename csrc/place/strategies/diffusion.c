@@ -337,7 +337,7 @@ static void leaving_free(leaving_t *self)
     PLB_FREE(self->number, self->to, self->at, self->queue.item);
 }
 
-/* Begin; sorts the entries by load. */
+/* Sort the entries by load, and begin without any object that leaves. */
 static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
 {
     plb_agent_t *agent = &diffusion->gossip.agent;

@@ -29,7 +29,7 @@ static const double FASTEST = 1e12;
 typedef struct quota {
     const plb_problem_t *problem;
     int32_t p;
-    double *weight;   /* [p] seconds per object, over `unit` */
+    double *weight;   /* [p] seconds per object, as a multiple of `unit` */
     double unit;      /* the largest time of any rank */
     double *share;    /* [p] objects that may migrate, exact */
     int64_t *fixed;   /* [p] objects that may not migrate */

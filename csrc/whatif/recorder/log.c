@@ -15,7 +15,7 @@ enum {
     POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling, */
     NAP_POLL_NS = 200 * 1000, /* or shorter than this if the process also slept */
     NAP_NS =
-        10 * 1000, /* a rank that did not run for longer than this between two polls has slept */
+        10 * 1000, /* a rank that stood still for longer than this between two polls has slept */
     MOST_LACKS = 64,
 };
 
@@ -28,7 +28,7 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;                /* wall time of operations' 0 */
+    int64_t start;                /* wall time that is 0 in the operations */
     int64_t wall, cpu;            /* clocks at the end of the last call */
     int64_t delay;                /* ns for which the process had waited for a processor */
     int64_t begin, compute;       /* figures of the present call */

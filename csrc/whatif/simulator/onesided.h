@@ -6,7 +6,7 @@
 
 /** Ask for a lock: `rank` continues when it has it. */
 int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
-/** Release it when the data have been transferred. */
+/** Release a lock when the data have been transferred. */
 int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
 
 #endif
