@@ -68,8 +68,8 @@ int plb_py_clock(const char *name, plb_clock_t *out)
 
 PLB_PY_FN1(load_clock,
            "load_clock(name, /)\n--\n\n"
-           "Return the seconds of the clock \"auto\" (without the time that this thread waited\n"
-           "for a core), \"wall\" or \"cpu\", or the time of the virtual rank that it runs.")
+           "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
+           "waits for a core); on a virtual rank, the rank's own time.")
 {
     const char *name = PyUnicode_AsUTF8(arg);
     plb_clock_t clock;
@@ -88,8 +88,8 @@ PLB_PY_FN0(run_delay,
 
 PLB_PY_FN(clock_enter,
           "clock_enter(source, seconds, pace, /)\n--\n\n"
-          "Give this thread a clock of its own, which shows `seconds` now and runs `pace`\n"
-          "times as fast as the source, \"wall\", \"cpu\" or \"none\".")
+          "Give this thread a clock of its own.  It shows `seconds` now, and runs `pace` times\n"
+          "as fast as the source: \"wall\", \"cpu\" or \"none\".")
 {
     const char *source;
     double seconds, pace;

@@ -6,9 +6,10 @@
 
 PLB_PY_FN(estimate,
           "estimate(loads, table, /)\n--\n\n"
-          "Enter the loads[n] of a pass into table[ESTIMATE_ROWS, n], in place. Its rows for\n"
-          "each object: estimated load, passes, two rows of the estimator's state, the same\n"
-          "four since the object came to its rank, and its load in a pass that may be a spike.")
+          "Enter the loads[n] of a pass into table[ESTIMATE_ROWS, n], in place. Its first rows:\n"
+          "estimated load, passes, two rows of the estimator's state. Four more rows have the\n"
+          "same since the object came to its rank; the last row has the load of a possible\n"
+          "spike.")
 {
     const double *loads;
     PyObject *object;

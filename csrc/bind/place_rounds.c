@@ -147,7 +147,7 @@ PLB_PY_METHOD(
     "round($self, received, tally, /)\n--\n\n"
     "Do one round. received: (rank, [buffer]) in order of rank, what others sent in the\n"
     "last round; tally: two sums, two maxima and three counts over all ranks. Returns\n"
-    "what to send, likewise, and the contribution to the next tally.")
+    "what to send, in the same form, and the contribution to the next tally.")
 {
     static const plb_py_field_t tally[] = {
         PLB_PY_FIELD(plb_tally_t, sum[0]),   PLB_PY_FIELD(plb_tally_t, sum[1]),

@@ -210,9 +210,9 @@ static PyMethodDef recorder_methods[] = {{0}};
 
 PLB_PY_TYPE(recorder, "pylb._core.Recorder",
             "Recorder(keys, values, seconds, clock, /)\n--\n\n"
-            "Iterating gives (keys[i], values[i]) in order and adds to seconds[i] the time that\n"
-            "the loop's body took with item i, by a clock of load_clock(). values: a list that\n"
-            "must not change.",
+            "Iterates over (keys[i], values[i]) in order, and adds the time that the loop's body\n"
+            "took with item i to seconds[i]. clock: as in load_clock(). values: a list that must\n"
+            "not change.",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 

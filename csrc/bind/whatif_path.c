@@ -67,9 +67,9 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks,
 
 PLB_PY_FN(path_lengths,
           "path_lengths(ops, comm_start, comm_member, asks, /)\n--\n\n"
-          "Return, for each (change, procedure, from, to, kept, alpha, beta) in `asks`, the ns\n"
-          "of the longest path to each rank's end, (asks, p) int64, and how many ranks are\n"
-          "stuck.")
+          "asks: a list of (change, procedure, from, to, kept, alpha, beta).  Return for each\n"
+          "the ns of the longest path to each rank's end, (asks, p) int64, and how many ranks\n"
+          "are stuck.")
 {
     PyObject *ops, *start, *member, *asks, *out = NULL;
     recording_t run;

@@ -7,9 +7,9 @@
  *             If recent LB steps have saved less than they cost (older ones count less), LB
  *             steps are switched off, at the earliest after `tries` of them.
  *   off       for `pause` iterations, or longer, so that one LB step in each pause takes at
- *             most `share` of the run's time.  Then, or as soon as three iterations in a row
- *             show `rise` times the imbalance of the LB steps that did not pay, the next one
- *             that is due is a trial.
+ *             most `share` of the run's time.  The pause ends early if the imbalance of three
+ *             iterations in a row is `rise` times that of the LB steps that did not pay.  The
+ *             next LB step that is due is then a trial.
  *   trial     judged after another pause: if it has paid, LB steps are on again; if not, the
  *             pause doubles.  So the cost of LB steps that never pay grows only with the
  *             logarithm of the run.
@@ -17,8 +17,8 @@
  * The cost theta of each strategy is the measured one plus the warm-up after it: what the first
  * iterations took beyond the longest of those that follow (caches, paths of messages).  A
  * strategy that reports no cost is not free: the time of the whole LB step counts if it is more
- * than the sum of its parts, and if even that is unknown or zero, the time of a balanced
- * iteration.
+ * than the sum of its parts.  If even that is unknown or zero, the time of a balanced iteration
+ * counts.
  */
 #ifndef PLB_DECIDE_LEDGER_H
 #define PLB_DECIDE_LEDGER_H

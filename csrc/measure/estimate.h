@@ -5,9 +5,9 @@
  * |error| (Trigg and Leach, Operational Research Quarterly 18, 1967) of the previous pass
  * (Shone, the same journal, 1967).  Noise gives a small gain; a drift or a step, whose errors
  * have one sign, gives a large one.  A single spike has little effect, because the gain that it
- * causes is applied to the next load, which is normal.  The alternative, means over the passes
- * since the last LB step, would follow a sudden step slowly, and would rest on one or two
- * passes if LB steps are close.
+ * causes is applied to the next load, which is normal.  The alternative would be means over the
+ * passes since the last LB step.  They would follow a sudden step slowly, and would rest on one or
+ * two passes if LB steps are close.
  *
  * A second estimator of the same kind uses only the passes on the object's present rank; from
  * these the speeds of the ranks are learned (measure/speeds.h).  It starts again when all loads

@@ -10,20 +10,20 @@ static const double AGEING = 0.7; /* weight of a placement relative to the next 
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
 /* A rank counts as a new one if at least LEAST of its objects have changed by the same factor.
- * That is: their median has changed by CHANGED or more, and by ERRORS times its own error; and
- * the outer deciles differ by at most half of the change plus the noise (the median of this
- * difference over all ranks, but at most that of the fit's noise).  Objects whose work grows
- * change by different factors. */
+ * That is: their median has changed by CHANGED or more, and by ERRORS times its own error.  And
+ * the outer deciles differ by at most half of the change plus the noise: the median of this
+ * difference over all ranks, but at most that of the fit's noise.  Objects whose work grows change
+ * by different factors. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
 static const double NOISE =
     1.5 * 2.56 * 1.4142135623730951; /* distance of the outer deciles, in sigma */
 enum { LEAST = 4 };
 
-/* Ranks count as different if the speeds explain the fraction EXPLAINED of the changes of moved
- * objects (STILL once speeds are in use), one speed differs by more than UNLIKE, and the sum of
- * all squared differences, in units of their errors, is larger than expected by chance, by
- * ERRORS standard deviations. */
+/* Ranks count as different under three conditions.  The speeds explain the fraction EXPLAINED of
+ * the changes of moved objects (STILL once speeds are in use).  One speed differs by more than
+ * UNLIKE.  And the sum of all squared differences, in units of their errors, is larger than
+ * expected by chance, by ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
 /* Speeds are proven if their predictions have gained PROVEN (evidence.h), which takes at least

@@ -42,10 +42,10 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
 /** Enter a measurement of each processor, rows[i] in seconds[i], into the models; processors
  * without rows are skipped, and a time of zero counts as a nanosecond.  Points that contradict
  * it (more rows that took no longer, or fewer rows that took as long) are removed: they were
- * noise, or the processor has changed.  If the same number of rows was measured before, and the
- * speed differs by more than a quarter, all points of the processor are scaled, unless its
- * speed was below half of the best.  Models may be empty here.  Writes start[p+1] and up to
- * self->start[p] + p points, to arrays that are not those of `self`. */
+ * noise, or the processor has changed.  If the same number of rows has a speed that
+ * differs by more than a quarter from the one before, all points of the processor are scaled,
+ * unless the speed was below half of the best.  Models may be empty here.  Writes start[p+1] and
+ * up to self->start[p] + p points, to arrays that are not those of `self`. */
 void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,
                     int64_t *start, double *out_rows, double *out_speed);
 

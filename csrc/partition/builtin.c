@@ -11,9 +11,9 @@ enum { MOST_CYCLES = 1000, CYCLES = 3 };
 
 /* ---- repartitioning: a net connects each vertex with its present part ----------------------- */
 
-/* The question with an additional vertex for each part, fixed there and without weight, and for
- * each vertex a net of weight old_cost that connects it with its present part (Catalyurek et
- * al. 2007). */
+/* The question with additional vertices and nets (Catalyurek et al. 2007): for each part a vertex
+ * without weight that is fixed there; and for each vertex a net of weight old_cost that connects
+ * it with its present part. */
 typedef struct anchored {
     plb_question_t in;
     int32_t *weight, *fixed, *net_start, *pin, *net_weight;

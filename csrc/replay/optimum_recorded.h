@@ -9,8 +9,8 @@
  *
  * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - a state that cannot become faster than the best known complete run is dropped (branch and
- *     bound).  Its bound: some phases without an LB step, then one LB step, and no later phase is
- *     faster than perfect balance, the largest object, and the objects that may not migrate;
+ *     bound).  Its bound: some phases without an LB step, then one LB step, then phases as fast as
+ *     perfect balance, the largest object, and the objects that may not migrate allow;
  *   - states beyond the `width` fastest ones take no LB step: after it they would be similar to
  *     the faster ones.  Then the result is not exact.
  *
@@ -24,8 +24,8 @@
 #include "replay/trace.h"
 
 /** Find the best schedule, each LB step with one of strategy[n].  As in a replay, an LB step at
- * the end of phase i places the objects of phase i + 1, from their present ranks, by their load
- * estimates at that time; none takes place at the end of the last phase.
+ * the end of phase i places the objects of phase i + 1, by their load estimates at that time. None
+ * takes place at the end of the last phase.
  *
  *  time is INFINITY if the search found no schedule shorter than `upper`; if it is also exact,
  * there is none.

@@ -65,9 +65,10 @@ typedef struct plb_protocol {
 /** Set every parameter to its default. */
 void plb_protocol_defaults(plb_protocol_t *self);
 
-/* One decision: the root takes the statistics of iteration `asked` at time `root`, all ranks
- * know the final iteration `final` at `known`, and at `balanced` the root knows that all
- * objects are there. */
+/* One decision.  At time `root`, the root takes the statistics of iteration `asked`; at `known`,
+ * all ranks know the final iteration `final`; at `balanced`, the root knows that all objects are
+ * there.
+ */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
     double root, known, balanced; /* s; 0: not reached */

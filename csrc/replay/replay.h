@@ -2,8 +2,8 @@
  *
  * The decider gets the same input as in a run: the statistics of each phase at its end, the
  * load database when it asks for it, and the cost of LB steps.  An LB step at the end of phase
- * i places the objects of phase i + 1, by their load estimates at that time, and takes effect
- * from phase i + 1 on; none takes place at the end of the last phase.  With foresight it takes
+ * i places the objects of phase i + 1, by their load estimates at that time.  None takes place at
+ * the end of the last phase.  With foresight it takes
  * place at the start of phase i instead, with the loads of that phase (a perfect prediction).
  *
  * The cost of an LB step is the given one; else the one that the recorded run measured for the

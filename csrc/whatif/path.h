@@ -1,6 +1,6 @@
-/* The critical path of recorded operations, and its length if a procedure ran on the receivers
- * of its messages (Eom and Hollingsworth 1998, "procedure LBF", figure 2) or took no time
- * ("critical path zeroing").
+/* The critical path of recorded operations; also its length if a procedure took no time ("critical
+ * path zeroing"), or ran on the receivers of its messages (Eom and Hollingsworth 1998, "procedure
+ * LBF", figure 2).
  *
  * The program activity graph has the operations as nodes; its arcs are a rank's processor time
  * from one operation to the next, and messages.  The longest path is the run time if each rank
@@ -14,9 +14,9 @@
  * work is F's time since the last message (F in figure 2); gain is the time by which removing F
  * shortens the sender's path.  In the paper both are F, and every message that the sender sends
  * or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
- * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves, and a
- * receive for which the rank would have waited anyway reduces the gain only by the waiting
- * time.  So F can move between any two ranks.
+ * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves.  If the
+ * rank would have waited for a receive anyway, this reduces the gain only by the waiting time.  So
+ * F can move between any two ranks.
  */
 #ifndef PLB_WHATIF_PATH_H
 #define PLB_WHATIF_PATH_H

@@ -3,15 +3,15 @@
  *
  * u is the imbalance of an iteration (max - mean), U its sum since the last LB step, theta the
  * cost of an LB step, tau the iterations since the last one.  The program starts a new cycle
- * with each LB step.  By renewal reward theory the best moment for the next LB step is when u
- * exceeds the lowest average cost per iteration that can be reached (optimal for a rising u).
+ * with each LB step.  By renewal reward theory an LB step is best when u exceeds the lowest
+ * average cost per iteration that can be reached (optimal for a rising u).
  * auto estimates this rate as the lowest of:
  *   - (theta + U) / tau: the average of this cycle if it ended now; this alone is the trigger
  *     boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of
  *     the imbalance the rate of the present cycle alone may stay above u forever;
- *   - (cut * theta + U') / tau, where U' is what U would be if one more LB step had cut this
- *     cycle in two at the best place. boulmier would wait forever after a sudden rise shortly
+ *   - (cut * theta + U') / tau.  U' is the U of this cycle if one more LB step had cut it in
+ *     two at the best place.  boulmier would wait forever after a sudden rise shortly
  *     after an LB step; with the cut, auto waits no longer than in the ski rental problem.  If
  *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >=
  *     1.5 there is no LB step before tau = sqrt(2 theta / m).
@@ -19,7 +19,7 @@
  * That is the least of:
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
- *   - the mean u of the last patience * theta / u iterations, extrapolated likewise: an
+ *   - the mean u of the last patience * theta / u iterations, also extrapolated: an
  *     imbalance that needs theta / u iterations to repay theta must have existed for a part of
  *     this time;
  * This is multiplied by the share of earlier imbalances that has persisted.  At each moment t
@@ -27,9 +27,9 @@
  * j) - |e(t + j) - e(t)|: this is e(t) if the imbalance stayed or rose, and less if it went
  * back by itself (noise, periodic programs).  The ratio of this gain to the hoped-for e(t) is
  * averaged for horizons of 4, 8, ... iterations; older cycles count less.
- * e is the part of u that an LB step can remove.  The part that it cannot remove is the median
- * u of the first three iterations after an LB step, or less if three later iterations in a row
- * were below it.  The strategy's prediction is not used.
+ * e is the part of u that an LB step can remove.  The other part is the median u of the first
+ * three iterations after an LB step, or less if three later iterations in a row were below it. The
+ * strategy's prediction is not used.
  *
  * Finally, the gain over the remaining iterations must exceed theta; before the first LB step
  * it must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are

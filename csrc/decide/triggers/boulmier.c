@@ -1,7 +1,7 @@
 /* boulmier: u tau - U >= C.
  *
- * The average cost of an iteration of a cycle, (C + U) / tau, has its minimum where u begins to
- * exceed it (u tau >= C + U).  This is the best period for an imbalance of any shape that
+ * An iteration of a cycle costs (C + U) / tau on average.  This has its minimum where u begins to
+ * exceed it (u tau >= C + U).  So it is the best period for an imbalance of any shape that
  * repeats after each LB step.  An unknown cost is learned as in menon. */
 #include "decide/trigger.h"
 

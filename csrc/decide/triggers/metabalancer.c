@@ -4,16 +4,16 @@
  * has cost m tau^2 / 2 = theta when the period is over.  If it has not cost even half of that
  * (theta / 2 is right for quadratic growth), the slope was noise, and the period continues.
  *
- * The dynamic trigger: max/mean beyond `threshold`.  The thesis does not say how to prevent it
- * from firing again and again because of noise or an imbalance that cannot be removed, or from
- * overruling a long period fitted to a slow growth.  Here it is
+ * The dynamic trigger: max/mean beyond `threshold`.  Noise, or an imbalance that cannot be
+ * removed, could make it fire again and again.  It could also overrule a long period fitted to a
+ * slow growth.  The thesis does not say how to prevent this.  Here it is
  *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may
  *     have been disturbed; unconfirmed iterations are not fitted;
- *   - limited, once the cost of an LB step is known, to an imbalance that is far above the
- *     fitted line of ten or more iterations, both relative to the line and to the spread around
- *     it (a parabola stays within four spreads from there on), or that has already cost as much
- *     as an LB step.
+ *   - limited, once the cost of an LB step is known: the imbalance must be far above the fitted
+ *     line of ten or more iterations, both relative to the line and to the spread around it (a
+ *     parabola stays within four spreads from there on); or it must have cost as much as an LB
+ *     step already.
  * While the cost is unknown, both fire when the imbalance has cost what plb_trigger_trial
  * allows; the thesis rebalances at once above the threshold.
  *

@@ -63,10 +63,10 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 
 /* ---- output of METIS -------------------------------------------------------------------------
  *
- * If a bisection leaves a half without vertices (few vertices, one heavier than a half, or many
- * without weight), METIS prints these lines and goes on; the empty parts are filled later.
- * METIS prints to `stdout`, so during a call this is a stream that drops these lines and passes
- * on the output of other threads.
+ * A bisection may leave a half without vertices: if there are few, one is heavier than a half, or
+ * many have no weight.  METIS then prints these lines and goes on; the empty parts are filled
+ * later. METIS prints to `stdout`, so during a call this is a stream that drops these lines and
+ * passes on the output of other threads.
  */
 #ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
 static FILE *real_stdout;

@@ -173,8 +173,8 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
 }
 
 /* Weights of at least 1 for fixed vertices.  If all of these had weight 0, Scotch 7.0.3 would
- * make its table of their parts too small and search for a free entry in an endless loop
- * (kgraphMapRbVfloMerge). */
+ * make its table of their parts too small.  It would then search for a free entry in an endless
+ * loop (kgraphMapRbVfloMerge). */
 static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
 {
     int ret = PLB_OK;

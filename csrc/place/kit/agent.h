@@ -78,7 +78,7 @@ typedef struct plb_agent {
     plb_entry_t *entry; /* [n] the objects that it holds, in any order; pinned ones stay */
     int64_t n, room;
     double load;    /* of all objects that it holds */
-    int64_t memory; /* likewise */
+    int64_t memory; /* of all these objects */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* time at which all ranks would end together */

@@ -5,11 +5,12 @@
  * excess within the limit; of such exchanges the one with the fewest migrations is made.  The more
  * partners were tried, the more excess may be left: then the exchange is made that leaves the
  * least on the worse of the two ranks.  So an ever smaller excess wanders from rank to rank until
- * it meets a fitting set.  If no exchange reduces it, the limit cannot be met, and a higher one is
- * searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson 1978).
+ * it meets a fitting set.  If no exchange reduces it, the limit cannot be met.  A higher one is
+ * then searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson
+ * 1978).
  *
- * The subsets of a few objects of each rank are listed by load, so that the fitting pairs of
- * subsets are found in one pass over two lists.
+ * The subsets of a few objects of each rank are listed by load.  So the fitting pairs of subsets
+ * are found in one pass over two lists.
  *
  * Ties: the partner with the most room, then the lowest rank; the lightest set of the partner,
  * then of the donor; the set without the object that joined its rank first.

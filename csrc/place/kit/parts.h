@@ -1,10 +1,10 @@
 /* Common to strategies that use a partitioner: objects of a snapshot are vertices, ranks are
  * parts.
  *
- * A vertex is an object that may migrate.  The objects of a rank that may not migrate are
- * together one more vertex, without weight and fixed there, so that objects which communicate
- * with them are drawn to that rank (omitted if the partitioner takes no fixed vertices).  Their
- * load, and the rank's background and speed, are in the parts' shares. */
+ * A vertex is an object that may migrate.  The objects of a rank that may not migrate are together
+ * one more vertex, without weight and fixed there.  It draws objects that communicate with them to
+ * that rank; it is left out if the partitioner takes no fixed vertices.  Their load, and the
+ * rank's background and speed, are in the parts' shares. */
 #ifndef PLB_PLACE_KIT_PARTS_H
 #define PLB_PLACE_KIT_PARTS_H
 

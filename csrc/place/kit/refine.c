@@ -11,8 +11,8 @@
  * lowest): the lightest object that removes its excess in one move, if that fits, otherwise the
  * heaviest that fits (ties: the lowest index first).  A donor that has come below the threshold
  * may receive.  If no object of the most loaded donor fits anywhere, further moves cannot shorten
- * the iteration, and pairs of ranks exchange sets of objects (pairs.c), up to the lowest threshold
- * that they can meet.
+ * the iteration.  Then pairs of ranks exchange sets of objects (pairs.c), down to the lowest
+ * threshold that they can meet.
  *
  * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
  * the overloaded processor without overloading the other".  The donor's partner is, of the 256

@@ -14,9 +14,9 @@
  * share of that room.
  *
  * If ranks have fewer than FEW objects, or if transfers miss the limit, pairs of ranks exchange
- * sets of objects, from the present placement, from GreedyLB's, and from random changes of the
- * best one (kit/restarts.h).  Where GreedyLB would miss the limit by far, ROOM beyond it is
- * enough. Objects that can then return without raising the maximum do so.
+ * sets of objects (kit/restarts.h).  They start from the present placement, from GreedyLB's, and
+ * from random changes of the best one.  Where GreedyLB would miss the limit by far, ROOM beyond it
+ * is enough. Objects that can then return without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */

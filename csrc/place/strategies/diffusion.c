@@ -5,7 +5,7 @@
  *    which also choose it; and, weakly, with its neighbours in a de Bruijn graph, which connects
  *    all ranks in log2(p) steps.
  * 2. Flow.  The excess b_i of overloaded ranks over the threshold flows to ranks below the
- *    average, each of which gets the same fraction of what it lacks, b_i < 0.  The smallest flow
+ *    average.  Each of these gets the same fraction of what it lacks, b_i < 0.  The smallest flow
  *    along the links that does this is found as follows: with the Laplacian L of the links, L x
  *    = b, flow(i -> j) = weight (x_i - x_j) (Hu and Blake, An improved diffusion algorithm for
  *    dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).

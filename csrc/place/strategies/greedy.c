@@ -27,10 +27,10 @@ enum {
     STUCK = 1, /* no rank has memory for the next object */
 };
 
-/* Ranks in classes by speed, with a heap of times for each.  With up to 64 different speeds,
- * all ranks of a class have the same speed, so an object ends first on the least loaded of
- * them, and the best of the heaps' tops is exact.  With more, the different speeds are divided
- * into 64 classes, and the choice among the least loaded rank of each class is approximate. */
+/* Ranks in classes by speed, with a heap of times for each.  With up to 64 different speeds, all
+ * ranks of a class have the same speed.  So an object ends first on the least loaded of them, and
+ * the best of the heaps' tops is exact.  With more speeds, these are divided into 64 classes, and
+ * the choice among the least loaded rank of each class is approximate. */
 typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
@@ -191,11 +191,11 @@ typedef struct line {
     int32_t p;
 } line_t;
 
-/* Give object[0 ... n-1] to the ranks in line, one each, as long as the next rank in line has
- * less load than all ranks that got an object in this round: then it is the least loaded rank,
- * as with a heap.  Returns how many were given.  Where a rank, even with the round's lightest
- * object, ends after all ranks before it, the line is divided into sections that are sorted
- * separately.  (Rounding of sums is monotonic, so this test is safe.) */
+/* Give object[0 ... n-1] to the ranks in line, one each.  Stop when the next rank in line does not
+ * have less load than all ranks that got an object in this round: it must be the least loaded
+ * rank, as with a heap.  Returns how many were given.  Where a rank, even with the round's
+ * lightest object, ends after all ranks before it, the line is divided into sections that are
+ * sorted separately.  (Rounding of sums is monotonic, so this test is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)

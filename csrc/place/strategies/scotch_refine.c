@@ -3,7 +3,7 @@
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
  * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
- * (SCOTCH_graphRemap), but it begins with bisections, which move most objects, and its local
+ * (SCOTCH_graphRemap), but it begins with bisections, which move most objects.  And its local
  * searches from an old mapping (strategy "cf") give varying results if vertices have weight 0
  * (7.0.3).  Here pylb's own searches refine the present placement with these edges; Scotch's
  * map from scratch is taken if it costs less, messages and migrations together. */

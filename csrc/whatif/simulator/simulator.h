@@ -1,8 +1,8 @@
 /* Simulates recorded processes on a target machine: a discrete-event simulation of their
  * operations (Eom and Hollingsworth 1998, "process LBF").
  *
- * Processors.  Computing processes share their processor: with quantum 0 each of k gets 1/k of
- * it at any time (the paper's round-robin with an infinitely small quantum), else they take
+ * Processors.  Computing processes share their processor.  With quantum 0, each of k gets 1/k of
+ * it at any time (the paper's round-robin with an infinitely small quantum).  Otherwise they take
  * turns of `quantum` seconds.  How a process that waits in MPI uses its processor is an option,
  * see plb_waiting_t.
  *
