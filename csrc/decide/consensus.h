@@ -27,8 +27,8 @@
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
  *      these statistics prove that all objects are there.
  *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, and
- * those that stand there go on.  To reduce F takes a round of its own with T < F.  Since M <= F,
- *      max(T, M) is at most the old F.
+ *      those that stand there go on.  To reduce F takes a round of its own with T < F.  Since
+ *      M <= F, max(T, M) is at most the old F.
  *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
  *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D,
  *      and T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T

@@ -21,12 +21,12 @@
  *   1. A strategy is named even if nothing is out of balance, for a trigger that asks for an LB
  *      step nevertheless.  The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
  *      (3.7.3); here it is at least.
- *   2. The first LB step of each kind is comprehensive, those after it are refinements (3.7.2). In
- *      the thesis, only the first LB step of the run is.  But a placement that was made without
+ *   2. The first LB step of each kind is comprehensive, those after it are refinements (3.7.2).
+ *      In the thesis, only the first LB step of the run is.  But a placement that was made without
  *      regard to communication gives a communication refinement nothing to keep.
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean of
- *      the last comprehensive one.  So they do if they cost more than `dearer` times as much and
- * the last one left no less.  Then comprehensive strategies follow.
+ *      the last comprehensive one; or if they cost more than `dearer` times as much, and the
+ *      last one left no less.  Then comprehensive strategies follow.
  *   4. Evidence ages: after `again` comprehensive ones in a row, a refinement gets another
  *      chance; after `again` refinements in a row, if the last one left more than `imbalance`,
  *      a comprehensive one.
