@@ -55,7 +55,9 @@ typedef struct plb_note {
 
 enum { PLB_NOTE_HOME = -1 }; /* the object with that id is now on the sender */
 
-/* Global figures between two rounds: none is negative, and sums are exact. */
+/* Figures that are merged over all ranks between two rounds: none is negative, and sums are exact.
+ * What each one is depends on the round: the agents write `mine` and read `all` one round later.
+ */
 enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 3 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];

@@ -5,14 +5,14 @@
  * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
  * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC
  * 2013): an iteration is some rounds of gossip, then one of transfers, whose receivers are
- * drawn with a probability that grows with their room.  Differs:
+ * drawn with a probability that grows with their room.  The differences:
  * - a transfer is an offer, and the receiver returns what does not fit.  In TemperedLB several
  *   givers may overload one receiver, and the maximum rises until a later iteration is better.
  *   Here no iteration raises it.
  * - a rank remembers a bounded number of others, whatever the number of ranks.
- * - if a giver has more to give than all ranks that it knows of can take, they take a share of
- *   it beyond the threshold, up to half of the giver's excess: load on few of many ranks
- *   spreads in a number of iterations that is logarithmic, not linear, in their ratio.
+ * - a giver may have more to give than all ranks that it knows of can take.  Then they take a
+ *   share of it beyond the threshold, up to half of the giver's excess.  So load on few of many
+ *   ranks spreads in a number of iterations that is logarithmic, not linear, in their ratio.
  * - the largest objects that leave no gap are given, so that few migrate.
  *
  *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load

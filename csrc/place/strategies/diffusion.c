@@ -44,6 +44,16 @@ enum kind {
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
+/* The figures of the tally, by the phase in which they are written. */
+enum {
+    SUM_BEYOND = 0,   /* CHOOSE: load beyond the threshold */
+    SUM_LACKING = 1,  /* CHOOSE: load missing to the average */
+    SUM_SQUARES = 0,  /* LINK, UPDATE: of the residuals */
+    MAX_RESIDUAL = 0, /* LINK, UPDATE */
+    SUM_ENERGY = 0,   /* MULTIPLY: p L p */
+    COUNT_SENT = 0,   /* MOVE: objects */
+};
+
 enum {
     MOST_STEPS = 200, /* of conjugate gradients */
     MOST_MOVES = 200, /* rounds of moving objects */
@@ -265,8 +275,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
         ret = PLB_POST(agent, err, .peer = self->link[k].rank, .kind = NOTE_RESIDUAL,
                        .residual = self->r);
     }
-    agent->mine.sum[0] = self->r * self->r;
-    agent->mine.max[0] = fabs(self->r);
+    agent->mine.sum[SUM_SQUARES] = self->r * self->r;
+    agent->mine.max[MAX_RESIDUAL] = fabs(self->r);
     return ret;
 }
 
@@ -284,7 +294,7 @@ static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
         link->p = link->r + beta * link->p;
         energy += 0.5 * link->weight * (self->p - link->p) * (self->p - link->p);
     }
-    self->gossip.agent.mine.sum[0] = energy;
+    self->gossip.agent.mine.sum[SUM_ENERGY] = energy;
 }
 
 static void update(diffusion_t *self, double energy)
@@ -484,7 +494,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         if (leaving.to[k] >=
             0) { /* the last entry, which was handled already, moves to its place */
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
-            agent->mine.count[0]++;
+            agent->mine.count[COUNT_SENT]++;
         }
     }
     leaving_free(&leaving);
@@ -566,7 +576,7 @@ static int begin_moving(diffusion_t *self, plb_err_t *err)
 static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                    bool *settled, plb_err_t *err)
 {
-    const bool over = all->count[0] == 0; /* no objects are under way */
+    const bool over = all->count[COUNT_SENT] == 0;
     const int ret = take_in(self, in, n_in, err);
     if (ret != PLB_OK || !over) {
         return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
@@ -592,25 +602,25 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         self->phase = CHOOSE;
         return greet(self, err);
     case CHOOSE:
-        agent->mine.sum[0] = fmax(overload(self), 0.0);
-        agent->mine.sum[1] = fmax(-excess(self), 0.0);
+        agent->mine.sum[SUM_BEYOND] = fmax(overload(self), 0.0);
+        agent->mine.sum[SUM_LACKING] = fmax(-excess(self), 0.0);
         ret = list_ties(self, in, n_in, err);
         self->phase = LINK;
         return ret == PLB_OK ? choose(self, err) : ret;
     case LINK:
         make_links(self, in, n_in);
-        self->r = to_give(self, all->sum[0], all->sum[1]);
+        self->r = to_give(self, all->sum[SUM_BEYOND], all->sum[SUM_LACKING]);
         self->phase = MULTIPLY;
         return tell_residual(self, err);
     case MULTIPLY:
-        if (all->max[0] <= CLOSE || self->steps == MOST_STEPS) {
+        if (all->max[MAX_RESIDUAL] <= CLOSE || self->steps == MOST_STEPS) {
             return begin_moving(self, err);
         }
-        multiply(self, in, all->sum[0]);
+        multiply(self, in, all->sum[SUM_SQUARES]);
         self->phase = UPDATE;
         return PLB_OK;
     case UPDATE:
-        update(self, all->sum[0]);
+        update(self, all->sum[SUM_ENERGY]);
         self->phase = MULTIPLY;
         return tell_residual(self, err);
     case MOVE:
