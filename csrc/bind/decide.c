@@ -190,7 +190,7 @@ static PyObject *trigger_repr(PyObject *object)
 PLB_PY_TYPE(
     trigger, "pylb._core.Trigger",
     "Trigger(name, params)\n--\n\n"
-    "Decides when to rebalance: a state machine fed with iterations and LB steps. name: a\n"
+    "Decides when to rebalance: a state machine that gets iterations and LB steps. name: a\n"
     "trigger of the table, or a callable. params: a value for each parameter of the\n"
     "trigger, none for a callable. Use pylb.decide.trigger.make to create one.",
     {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )

@@ -373,7 +373,7 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
 #define DECIDER(X)                                                                                \
     X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
-      "Whether no LB step has had a known cost so far.")                                          \
+      "Whether the cost of an LB step is not known yet.")                                         \
     X(decider, weighs, PyBool_FromLong(plb_decider_weighs(&self->core)),                          \
       "Whether iterations have passed since the gain was weighed.")                               \
     X(decider, books,                                                                             \

@@ -248,8 +248,10 @@ PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(pick, "pick(values, places, /)\n--\n\n"
-                "Return a list of the values at these places of a list, which has them all.")
+PLB_PY_FN(
+    pick,
+    "pick(values, places, /)\n--\n\n"
+    "Return a list of the values at these places of `values`, a list. Each place must exist.")
 {
     PyObject *values;
     const int64_t *place;

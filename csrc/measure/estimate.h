@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for an object without a past.
- * Where no speeds are learned, the first PLB_ESTIMATE_HERE rows are enough. */
+ * If no speeds are learned, the first PLB_ESTIMATE_HERE rows are enough. */
 enum {
     PLB_ESTIMATE_MEAN,
     PLB_ESTIMATE_PASSES,

@@ -24,9 +24,9 @@
     X(double, messages_local, "", "delivered within a rank")                                      \
     X(double, messages_node, "", "delivered between ranks of a node")                             \
     X(double, messages_network, "", "delivered between nodes")                                    \
-    X(double, sent_max, "bytes", "largest number that one rank sends to others")                  \
-    X(double, received_max, "bytes", "largest number that one rank receives from others")         \
-    X(double, link_max, "bytes", "largest number from one rank to another")                       \
+    X(double, sent_max, "bytes", "most that one rank sends to other ranks")                       \
+    X(double, received_max, "bytes", "most that one rank receives from other ranks")              \
+    X(double, link_max, "bytes", "most that one rank sends to one other rank")                    \
     X(int64_t, link_src, "", "the rank that sends them; -1: no rank sends to another")            \
     X(int64_t, link_dst, "", "the rank that receives them")                                       \
     X(double, neighbours_mean, "", "ranks that a rank sends to or receives from, mean")           \

@@ -166,9 +166,9 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
 }
 
-/* Count what LB steps SHORTEST << i iterations ago would have gained since then, and what they
- * would have hoped for.  Only imbalances near the rate count: the others would not have led to
- * an LB step. */
+/* Sum what LB steps SHORTEST << i iterations ago would have gained since then, and what would have
+ * been expected of them.  Only imbalances near the rate count: others would not have led to an LB
+ * step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {

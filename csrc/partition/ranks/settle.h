@@ -25,7 +25,7 @@ typedef struct plb_settled {
     plb_moves_t out;      /* the objects that go, without `packed` */
     int64_t n_in;         /* the objects that come: */
     int64_t *id;          /* [n_in] */
-    int32_t *rank;        /* [n_in] from where, ascending */
+    int32_t *rank;        /* [n_in] the rank that each comes from, ascending */
     int32_t *new_part;    /* [n_in] ascending among those of a rank */
     double moved, volume; /* objects that change their part, and their sizes, over all ranks */
 } plb_settled_t;

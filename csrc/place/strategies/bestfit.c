@@ -376,9 +376,10 @@ static void sort_in(fitter_t *self, int32_t r)
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret = self->is_donor[from]
-                  ? PLB_OK
-                  : list_others(self, err); /* not an initial donor: a sum was rounded up */
+    int ret =
+        self->is_donor[from]
+            ? PLB_OK
+            : list_others(self, err); /* it was no donor at first, but a sum was rounded up */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
