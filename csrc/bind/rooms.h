@@ -39,8 +39,8 @@ const plb_keys_t *plb_py_keys(PyObject *object);
  * object. */
 void plb_py_recorder_cut(PyObject *recorder);
 
-/** Rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if it has that size, else
- * PLB_ESTIMATE_ROWS, whatever its size is. */
+/** Number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if its size says so,
+ * else PLB_ESTIMATE_ROWS.  Other sizes are not noticed here. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,

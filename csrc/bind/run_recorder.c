@@ -224,8 +224,8 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
 }
 
 PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
-                    "Like estimate(), also into a table that has only its first four rows; then\n"
-                    "add the loads to window[n] and set them to zero.")
+                    "Like estimate(), also for a table with only the first four rows; then add\n"
+                    "the loads to window[n] and set them to zero.")
 {
     PyObject *object[3];
     if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {

@@ -287,9 +287,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     return ret == PLB_OK ? asked : ret;
 }
 
-/* Where answers differ, all ranks stop at the same iteration, as for an LB step: a rank that
- * raised an error earlier than others would let them wait in receives of the application.  If a
- * rank has no answer, its error comes by itself. */
+/* If answers differ, all ranks stop at the same iteration, as for an LB step: if a rank raised its
+ * error earlier, others could wait for it in receives of the application.  A rank without an
+ * answer raises its own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;

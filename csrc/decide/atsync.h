@@ -11,9 +11,9 @@
  *   - a forecast (verdict.next) announces the final iteration early; later forecasts extend it,
  *     reduce it or drop it (dynamic refinement, 3.6.2);
  *   - a verdict to rebalance is final: the LB step takes place at the first free iteration.
- * A user's function may answer differently on ranks, which would then wait for different things.
- * So its answer is reduced, too, before a rank acts on it; where answers differ, all ranks raise
- * an error at the iteration where the LB step would have been.
+ * A user's function may give different answers on different ranks.  These would then wait for
+ * different things.  So its answers are reduced, too, before a rank acts on them.  If they differ,
+ * all ranks raise an error at the iteration of the LB step.
  *
  * No clock is read here: `now` is the caller's, in nanoseconds, and may step back.  Memory is
  * allocated only when objects join, and for the rows.  Iterations count from 1. */
@@ -75,8 +75,8 @@ typedef struct plb_wish {
  * or PLB_WISH_NONE.  `final`: the root's final iteration. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
-typedef struct plb_dispute { /* a user's trigger that answered differently on ranks */
-    int64_t iteration;       /* in the trigger's numbers */
+typedef struct plb_dispute { /* a user's trigger gave different answers on different ranks */
+    int64_t iteration;       /* counted as the trigger counts */
     int64_t yes, no;         /* the lowest ranks with these answers; equal: no dispute */
 } plb_dispute_t;
 

@@ -112,8 +112,9 @@ typedef struct plb_dropped {
 /** Free the arrays. */
 void plb_receipt_free(plb_receipt_t *self);
 
-/** If n has come to `keep` (8 or more; 0: no limit), keep the first quarter of these and the last
- * half, and add what is dropped to `dropped`.  Returns how many places later ones have moved. */
+/** If there are `keep` receipts (8 or more; 0: no limit), keep the first quarter and the last half
+ * of them, and add the others to `dropped`.  Returns by how many places the last half has moved.
+ */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);
 

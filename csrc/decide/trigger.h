@@ -97,7 +97,7 @@ typedef struct plb_trigger_kind {
     const plb_param_t *params;
     int n_params;
     size_t state_size;
-    bool foreign; /* a user's function answers, perhaps not the same on all ranks */
+    bool foreign; /* a user's function answers, perhaps differently on different ranks */
     void (*init)(plb_trigger_t *self); /* or NULL; the state is zeroed */
     /** Fill the verdict, in which every figure is unknown. */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);

@@ -70,8 +70,8 @@ typedef struct state {
     double rate;     /* the last one computed */
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
-    double young[2]; /* sums of u in the first and the second iteration after an LB step; */
-    double ages[2];  /* how many these are; each older one counts half */
+    double young[2]; /* sums of u in the first and in the second iteration after LB steps, */
+    double ages[2];  /* and their weights; each older LB step counts half */
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t lb_steps, seen;
 } state_t;
@@ -291,10 +291,10 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
 
-/* What the next iteration would save if an LB step came before it.  With an LB step it takes what
- * first iterations after LB steps have taken beyond the mean; without, as much as now, or as much
- * as second iterations have taken.  -inf: not known, or there is time to look at more iterations.
- */
+/* Estimate what the next iteration would save if an LB step came before it: its u without an LB
+ * step, minus that with one.  With one, it is the usual u of first iterations after LB steps.
+ * Without, it is the present u or, after a first iteration, the usual one of second iterations.
+ * -inf: not known, or there is time to look at more iterations. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -305,7 +305,7 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return next - s->young[0] / s->ages[0];
 }
 
-/* Before the first LB step: is the program still starting up?  Its loads then say nothing. */
+/* Before the first LB step: is the program still starting up?  Its loads do not count then. */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&
