@@ -1,4 +1,4 @@
-"""Shared parts of the subcommands: arguments, notes, JSON, reading of recorded runs."""
+"""What the subcommands share: arguments, notes, JSON, reading of recorded runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 
-# ---- what is printed ----------------------------------------------------------------------------
+# ---- output -------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def noting_warnings() -> Iterator[None]:
 
 
 def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
-    """The answer of a command for JSON; docs/json.md explains the keys."""
+    """Return the answer of a command for JSON; docs/json.md explains the keys."""
     return {"pylb": __version__, "command": args.command_name, **value}
 
 
@@ -54,7 +54,7 @@ def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object
 
 def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare ``--json FILE``, for commands whose standard output belongs to another program."""
-    help = f"write {what} as JSON (standard output is the command's)"
+    help = f"write {what} as JSON (standard output belongs to the command)"
     parser.add_argument("--json", metavar="FILE", help=help)
 
 
@@ -65,10 +65,10 @@ def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
 
 
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Declare the run, and ``--stem``."""
+    """Declare the argument for a recorded run, and ``--stem``."""
     help = "the file that Balancer.save wrote (.h5), a folder of vt's files, or one of these files"
     parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
-    parser.add_argument("--stem", help="which run of the folder")
+    parser.add_argument("--stem", help="which run, if the folder has several")
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
@@ -106,31 +106,31 @@ def counts(text: str) -> list[int]:
 
 
 def check_targets(source: str, *targets: str | None) -> None:
-    """Check that no file that a command writes is one that it reads, or is beside others of it.
+    """Check that a command does not overwrite what it reads.
 
     Raises
     ------
     DomainError
-        A target is `source`, or a file in the folder `source`.
+        A target is `source`, or an existing file in the folder `source`.
     """
     for target in targets:
         if target is None or not os.path.isfile(target) or not os.path.exists(source):
             continue
         if any(os.path.samefile(source, one) for one in (target, os.path.dirname(target) or ".")):
-            raise DomainError(f"{target} belongs to what is read, {source}: expected another file")
+            raise DomainError(f"{target} would overwrite the input {source}: expected another file")
 
 
 # ---- recorded runs ------------------------------------------------------------------------------
 
 
 def read(args: argparse.Namespace) -> RunRecord | Trace:
-    """Read the run of the command line; the reader's warnings become notes."""
+    """Read the run on the command line; the reader's warnings become notes."""
     with noting_warnings():
         return course.read(args.run, args.stem)
 
 
 def trace_of(found: RunRecord | Trace) -> Trace:
-    """The run as a trace, in whatever format it was.
+    """Return the run as a trace.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def trace_of(found: RunRecord | Trace) -> Trace:
 
 
 def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
-    """Seconds of an LB step: as given, else the mean of the recorded LB steps."""
+    """Return the given seconds of an LB step, else the mean of the recorded LB steps."""
     if given is not None:
         return given
     own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
@@ -154,17 +154,17 @@ def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
 
 
 class Schedule(NamedTuple):
-    """The best schedule of LB steps for a run, with its input."""
+    """The best schedule of LB steps for a run, and the input for finding it."""
 
     trace: Trace
     strategy: str | Strategy
     cost: float
     best: Optimum
-    recorded: float  # seconds of the run as recorded
+    recorded: float  # seconds of the recorded run
 
     @classmethod
     def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
-        """Find the schedule for the run of the command line."""
+        """Find the schedule for the run on the command line."""
         found, entry = read(args), functions.strategy(args.strategy)
         cost, trace = _cost_of(found, args.cost), trace_of(found)
         with progress("searching the best schedule"):

@@ -1,4 +1,4 @@
-"""``pylb compare``: two recorded runs, where their time went, LB step by LB step."""
+"""``pylb compare``: compare two recorded runs, where their time went, and their LB steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.decide.receipts import Receipt
 from pylb.show import course
 from pylb.show.comparison import Comparison
 
-HELP = "compare two recorded runs: where the time went, LB step by LB step"
+HELP = "compare two recorded runs: where their time went, and their LB steps"
 EXAMPLES = """\
   pylb demo --save auto.h5
   pylb demo --every 10 --strategy RefineLB --save every10.h5
@@ -21,14 +21,14 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "cost": "of the LB step",
-    "saved": "what the iterations up to the next LB step of that run took less",
-    "moved": "objects",
+    "cost": "time that the LB step took",
+    "saved": "time that it saved up to the next LB step of the same run",
+    "moved": "number of objects that migrated",
 }
 ROWS = {
     "computing": "computing, mean of the ranks",
     "imbalance": "waiting for the slowest rank",
-    "messages": "messages, and all else",
+    "messages": "messages, and all other time",
     "balancing_seconds": "LB steps",
     "seconds": "the whole run",
 }
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     help = "file that Balancer.save wrote (.h5), or a folder of vt's files"
     parser.add_argument("first", metavar="A", help=help)
-    parser.add_argument("second", metavar="B", help="another one")
+    parser.add_argument("second", metavar="B", help="another run")
     common.add_json(parser)
 
 
@@ -106,6 +106,6 @@ def _show_steps(both: Comparison, a: str, b: str) -> None:
 def _cells(step: Receipt | None) -> list[Any]:
     if step is None:
         return [None] * 4
-    known = step.gain == step.gain  # else nan
+    known = step.gain == step.gain  # False for nan
     gain = console.seconds(step.gain) if known else None
     return [step.strategy, console.seconds(step.cost), gain, step.migrations]

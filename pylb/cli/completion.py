@@ -1,4 +1,4 @@
-"""``pylb completion``: print a shell's script that completes pylb's words."""
+"""``pylb completion``: print a script that makes a shell complete the words of pylb commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
 from pylb.place.registry import strategies
 
-HELP = "print the script that completes pylb's words in a shell"
+HELP = "print a script that makes your shell complete the words of pylb commands"
 EXAMPLES = """\
   eval "$(pylb completion bash)"
-  pylb completion zsh > ~/.zfunc/_pylb       (a folder of $fpath)
+  pylb completion zsh > ~/.zfunc/_pylb       (or another folder in $fpath)
   pylb completion fish > ~/.config/fish/completions/pylb.fish
   pylb completion bash > ~/.local/share/bash-completion/completions/pylb
 """
@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     shtab = optional.require("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(
-            f"shell is {args.shell!r}: shtab {shtab.__version__} has "
-            f"{', '.join(shtab.SUPPORTED_SHELLS)}; pip install -U shtab"
+            f"shell is {args.shell!r}: expected one that shtab {shtab.__version__} supports, "
+            f"{', '.join(shtab.SUPPORTED_SHELLS)}; for a newer shtab: pip install -U shtab"
         )
     for command in args.parser._subparsers._group_actions[0].choices.values():
         _teach(command, shtab.FILE)
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _teach(command: argparse.ArgumentParser, file: Any) -> None:
-    """Say what completes an argument: a file, or names from pylb's tables."""
+    """Set what completes each argument of a command: files, or names from pylb's tables."""
     for action in command._actions:
         if action.dest in LISTS:
             function = f"_pylb_{action.dest}"
@@ -61,7 +61,7 @@ def _words(what: str) -> list[str]:
 
 
 def _preamble() -> dict[str, str]:
-    """Shell functions that complete the last word of a list such as ``auto,Greedy``."""
+    """Return shell functions that complete the last word of a list such as ``auto,Greedy``."""
     bash, zsh = "", ""
     for what in LISTS:
         words = " ".join(_words(what))

@@ -1,4 +1,4 @@
-"""``pylb convert``: a run from one format into another."""
+"""``pylb convert``: convert a run from one format into another."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXAMPLES = """\
   pylb convert run.h5 trace/ --to otf2       (for Vampir and otf2-print)
   pylb convert run.h5 tables/ --to csv
 
-The format is that of --to, else of the target's suffix (.h5, .hdf5: run record; .json: Chrome
-trace).  Only a run record keeps the receipts.
+Without --to, the suffix of TARGET decides (.h5, .hdf5: run record; .json: Chrome trace).  Only a
+run record keeps the receipts.
 """
 
 FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace"}
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     common.add_run(parser)
     parser.add_argument("target", metavar="TARGET", help="file or folder to write")
-    parser.add_argument("--to", choices=FORMATS, help="default: by the target's suffix")
-    parser.add_argument("--compress", action="store_true", help="vt's files with Brotli")
+    parser.add_argument("--to", choices=FORMATS, help="format (default: by TARGET's suffix)")
+    parser.add_argument("--compress", action="store_true", help="compress vt's files by Brotli")
     common.add_json(parser, "print the names of the written files as JSON")
 
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Convert the run, and print the names of the written files."""
     kind = args.to or _kind(args.target)
     if args.compress and kind != "vt":
-        raise DomainError(f"--compress: expected with --to vt, and this writes {FORMATS[kind]}")
+        raise DomainError(f"--compress is for --to vt only, but the target is a {FORMATS[kind]}")
     common.check_targets(args.run, args.target)
     found = common.read(args)
     written = [str(path) for path in _write(found, Path(args.target), kind, args)]

@@ -19,7 +19,7 @@ from pylb.run import demo
 HELP = "run a small program that balances itself on virtual ranks, and show what it gains"
 EXAMPLES = """\
   pylb demo
-  pylb demo --save run.h5 --html run.html    (a run to look at: pylb report run.h5, pylb.explore)
+  pylb demo --save run.h5 --html run.html    (to look at the run: pylb report run.h5, pylb.explore)
   pylb demo --ranks 32 --objects 256 --strategy RefineLB --every 10
   pylb demo --json
 """
@@ -28,14 +28,14 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    add("--ranks", type=int, default=8, help="virtual ranks (default: 8)")
-    add("--objects", type=int, default=128, help="default: 128")
-    add("--iterations", type=int, default=200, help="default: 200")
-    add("--strategy", default="auto", help="pylb strategies lists them (default: auto)")
+    add("--ranks", type=int, default=8, help="number of virtual ranks (default: 8)")
+    add("--objects", type=int, default=128, help="number of objects (default: 128)")
+    add("--iterations", type=int, default=200, help="number of iterations (default: 200)")
+    add("--strategy", default="auto", help="a name that pylb strategies lists (default: auto)")
     add("--every", type=int, help="iterations from one LB step to the next")
-    add("--trigger", help="when to rebalance, by name (default: auto)")
-    add("--save", metavar="FILE", help="write the run record, .h5")
-    add("--html", metavar="FILE", help="write the report, a page")
+    add("--trigger", help="when to rebalance: name of a trigger (default: auto)")
+    add("--save", metavar="FILE", help="write the run record (.h5)")
+    add("--html", metavar="FILE", help="write the report as a page (.html)")
     common.add_json(parser)
 
 
@@ -44,7 +44,7 @@ def _check_paths(save: str | None, html: str | None) -> None:
         if path is None:
             continue
         if Path(path).suffix not in suffixes:
-            raise DomainError(f"--{word} is {path!r}: expected {' or '.join(suffixes)}")
+            raise DomainError(f"--{word} is {path!r}: expected the suffix {' or '.join(suffixes)}")
         if not Path(path).parent.is_dir():
             raise MissingFileError(f"--{word} {path}: there is no folder {Path(path).parent}")
 
@@ -72,12 +72,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     moved = report.iteration_seconds + report.balancing_seconds
     rows = [
-        ("left alone", alone, 1.0, None, None),
+        ("not balanced", alone, 1.0, None, None),
         ("balanced", moved, alone / moved, len(report.history.balancings), report.migrations),
     ]
     title = (
-        f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; a "
-        "hot spot travels through them"
+        f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; the "
+        "hot spot moves"
     )
     console.show(["", "seconds", "speed-up", "LBs", "migrations"], rows, title=title)
     steps = report.history.balancings

@@ -1,4 +1,4 @@
-"""``pylb info``: what is installed, and how to get what is missing."""
+"""``pylb info``: show what is installed, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -39,14 +39,18 @@ def run(args: argparse.Namespace) -> int:
     for part in found["parts"]:
         if part["version"] is None:
             missing.setdefault(part["command"], []).append(part["name"])
-    for command, names in missing.items():  # a line of its own, never wrapped: it is copied
+    for command, names in missing.items():  # on one line, so that it can be copied
         print(f"\nto install {', '.join(names)}:\n  {command}")
     return 0
 
 
 def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
     simd, mpi = found["simd"], found["mpi"]
-    agree = {None: "", True: "the same", False: f"{mpi['mpi4py']}: one process cannot use both"}
+    agree = {
+        None: "",
+        True: "the same",
+        False: f"{mpi['mpi4py']} (differs from pylb's: a process can use only one of them)",
+    }
     return [
         ("pylb", found["version"]),
         ("compiler", found["compiler"]),

@@ -1,4 +1,4 @@
-"""What this pylb was built with, and what it finds at run time."""
+"""Find out what this pylb was built with, and what it finds at run time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from pylb.run.environment import settings_in_force
 
 
 def gather() -> dict[str, Any]:
-    """Version, compiler, SIMD levels, MPI and optional parts, ready for JSON.
+    """Return versions, compiler, SIMD levels, MPI and optional parts, ready for JSON.
 
     Returns
     -------
     dict
-        ``version``, ``compiler``, ``simd`` (``cpu``: what the processor offers, which is what runs;
-        ``compiled``: what the whole core was compiled for), ``python``, ``numpy``, ``mpi``
-        (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are there),
-        ``environment`` (variables that override what programs say, by name) and ``parts``: for each
-        optional part ``name``, ``version`` (None: missing or broken), ``problem`` (the error of
-        loading it), ``purpose``, and ``command``, which installs it.
+        - ``version``, ``compiler``, ``python``, ``numpy``
+        - ``simd``: ``cpu``, the level of the processor, which is used at run time; ``compiled``,
+          the level for which the core was compiled
+        - ``mpi``: ``pylb`` and ``mpi4py``, version of each one's MPI library or None; ``agree``,
+          whether they are equal (None: one is missing)
+        - ``environment``: variables that override the arguments of programs, by name
+        - ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
+          ``problem`` (why it cannot be loaded), ``purpose``, and ``command``, which installs it
     """
     return {
         "version": __version__,
@@ -45,7 +47,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
     try:
         version = part.find()
     except ModuleNotFoundError:
-        pass  # absent: the command is all that a user needs
+        pass  # the part is not installed; that is no problem to report
     except (ImportError, OSError) as error:
         problem = str(error)
     return {

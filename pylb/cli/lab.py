@@ -1,4 +1,4 @@
-"""``pylb lab``: run a command whose ranks are limited to shares of a core, memory, a network."""
+"""``pylb lab``: run a command whose ranks have limited shares of cores, memory and network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylb.errors import DomainError
 from pylb.lab import Lab, Plan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
 
-HELP = "run a command with each MPI rank limited to a share of a core, a memory size, a host"
+HELP = "run a command with limits for each MPI rank: share of a core, memory, network"
 EXAMPLES = """\
   pylb lab --share 0.25 -- mpiexec -n 8 python prog.py
   pylb lab --share 0.5,0.25 -- mpiexec -n 4 python prog.py    (ranks 0, 2: half a core)
@@ -31,17 +31,17 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    share = "cores for each rank; a list repeats over the ranks (default: equal parts)"
+    share = "cores for each rank; a short list is repeated (default: equal parts of the machine)"
     add("--share", metavar="CORES,...", help=share)
-    cap = "power caps, 23W ... 95W: shares follow the speeds of Dasgupta's nodes"
+    cap = "power caps, 23W ... 95W: shares that imitate the nodes of Dasgupta 2013"
     add("--cap", metavar="WATTS,...", help=cap)
-    add("--memory", metavar="SIZE,...", help="memory of each rank; more is swapped out")
-    add("--lab", metavar="FILE", help="read all this, and more, from a YAML file")
-    period = "period of the shares (default: 5ms, longer for shares below 0.2)"
+    add("--memory", metavar="SIZE,...", help="memory of each rank; the rest is swapped out")
+    add("--lab", metavar="FILE", help="read the description of the lab from a YAML file")
+    period = "period of the quotas (default: 5ms; longer for shares below 0.2)"
     add("--period", metavar="TIME", help=period)
     add("--check", action="store_true", help="first measure what the lab enforces")
     common.add_json_file(parser, "the limits and the usage of each rank")
-    add("--quiet", action="store_true", help="do not show what each rank used")
+    add("--quiet", action="store_true", help="do not print the table of what each rank used")
     add("command", nargs="*", help="after --: mpiexec ..., or any program")
 
 
@@ -71,7 +71,9 @@ def _plan(args: argparse.Namespace) -> Plan:
     if args.lab is not None:
         doubled = [f"--{name}" for name, value in given.items() if value is not None]
         if doubled:
-            raise DomainError(f"--lab and {', '.join(doubled)}: expected it in the file {args.lab}")
+            raise DomainError(
+                f"--lab and {', '.join(doubled)}: expected these limits in the file {args.lab}"
+            )
         plan = Plan.load(args.lab)
     else:
         if not any(given.values()):
@@ -107,7 +109,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
         for name, cap, limit, one in zip(names, capped, lab.limits, held, strict=False)
     ]
     columns = ["host" if plan.hosts else "rank", "cap", "share", "measured", "memory", "measured"]
-    _show_table(columns, rows, "pylb lab: limits as measured by a program that wants more")
+    _show_table(columns, rows, "pylb lab: limits, measured with programs that try to use more")
     links = {host.name: host.link for host in plan.hosts}
     rows = []
     for pair in joined:
@@ -166,5 +168,5 @@ def _show(usage: list[Usage], lab: Lab) -> None:
         _say([f"the kernel killed {killed} processes: memory and swap were full"])
     total, cores = sum(use.limit.share for use in usage), len(os.sched_getaffinity(0))
     if total > cores * (1 + 1e-9):
-        shares = f"the shares add up to {total:g} cores, but there are {cores}"
-        _say([f"{shares}: ranks also waited for each other's cores"])
+        shares = f"the shares add up to {total:g} cores, but the machine has {cores}"
+        _say([f"{shares}: ranks also waited for cores that other ranks used"])

@@ -1,4 +1,4 @@
-"""The command ``pylb``: its subcommands, its errors, its exit codes.
+"""The command ``pylb``: its subcommands, errors and exit codes.
 
 A subcommand is a module of this package with `HELP`, `EXAMPLES`, `add_arguments(parser)` and
 `run(args) -> exit code`.  Only data goes to standard output; an error is one line on standard
@@ -41,7 +41,7 @@ EXAMPLES = """\
   pylb replay run.h5 --strategy GreedyLB,RefineLB --every 5
   pylb replay --help                         (each command has its own examples)"""
 USAGE_ERROR = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells give it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
@@ -66,19 +66,19 @@ COMMANDS = (
 
 
 def _help(prog: str) -> argparse.HelpFormatter:
-    """Keep the lines of the examples; an option and its help share a line."""
+    """Make a formatter that keeps the line breaks of the examples."""
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, with the nearest names for a misspelt word."""
+    """A parser whose errors are one line and suggest names for a misspelt word."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise the error, for `main` to print."""
+        """Raise an error, which `main` prints."""
         raise DomainError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; an option that no command has is an error with the nearest ones."""
+        """Parse the words; the error for an unknown option suggests the nearest options."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             known = [word for action in found.sub._actions for word in action.option_strings]
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output is gone; the interpreter's last flush must not fail again.
+        # The reader of the output has gone; the interpreter's last flush must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    """The message without line breaks; of the operating system's errors the file and the reason."""
+    """Return the error's message without line breaks; for an OSError, its file and reason."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"
     return " ".join(str(error).split())

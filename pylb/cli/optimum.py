@@ -1,4 +1,4 @@
-"""``pylb optimum``: the best schedule of LB steps for a recorded run."""
+"""``pylb optimum``: find the best schedule of LB steps for a recorded run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EXAMPLES = """\
   pylb optimum run/ --cost 0.05
   pylb optimum run.h5 --strategy RefineLB --json
 
-"exact": the best of all 2^(m-1) schedules of m iterations; otherwise the best one found.  No
-schedule takes less time than the bound.  The best schedule is known only after the run: it shows
-how much better a trigger (pylb triggers RUN) could be.
+"exact" means the best of all 2^(m-1) schedules for m iterations; otherwise it is the best one
+found.  No schedule takes less time than the bound.  A trigger cannot know the best schedule in
+advance; the comparison shows how much better it could be (pylb triggers RUN).
 """
 
 COUNTED = (
-    "seconds: loads of the slowest rank of each iteration, and LB steps; time spent in messages "
-    "is not in them"
+    "seconds: the load of the slowest rank in each iteration, and the LB steps; time spent in "
+    "messages is not included"
 )
 
 

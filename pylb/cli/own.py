@@ -1,7 +1,7 @@
-"""Functions of one's own for ``--strategy`` and ``--trigger``: modules that ``--import`` names.
+"""The user's own functions for ``--strategy`` and ``--trigger``, from modules of ``--import``.
 
-A module is read first, and executed only if importing it does nothing but define: a script without
-``if __name__ == "__main__":`` would run its whole program, and write its files.
+A module is first read without executing it.  It is executed only if it does nothing but define
+things: a script without ``if __name__ == "__main__":`` would run its whole program.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from pylb.place.registry import Strategy, find, strategies
 from pylb.replay.replayed import BASELINES
 
 HELP = (
-    "execute this Python module first; its functions can be named in --strategy and --trigger. "
-    "May be repeated"
+    "a Python module to execute first; --strategy and --trigger can then name its functions. May "
+    "be repeated"
 )
-GUARD = 'put it under `if __name__ == "__main__":`'
+GUARD = 'put it below `if __name__ == "__main__":`'
 WORK = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
 MPI = "mpi4py.MPI"
 
@@ -84,7 +84,7 @@ def names_of(path: Path) -> set[str]:
 
 
 def _registered(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
-    """The name that a decorator such as ``@pylb.strategy(name="mine")`` gives."""
+    """Yield the names that decorators such as ``@pylb.strategy(name="mine")`` give."""
     for decorator in node.decorator_list:
         for word in decorator.keywords if isinstance(decorator, ast.Call) else []:
             if word.arg == "name" and isinstance(word.value, ast.Constant):
@@ -99,12 +99,12 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
     if MPI in wanted:
         raise DomainError(
             f"--import {path}, line {node.lineno}: {ast.unparse(node)!r} would start MPI in this "
-            "command, which runs without mpiexec; import it inside of the function that needs it"
+            "command, which runs without mpiexec; import it inside the function that needs it"
         )
 
 
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
-    """Whether a statement calls for its effect; `sys.path.insert(...)` of a module may."""
+    """Say whether a statement is a call that may run a program; `sys.path.insert(...)` may stay."""
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
     root: ast.expr = node.value.func
@@ -115,7 +115,7 @@ def _runs(node: ast.stmt, modules: set[str]) -> bool:
 
 @contextmanager
 def _without_mpi() -> Iterator[None]:
-    """Let `from mpi4py import MPI` fail, also in modules that the user's module imports."""
+    """Make `from mpi4py import MPI` fail, also in modules that the user's module imports."""
     if MPI in sys.modules:
         yield
         return
@@ -144,14 +144,14 @@ def _execute(path: Path) -> Mapping[str, Any]:
 
 
 class Functions:
-    """The functions of the modules of ``--import``.
+    """The functions of the modules given by ``--import``.
 
     Parameters
     ----------
     imports : sequence of str
         Paths of the modules.
     strategies, triggers : sequence of str
-        The names that the command line asks for: all must exist before a module is executed.
+        The names on the command line.  If one is unknown, no module is executed.
 
     Raises
     ------
@@ -186,11 +186,11 @@ class Functions:
         raise error(f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}")
 
     def strategy(self, name: str) -> str | Strategy:
-        """The strategy of this name; ``auto`` and the baselines of a replay stay words."""
+        """Return the strategy of this name; ``auto`` and the baselines of a replay stay names."""
         return name if name in WORDS else find(self._calls.get(name, name))
 
     def trigger(self, name: str) -> str | Call:
-        """The trigger of this name."""
+        """Return the trigger of this name."""
         return name if name in triggers() else self._calls[name]
 
 

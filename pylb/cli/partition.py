@@ -29,44 +29,47 @@ shares)
 
 NOTES = {
     "cut": "weight of the edges, or nets, between parts",
-    "volume": "what a halo exchange sends",
-    "neighbours": "most parts that a part talks to",
-    "boundary": "objects with an edge to another part",
-    "moved": "objects that are not in their --old part",
+    "volume": "amount of data in a halo exchange",
+    "neighbours": "largest number of parts to which a part has edges",
+    "boundary": "number of objects with an edge to another part",
+    "moved": "number of objects that are not in their --old part",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    add("file", metavar="FILE", help="what to divide")
-    add("--parts", type=int, default=2, metavar="K", help="default: 2")
+    add("file", metavar="FILE", help="the graph, hypergraph or points")
+    add("--parts", type=int, default=2, metavar="K", help="number of parts (default: 2)")
     add(
         "--method",
         metavar="A,B,...",
-        help=f"some of {', '.join(METHODS)}; --out gets the result of least volume",
+        help=f"one or more of {', '.join(METHODS)}; --out gets the result with the least volume",
     )
-    add("--coords", metavar="FILE.npy", help="positions, for rcb, rib, hsfc")
-    add("--old", metavar="FILE", help="present parts: one per line, or .npy")
-    add("--approach", choices=APPROACHES, help="default: depends on --old")
+    add("--coords", metavar="FILE.npy", help="positions of the objects, for rcb, rib and hsfc")
+    add("--old", metavar="FILE", help="present part of each object: one per line, or .npy")
+    approach = "default: repartition with --old, partition without"
+    add("--approach", choices=APPROACHES, help=approach)
     add(
         "--ratio",
         type=float,
         default=1.0,
         help="halo exchanges between two repartitions (default: 1)",
     )
-    add("--imbalance", type=float, default=1.03, help="default: %(default)s")
-    add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--symmetrize", action="store_true", help="add the missing direction of edges")
+    imbalance = "allowed ratio of the largest part to its share (default: %(default)s)"
+    add("--imbalance", type=float, default=1.03, help=imbalance)
+    add("--seed", type=int, default=0, help="seed of the method (default: %(default)s)")
+    symmetrize = "add the other direction of edges that are given in one direction only"
+    add("--symmetrize", action="store_true", help=symmetrize)
     add(
         "-P",
         dest="params",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the library, with the library's name for it",
+        help="a parameter of the library, by the library's own name",
     )
-    add("--out", metavar="FILE", help="write the parts: one per line, or .npy")
+    add("--out", metavar="FILE", help="write the part of each object: one per line, or .npy")
     common.add_json(parser, "print JSON")
 
 

@@ -1,4 +1,4 @@
-"""``pylb procedures``: a recorded program's critical path, and its procedures on other ranks."""
+"""``pylb procedures``: show the critical path of a recorded program, and its procedures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pylb.cli import common
 from pylb.whatif.factors import CriticalPath, Procedures, critical_path, procedures
 from pylb.whatif.recorder.recording import Recording
 
-HELP = "show what moving a procedure to the other end of its messages would save"
+HELP = "show what it would save to run a procedure on the rank at the other end of its messages"
 EXAMPLES = """\
   pylb procedures run
   pylb procedures run --from 0 --to 2
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each rank's share of the critical path, then each procedure."""
+    """Print each rank's share of the critical path, then a row for each procedure."""
     recording = Recording.read(args.recording)
     network = (args.alpha, args.beta)
     path = critical_path(recording, network=network)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(path: CriticalPath, told: Procedures) -> dict[str, Any]:
-    """The output of ``--json``."""
+    """Return the output of ``--json``."""
     return {
         "critical_path": path.time,
         "by_rank": path.by_rank,

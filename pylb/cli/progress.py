@@ -1,4 +1,4 @@
-"""A line on the terminal that says what a command is doing, if that takes more than two seconds."""
+"""Show on the terminal what a command is doing, if it takes more than two seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-PATIENCE = 2.0  # seconds without a word
+PATIENCE = 2.0  # seconds before the line appears
 CLEAR = "\r\x1b[K"
 
 

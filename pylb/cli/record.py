@@ -1,4 +1,4 @@
-"""``pylb record``: run an MPI program and write its operations into a file."""
+"""``pylb record``: run an MPI program, and write its operations to a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELP = "run an MPI program and record its operations, for pylb whatif"
 EXAMPLES = """\
   pylb record -o run -- mpiexec -n 4 python prog.py
   pylb record -o run -- mpiexec -n 4 ./a.out
-  pylb record -o run --place 0,0,1,1 -- mpiexec -n 4 ./a.out      (predicts while it runs)
+  pylb record -o run --place 0,0,1,1 -- mpiexec -n 4 ./a.out   (predicts while the program runs)
   pylb whatif run --place 0,0,1,1
 """
 
@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="FILE", help="the recording to write")
-    add("--host", default="127.0.0.1", help="address at which the ranks reach this machine")
+    host = "address of this machine for the ranks (default: all ranks are on this machine)"
+    add("--host", default="127.0.0.1", help=host)
     add(
         "--procedures",
         default="",
@@ -39,10 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="Q,...",
-        help="predict this placement while the program runs; may be repeated",
+        help="processor of each rank: predict the time with this placement while the program runs; "
+        "may be repeated",
     )
-    add("--speed", metavar="X,...", help="speed of each processor of these placements")
-    common.add_json_file(parser, "what was recorded")
+    add("--speed", metavar="X,...", help="speed of each processor in these placements")
+    common.add_json_file(parser, "a summary of the recording")
     add("command", nargs="+", help="after --: mpiexec ..., or any MPI program")
 
 
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _save(recording: Recording, path: str) -> str:
-    """Write it there, or into a temporary folder if that fails, so that the run is not lost."""
+    """Write the recording; if that fails, to a temporary folder, so that the run is not lost."""
     try:
         recording.save(path)
     except OSError as error:

@@ -23,22 +23,22 @@ EXAMPLES = """\
   pylb replay run.h5 --unbalanced            (what rebalancing has saved in this run)
   pylb replay run/ --import mine.py --strategy my_strategy --foresight
 
-more strategies: auto chooses one for each LB step and, by default, when to take it; unbalanced
-leaves every object on its first rank; none repeats the recorded placements and LB steps
+more strategies: auto chooses a strategy for each LB step and, by default, also when to rebalance;
+unbalanced leaves every object on its first rank; none repeats the recorded placements and LB steps
 """
 
 ONE_PHASE = (
-    "the run has one phase, and an LB step at its end has no effect; --foresight shows what a "
-    "placement for its own loads gives"
+    "the run has one phase, so an LB step at its end has no effect; --foresight rebalances before "
+    "the phase"
 )
 
 NOTES = {
-    "phases s": "seconds of the slowest rank of each phase, without messages",
+    "phases s": "seconds of the slowest rank in each phase, without messages",
     "LB s": "seconds of the LB steps",
-    "speed-up": "of both together, over the unbalanced run",
-    "max/mean": "mean of the phases",
-    "placed": "mean of what the strategy reached for the loads that it was given",
-    "LBs": "LB steps",
+    "speed-up": "over the unbalanced run, with both times added",
+    "max/mean": "mean over the phases",
+    "placed": "max/mean that the strategy predicted, mean over the LB steps",
+    "LBs": "number of LB steps",
 }
 COLUMNS = {
     "strategy": "strategy",
@@ -69,28 +69,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"names; pylb strategies lists them (default: {','.join(STRATEGIES)})",
     )
     add_import(parser)
-    add("--unbalanced", action="store_true", help="short for --strategy none,unbalanced")
+    add("--unbalanced", action="store_true", help="the same as --strategy none,unbalanced")
     add(
         "--every",
         metavar="N,M,...",
         type=common.counts,
-        help="phases from one LB step to the next (default: 1; with --trigger, and for strategy "
-        "auto, the trigger decides)",
+        help="phases from one LB step to the next (default: 1; but with --trigger, or with "
+        "strategy auto, the trigger decides)",
     )
     add("--trigger", metavar="A,B,...", type=common.words, help="triggers by name")
     add(
         "--foresight",
         action="store_true",
-        help="rebalance before each phase for its own loads: a perfect prediction",
+        help="rebalance before each phase with the loads of this phase: a perfect prediction",
     )
     add(
         "--cost",
         type=float,
-        help="seconds of each LB step (default: as measured, else by the cost model)",
+        help="seconds of each LB step (default: the measured time, else by the cost model)",
     )
     add("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
     add("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
-    add("--seed", type=int, default=0, help="for strategies that draw random numbers")
+    add("--seed", type=int, default=0, help="seed for strategies that draw random numbers")
     common.add_json(parser)
 
 
@@ -162,7 +162,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _whens(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
-    """The triggers, with a replay for each; the baselines never rebalance."""
+    """Return the arguments `every` or `trigger` of each replay; baselines need none."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])

@@ -1,4 +1,4 @@
-"""``pylb report``: show a run as a page, as figures, as tables, as a timeline."""
+"""``pylb report``: show a run as a page, efficiencies, tables or a timeline."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ EXAMPLES = """\
   pylb report run.h5                         (writes run.html)
   pylb report run.h5 --html page.html --title 'Monday, 64 nodes'
   pylb report run/ --strategy RefineLB --every 10 --html refined.html
-  pylb report run.h5 --json                  (TALP's: efficiencies of the run and its regions)
+  pylb report run.h5 --json                  (efficiencies of the run and its regions, as TALP's)
   pylb report run.h5 --csv tables/ --chrome run.json    (run.json opens in ui.perfetto.dev)
 
-A run file that was cut short is shown up to its last complete iteration.
+A truncated run record is shown up to its last complete iteration.
 """
 
 NOTES = {
@@ -34,18 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     common.add_run(parser)
     add = parser.add_argument
-    add("--html", metavar="FILE", help="the page (default: the run's name, in this folder)")
-    add("--csv", metavar="FOLDER", help="tables of comma-separated values")
-    add("--chrome", metavar="FILE", help="a Chrome trace, for Perfetto")
-    add("--otf2", metavar="FOLDER", help="an OTF2 archive, for Vampir and otf2-print")
-    common.add_json(parser, "print efficiencies, as TALP's JSON")
+    add("--html", metavar="FILE", help="write the page (default: RUN's name, in this folder)")
+    add("--csv", metavar="FOLDER", help="write tables of comma-separated values")
+    add("--chrome", metavar="FILE", help="write a Chrome trace, for Perfetto")
+    add("--otf2", metavar="FOLDER", help="write an OTF2 archive, for Vampir and otf2-print")
+    common.add_json(parser, "print the efficiencies in the JSON format of TALP")
     add("--title", help="title of the page (default: the file's name)")
-    add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
-    add("--coords", metavar="FILE", help='JSON: {"KEY": [x, y, z], ...}, where the page draws them')
-    add("--strategy", help="show the run replayed with this strategy")
+    names = 'names of the objects, a JSON file: {"KEY": "name", ...}'
+    add("--names", metavar="FILE", help=names)
+    coords = 'positions of the objects for drawing them, a JSON file: {"KEY": [x, y, z], ...}'
+    add("--coords", metavar="FILE", help=coords)
+    add("--strategy", help="replay the run with this strategy, and show the replay")
     add_import(parser)
-    add("--every", type=int, help="for the replay: iterations from one LB step to the next")
-    add("--trigger", help="for the replay: trigger (default: auto)")
+    add("--every", type=int, help="in the replay: iterations from one LB step to the next")
+    add("--trigger", help="in the replay: name of the trigger (default: auto)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,7 +76,7 @@ def _recorded(args: argparse.Namespace) -> Any:
     for name in ("every", "trigger", "imports"):
         if getattr(args, name):
             word = "import" if name == "imports" else name
-            raise DomainError(f"--{word} without --strategy: expected both, for a replay")
+            raise DomainError(f"--{word} without --strategy: expected both or neither")
     return common.read(args)
 
 

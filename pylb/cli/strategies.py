@@ -1,4 +1,4 @@
-"""``pylb strategies``: the table of strategies, or the parameters of one."""
+"""``pylb strategies``: list the strategies, or show the parameters of some."""
 
 from __future__ import annotations
 

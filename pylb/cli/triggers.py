@@ -1,4 +1,4 @@
-"""``pylb triggers``: the table of triggers, or all of them on a recorded run."""
+"""``pylb triggers``: list the triggers, or compare them on a recorded run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "seconds": "the slowest rank of each iteration, and the LB steps; without messages",
-    "regret": "how much longer than the best schedule found",
-    "speed-up": "over the run as recorded",
+    "seconds": "of the slowest rank in each iteration, and of the LB steps; without messages",
+    "regret": "how much longer than with the best schedule found",
+    "speed-up": "over the recorded run",
     "LBs": "number of LB steps",
 }
 

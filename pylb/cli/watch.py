@@ -22,7 +22,8 @@ EXAMPLES = """\
   pylb watch run.h5 --once                   (the present state, once)
   pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
 
-Ctrl-C ends it.  The program writes every 64 iterations, or after a second of iterations.
+Ctrl-C ends the command.  The program writes to the file at least every 64 iterations, and about
+once a second.
 """
 
 NAMES = {"ranks": "n_ranks", "objects": "n_objects"}
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="seconds between two checks of the file (default: 1)",
     )
-    add("--once", action="store_true", help="show the present state, and end")
+    add("--once", action="store_true", help="show the present state once")
     add(
         "--serve",
         nargs="?",
@@ -91,14 +92,15 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 raise
         except (DomainError, FormatError):
             if args.once or seen is None:
-                raise  # otherwise the file is being written, or has no complete iteration yet
+                raise
+            # The file is being written, or has no complete iteration yet.
         if args.once:
             return
         time.sleep(args.interval)
 
 
 def _named(now: dict[str, Any]) -> dict[str, Any]:
-    """The state with the keys that all commands share."""
+    """Return the state with the keys that all commands share."""
     return {NAMES.get(name, name): value for name, value in now.items()}
 
 

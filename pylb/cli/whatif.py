@@ -1,4 +1,4 @@
-"""``pylb whatif``: predict a recorded MPI program on other processors."""
+"""``pylb whatif``: predict the time of a recorded MPI program on other processors."""
 
 from __future__ import annotations
 
@@ -39,15 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("recording", metavar="RUN", help="file that pylb record wrote")
     places = "processor of each rank; may be repeated (default: each has its own)"
     add("--place", action="append", default=[], metavar="Q,...", help=places)
-    add("--speed", metavar="X,...", help="speed of each processor (1: as recorded), or of all")
-    add("--share", metavar="X,...", help="available part of each processor, as in pylb lab")
-    add("--period", help="period of the shares (default: 5ms; none if ranks sleep while waiting)")
+    speed = "speed of each processor, or one number for all; 1: as fast as the recorded ones"
+    add("--speed", metavar="X,...", help=speed)
+    add("--share", metavar="X,...", help="available fraction of each processor, as in pylb lab")
+    add("--period", help="period of the shares (default: 5ms; 0 if waiting ranks sleep)")
     add("--node", metavar="N,...", help="node of each processor (default: all on one)")
-    add("--alpha", type=float, help="seconds per message (default: as recorded)")
-    add("--beta", type=float, help="seconds per byte (default: as recorded)")
+    add("--alpha", type=float, help="seconds per message (default: as measured with the recording)")
+    add("--beta", type=float, help="seconds per byte (default: as measured with the recording)")
     add("--overhead", type=float, help="processor seconds of an MPI call")
-    add("--eager", type=int, help="largest message, in bytes, that is sent before it is received")
-    add("--quantum", type=float, help="seconds of a turn on a shared processor; 0: equal shares")
+    eager = "largest message in bytes that is sent before its receive is posted"
+    add("--eager", type=int, help=eager)
+    quantum = "time slice on a shared processor in seconds; 0: infinitely short"
+    add("--quantum", type=float, help=quantum)
     add("--waiting", choices=WAITING, help="how a waiting rank uses its processor")
     add(
         "--matching",
@@ -55,14 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="arrival",
         help="which message a receive from any source gets",
     )
-    most = "search for the N changes of the last --place that save most"
+    most = "search for the N changes of the last --place that save the most time"
     add("--suggest", type=int, metavar="N", help=most)
     add("--ranks", action="store_true", help="show a row for each rank")
     common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict each placement; notes say what makes a prediction doubtful."""
+    """Predict the time with each placement; notes say what makes a prediction uncertain."""
     recording, given = Recording.read(args.recording), _given(args)
     places: list[Any] = [common.numbers("place", text, int) for text in args.place]
     with common.noting_warnings(), progress("simulating"):
@@ -92,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """The target for `whatif` and `suggest`."""
+    """Return the target for `whatif` and `suggest`."""
     out = {name: getattr(args, name) for name in AS_GIVEN}
     network = {k: v for k in ("alpha", "beta") if (v := getattr(args, k)) is not None}
     for name in ("speed", "share"):

@@ -31,14 +31,15 @@ class CriticalPath:
     time : float
         Its length in seconds: the run's time if each rank had its own processor.
     finish : (p,) float64
-        Length of the longest path to each rank's end.
+        Length of the longest path to the end of each rank, in seconds.
     by_rank : (p,) float64
-        Seconds of the path that each rank computes.
+        Seconds of the critical path on each rank.
     by_procedure : dict of str to float
-        Seconds of the path in each procedure, without the procedures that it calls; ``""``: outside
-        of all procedures.
+        Seconds of the critical path in each procedure, without the procedures that it calls;
+        ``""``: outside of all procedures.
     stretches : (k,) structured array
-        The path from its beginning: ``rank``, ``first`` and ``last`` operation, ``ns``.
+        The path as stretches on one rank each, from its beginning: ``rank``, ``first`` and ``last``
+        operation, and length in nanoseconds, ``ns``.
 
     Examples
     --------
@@ -71,12 +72,12 @@ class ProcedureFactor:
     seconds : float
         Processor time in the procedure on all ranks, including the procedures that it calls.
     time : float
-        Critical path of the recorded run, in seconds.
+        Length of the critical path of the recorded run, in seconds.
     moved : float
-        The same if the procedure ran on the rank at the other end of its messages: the procedure
-        load balancing factor (Eom and Hollingsworth 1998, figure 2).
+        Length of the critical path if the procedure ran on the rank at the other end of its
+        messages: the procedure load balancing factor (Eom and Hollingsworth 1998, figure 2).
     zeroed : float
-        The same if the procedure took no time: critical path zeroing.
+        Length of the critical path if the procedure took no time: critical path zeroing.
 
     Examples
     --------
@@ -93,21 +94,21 @@ class ProcedureFactor:
 
     @property
     def gain(self) -> float:
-        """Fraction of the time that moving it saves; negative if that costs time."""
+        """Fraction of the time that moving the procedure saves; negative: it takes longer."""
         return 1 - self.moved / self.time if self.time else 0.0
 
     @property
     def most(self) -> float:
-        """Fraction of the time that would be saved if it took no time."""
+        """Fraction of the time that would be saved if the procedure took no time."""
         return 1 - self.zeroed / self.time if self.time else 0.0
 
     def row(self) -> list[Any]:
-        """Cells of a table: moved, gain, zeroed, most."""
+        """Return `moved`, `gain`, `zeroed` and `most`, the fractions as percentages."""
         return [self.moved, f"{self.gain:.1%}", self.zeroed, f"{self.most:.1%}"]
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The procedures of a run, sorted by what moving them saves.
+    """The procedures of a run; the one whose move saves most comes first.
 
     Examples
     --------
@@ -149,14 +150,14 @@ def critical_path(
 ) -> CriticalPath:
     """Find the longest path through the operations of a recorded run.
 
-    Arcs are a rank's processor time (and its pauses) from one operation to the next, and messages.
-    A send takes no time.
+    The arcs are messages, and the processor time (and pauses) of a rank between two operations.  A
+    send takes no time.
 
     Parameters
     ----------
     run : Recording or path
     network : (alpha, beta)
-        Seconds per message and per byte; 0: the path of computing alone.
+        Seconds per message and per byte.  By default messages cost nothing.
 
     Returns
     -------
@@ -202,17 +203,17 @@ def procedures(
 ) -> Procedures:
     """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
-    As in the paper, the work of a procedure since the sender's last message moves from the sender
-    of a message to its receiver: from a server to its clients, or the other way.  With `source` or
-    `target` it moves only between these two ranks, with all its work since the last message from
-    one to the other.  Time that the source would have waited anyway is then not counted as gain.
-    (The paper leaves this, any pair of processes, to future work.)
+    As in the paper, work of a procedure moves from the sender of a message to its receiver, e.g.
+    from a server to its clients: the work since the sender's previous message.  With `source` or
+    `target`, work moves only from and to these ranks: the work since the previous message from one
+    to the other.  Time that the source would have waited anyway then does not count as a gain.
+    (The paper leaves arbitrary pairs of processes to future work.)
 
     Parameters
     ----------
     run : Recording or path
     source, target : int, optional
-        Ranks.
+        The rank from which procedures move, and the rank to which they move.  Default: all ranks.
     network : (alpha, beta)
         Seconds per message and per byte.
 
@@ -225,13 +226,13 @@ def procedures(
     DomainError
         No procedure is marked.
     OutOfRangeError
-        No such rank.
+        There is no such rank.
 
     Warns
     -----
     UserWarning
-        Ranks wait for messages that are missing in the recording: the figures cover the run up to
-        there.
+        Ranks wait for messages that the recording lacks, so the figures cover only a part of the
+        run.
 
     Examples
     --------
@@ -242,8 +243,8 @@ def procedures(
     recording = Recording.given(run)
     if not recording.procedures:
         raise DomainError(
-            "no procedure is marked in the recording: @pylb.procedure in Python, "
-            "PYLB_PROCEDURE or --procedures in C"
+            "no procedure is marked in the recording: mark some by @pylb.procedure in Python, or "
+            "by PYLB_PROCEDURE or --procedures in C"
         )
     for name, rank in (("source", source), ("target", target)):
         if rank is not None and not 0 <= rank < recording.n_ranks:
@@ -261,7 +262,7 @@ def procedures(
     if stuck.any():
         warnings.warn(
             f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
-            "lacks: the figures cover the run up to there",
+            "lacks, so the figures cover only a part of the run",
             stacklevel=2,
         )
     times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
@@ -278,12 +279,12 @@ def procedures(
 def _network(given: tuple[float, float]) -> tuple[float, float]:
     alpha, beta = (float(value) for value in given)
     if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
-        raise DomainError(f"network is {given!r}: expected (alpha, beta) in seconds, not negative")
+        raise DomainError(f"network is {given!r}: expected (alpha, beta) in seconds, 0 or more")
     return alpha, beta
 
 
 def _seconds(recording: Recording, number: int) -> float:
-    """Processor time of all ranks between the procedure's outermost ENTER and LEAVE."""
+    """Return the processor time of all ranks between the procedure's outermost ENTER and LEAVE."""
     ns = 0
     for ops in recording.ops:
         mine = ops["tag"] == number

@@ -31,54 +31,54 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""Values that neither the call nor the recording gives: messages within a machine, and the
-infinitely small quantum of the paper."""
+"""Defaults if neither the call nor the recording gives a value: the cost of messages within a
+machine, and the infinitely short time slice of the paper."""
 
 MOST_PROCESSORS = 1 << 20
-MOST_NODES = 1 << 12  # or as many as there are processors
-MOST_TURNS = 1e10  # of all processors together; a simulation of so many takes most of an hour
+MOST_NODES = 1 << 12  # limit of nodes, or the number of processors if that is larger
+MOST_TURNS = 1e10  # limit of time slices of all processors; these take most of an hour to simulate
 PERIOD = 0.005
-"""Seconds of a period of ``pylb lab``."""
+"""Period of ``pylb lab`` in seconds."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The processors on which the ranks would run.
+    """The processors and the network on which the ranks would run.
 
     Attributes
     ----------
     placement : (p,) int32
         Processor of each rank.
     speed : (q,) float64
-        Of each processor: recorded processor seconds that it does in a second.
+        Speed of each processor: seconds of recorded processor time that it needs 1 second for.
     node : (q,) int32
-        Of each processor.
+        Node of each processor.
     alpha, beta : (m, m) float64
-        Seconds for a message, and for each of its bytes, from one node to another; alpha with the
-        recording's ``response``, how long a rank that asks and sleeps in between takes to notice.
+        Seconds per message and per byte from one node to another.  alpha includes the recording's
+        ``response``: the mean delay until a rank that polls and sleeps notices a message.
     share : (q,) float64
-        Part of each processor that there is, as of ``pylb lab --share``.
+        Available fraction of each processor, as in ``pylb lab --share``.
     period : float
-        Seconds in which a share is given out: the processor is there for the first part of each
-        period, and a rank that waits within MPI uses it up like one that computes.  0: a share is
-        the same as a lower speed.  Not given: 5 ms as in ``pylb lab``, or 0 where the recorded
-        ranks slept while they waited, as that uses up nothing.
+        Period of the shares in seconds.  The processor is available in the first part of each
+        period; a rank that waits within MPI uses up the share like a rank that computes.  0: a
+        share acts like a lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks
+        slept while they waited, because sleep does not use up a share.
     overhead : float
-        Processor seconds of a call of MPI.
+        Processor seconds of an MPI call.
     eager : int
-        Bytes up to which a message goes before its receive is posted.
+        Largest message, in bytes, that is sent before its receive is posted.
     quantum : float
-        Seconds of a turn on a processor that several want; 0: infinitely small.
-    waiting : str
-        What a rank that waits in MPI does to its processor: ``"block"`` it sleeps, and goes first
-        when its message comes; ``"yield"`` it gives way, and waits for its turn; ``"spin"`` it
-        takes its share.
+        Time slice in seconds on a processor with several ranks; 0: infinitely short.
+    waiting : {"block", "yield", "spin"}
+        How a rank that waits in MPI uses its processor.  ``"block"``: it sleeps, and runs at once
+        when its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
+        ``"spin"``: it uses its time slices like a rank that computes.
     polling : float
-        What a rank that waits and does not spin takes of its processor all the same, for each
-        second of those that compute there: it asks.
-    matching : str
-        Receives from any source take what comes first (``"arrival"``), or what they took
-        (``"recorded"``).
+        Processor seconds that a waiting rank, which does not spin, needs for polling, per second of
+        the ranks that compute on its processor.
+    matching : {"arrival", "recorded"}
+        Which message a receive from any source gets: the first to arrive, or the same as in the
+        recorded run.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Target:
     matching: str
 
     def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
-        """A simulation at time 0, which is fed with each rank's operations."""
+        """Make a simulation at time 0; the caller feeds it with each rank's operations."""
         return _core.Simulation(
             *comm_arrays(comms),
             place=self.placement,
@@ -123,26 +123,32 @@ class Target:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
-    """A recorded run as it would have been.
+    """The prediction of a recorded run on other processors.
 
     Attributes
     ----------
     time : float
         Seconds from the end of MPI_Init to the last rank's MPI_Finalize.
-    finish, busy, waiting, paused : (p,) float64
-        Of each rank: when it ends; its processor's seconds; within MPI; asleep or at files.
+    finish : (p,) float64
+        Time when each rank ends, in seconds.
+    busy : (p,) float64
+        Processor seconds of each rank.
+    waiting : (p,) float64
+        Seconds for which each rank waits within MPI.
+    paused : (p,) float64
+        Seconds for which each rank sleeps or waits for files.
     end : list of str
-        Of each rank: ``"through"``, ``"cut"`` (its records end early), ``"stuck"`` (it waits for
-        what never comes), ``"running"`` (online: more records are to come).
+        How each rank ends: ``"through"`` (complete), ``"cut"`` (its records end early), ``"stuck"``
+        (it waits for a message that never comes), ``"running"`` (more records will arrive).
     processor_busy : (q,) float64
         Seconds of work of each processor.
     target : Target
     recorded : float or None
         Wall time of the recorded run.
     warnings : list of str
-        Why this may be wrong; empty where nothing is known against it.
+        Reasons why the prediction may be wrong.
     steps : list of structured arrays, or None
-        For each operation of each rank: when it began and ended, and which rank it waited for.
+        For each operation of each rank: when it begins and ends, and which rank it waits for.
 
     Examples
     --------
@@ -165,7 +171,7 @@ class Prediction:
 
     @property
     def complete(self) -> bool:
-        """Whether every rank came to its end."""
+        """Whether all ranks have ended normally."""
         return all(end == "through" for end in self.end)
 
     def __repr__(self) -> str:
@@ -185,17 +191,18 @@ def whatif(
 ) -> Prediction:
     """Predict the time of a recorded program under another placement.
 
-    Process LBF (Eom and Hollingsworth 1998): the recorded operations are simulated on the target;
-    processes that do not wait share their processor.  The recording, else `DEFAULTS`, gives what
-    is not given here.
+    This is the process load balancing factor (Eom and Hollingsworth 1998): the recorded operations
+    are simulated on the target, where processes that do not wait share their processor.  Values
+    that are not given here come from the recording, or else from `DEFAULTS`.
 
     Parameters
     ----------
     run : Recording or path
     steps : bool
-        Keep when each operation took place (40 bytes each).
+        Keep the times of each operation (40 bytes per operation).
     **where
-        The target, as for `target`: ``placement``, ``speed``, ``node``, ``network``, ``share``, ...
+        The target: ``placement``, ``speed``, ``node``, ``network``, ``share`` and the other
+        arguments of `target`.
 
     Returns
     -------
@@ -204,7 +211,7 @@ def whatif(
     Raises
     ------
     DomainError, OutOfRangeError
-        A value out of its domain; a placement that names no such processor.
+        A value is out of its domain, or the placement names a processor that does not exist.
     FormatError
         The recording contradicts itself.
 
@@ -222,8 +229,8 @@ def whatif(
         repeated = _simulate(recording, replace(aim, matching="recorded"), steps)
         if repeated.complete:
             repeated.warnings.append(
-                "with messages taken as they come the program would not end: those from any "
-                "source were taken as recorded"
+                "if receives from any source took the first message, the program would not end: "
+                "they take the same messages as in the recording"
             )
             prediction = repeated
     for text in prediction.warnings:
@@ -247,29 +254,29 @@ def target(
     polling: float | None = None,
     matching: str = "arrival",
 ) -> Target:
-    """Check the processors for a recorded program; the recording gives the defaults.
+    """Make the target for a recorded program; the recording gives the defaults.
 
     Parameters
     ----------
     recording : Recording
     placement : (p,) array of int, optional
-        Processor of each rank; default: each rank has its own.
+        Processor of each rank.  Default: each rank has its own.
     speed : float or (q,) array, optional
-        Speed of each processor, 1: as recorded.  Its length is the number of processors; default:
-        the number of processors in the placement.
+        Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
+        number of processors.  Default: all 1, with as many processors as the placement uses.
     node : (q,) array of int, optional
-        Node of each processor; default: all are on one.
+        Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional
         Seconds per message and per byte: numbers, or (m, m) arrays by node.
     share : float or (q,) array, optional
-        Part of each processor that there is, as of ``pylb lab --share``.
+        Available fraction of each processor, as in ``pylb lab --share``.
     period, overhead, eager, quantum, waiting, polling, matching :
         See `Target`.
 
     Raises
     ------
     DomainError, OutOfRangeError
-        A value out of its domain; a placement that names no such processor.
+        A value is out of its domain, or the placement names a processor that does not exist.
     """
     place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
     for name, value, known in (("waiting", waiting, WAITING), ("matching", matching, MATCHING)):
@@ -277,7 +284,7 @@ def target(
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
     if waiting not in (None, said["waiting"]):
-        said["polling"] = DEFAULTS["polling"]  # the measured value is for another way to wait
+        said["polling"] = DEFAULTS["polling"]  # the measured value is for another way of waiting
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -341,15 +348,18 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check the largest number: memory is asked for by it."""
+    """Limit the largest number, by which memory is allocated."""
     if values.size and values.max() >= most:
-        raise OutOfRangeError(f"{name} has the number {values.max()}: expected below {most}")
+        raise OutOfRangeError(
+            f"{name} has the number {values.max()}: expected numbers below {most}"
+        )
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise DomainError(f"{name} is {given!r}: expected integers, one for each")
+        owner = "rank" if name == "placement" else "processor"
+        raise DomainError(f"{name} is {given!r}: expected integers, one for each {owner}")
     return array
 
 
@@ -377,7 +387,7 @@ def _network(given: Any, said: Mapping[str, Any], m: int) -> tuple[F64, F64]:
 
 
 def _check_turns(recording: Recording, quantum: float) -> None:
-    """Reject a quantum that is so small that the simulation would not end."""
+    """Reject a quantum so short that the simulation would take hours."""
     seconds = 1e-9 * sum(float(ops["compute"].sum(dtype=np.float64)) for ops in recording.ops)
     if 0.0 < quantum < seconds / MOST_TURNS:
         raise DomainError(
@@ -424,7 +434,7 @@ def _doubts(
     recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
 ) -> list[str]:
     out = []
-    if all(end == "through" for end in ends):  # if ranks are stuck, unread messages are no surprise
+    if all(end == "through" for end in ends):  # stuck ranks do not receive their messages anyway
         out += [
             f"rank {rank}: {unread[rank]} messages to it are never received"
             for rank in np.flatnonzero(unread)

@@ -20,8 +20,8 @@ from pylb.whatif.recorder.layout import OpKind
 from pylb.whatif.recorder.recording import Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
-NEAR = 1e-4  # predictions that differ by less count as equal
-TRIES, SIMULATED = 40, 10_000_000  # default limits: candidates, and operations of all of them
+NEAR = 1e-4  # predictions with a smaller relative difference count as equal
+TRIES, SIMULATED = 40, 10_000_000  # default limits: candidates, and their simulated operations
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,12 @@ class Suggestion:
     time : float
         Predicted seconds.
     saves : float
-        Fraction of the time of the present placement that it saves.
+        Fraction of the time that it saves, compared with the present placement.
     placement : (p,) int32, or None
         Processor of each rank; None if a procedure moves.
     procedure : str or None
-        The procedure that moves to the other end of its messages.
+        The procedure that moves to the rank at the other end of its messages; None if a placement
+        changes.
     reason : str
         Why it is faster, in figures.
 
@@ -68,10 +69,10 @@ def suggest(
 ) -> list[Suggestion]:
     """Suggest placements and moves of procedures that make a recorded run faster.
 
-    Each candidate is simulated (`pylb.whatif`): placements by pylb's strategies (a rank is an
-    object, its processor time the load, its messages the graph), placements in which ranks of the
-    busiest processor are moved or swapped, and moves of each marked procedure to the other end of
-    its messages.  Eom and Hollingsworth (1998) leave such a search to future work.
+    The candidates are: placements by pylb's strategies (a rank is an object, its processor time the
+    load, its messages the edges); placements in which ranks of the busiest processor are moved or
+    swapped; and moves of each marked procedure to the rank at the other end of its messages.  Each
+    is simulated (`pylb.whatif`).  Eom and Hollingsworth (1998) leave such a search to future work.
 
     Parameters
     ----------
@@ -81,16 +82,17 @@ def suggest(
     best : int
         Largest number of suggestions; candidates that save nothing are left out.
     tries : int, optional
-        How many moves and swaps to simulate besides the strategies' placements; those that cannot
-        be faster are skipped.  Default: 40, or fewer if that is more than ten million operations.
+        Number of moves and swaps to simulate, besides the strategies' placements.  Those that
+        cannot be faster are skipped.  Default: 40, or fewer if more than ten million operations
+        would be simulated.
     **target
-        ``speed``, ``node``, ``network``, ...: the machine, as for `pylb.whatif`.
+        The machine, as for `pylb.whatif`: ``speed``, ``node``, ``network`` and so on.
 
     Returns
     -------
     list of Suggestion
-        Suggestions, the fastest first.  For a procedure the saved fraction of the critical path is
-        applied to the predicted time.
+        The fastest first.  For a procedure, the predicted time is reduced by the same fraction as
+        the critical path.
 
     Raises
     ------
@@ -119,7 +121,7 @@ def suggest(
 
 
 class _Search:
-    """Simulated placements, by their bytes."""
+    """The simulated placements; `told` has the prediction of each, by the placement's bytes."""
 
     def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
         self.recording, self.target = recording, target
@@ -130,9 +132,8 @@ class _Search:
 
     def simulate(self, candidate: NDArray[Any]) -> Prediction:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the prediction of the present placement has given the same warnings
+            # The prediction of the present placement has given the same warnings.
+            warnings.simplefilter("ignore")
             return whatif(self.recording, placement=candidate, **self.target)
 
     def attempt(self, candidate: NDArray[Any], which: str) -> float:
@@ -145,7 +146,7 @@ class _Search:
         return self.told[key][0].time, key
 
     def candidates(self) -> Iterator[tuple[str, I32]]:
-        """Place the ranks by pylb's strategies, from the present placement."""
+        """Yield (strategy, placement) for each of `STRATEGIES`, from the present placement."""
         aim = self.now.target
         snap = Snapshot(
             self.now.busy * aim.speed[aim.placement],
@@ -162,9 +163,9 @@ class _Search:
                 continue
 
     def improve(self, tries: int) -> None:
-        """Change the fastest placement so far: move or swap a rank of the busiest processor."""
+        """Improve the fastest placement so far by moves and swaps of ranks, at most `tries`."""
         if not self.told:
-            self.attempt(self.present, "as it is")
+            self.attempt(self.present, "unchanged")
         left = tries
         while left > 0:
             top = min(self.told, key=self.rank_of)
@@ -177,10 +178,10 @@ class _Search:
                 return
 
     def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
-        """List placements one move or one swap away, the most even ones first.
+        """Yield placements that differ by one move or one swap, the most balanced ones first.
 
-        A placement cannot be faster if the work of one processor takes as long as the whole run
-        now.
+        Placements are left out in which the work of one processor alone would take as long as the
+        whole run takes now.
         """
         at, speed = told.target.placement, told.target.speed
         time = told.processor_busy
@@ -223,14 +224,14 @@ class _Search:
         return Suggestion(told.time, saves, told.target.placement, None, reason)
 
     def between(self, at: I32) -> int:
-        """Bytes of messages between nodes."""
+        """Return the bytes of messages between nodes."""
         node = self.now.target.node[at]
         away = node[np.asarray(self.edges.src)] != node[np.asarray(self.edges.dst)]
         return int(np.asarray(self.edges.nbytes)[away].sum())
 
 
 def _messages(recording: Recording) -> Edges:
-    """Bytes that each rank sends to each other rank."""
+    """Return the bytes that each rank sends to each other rank."""
     sums: list[tuple[NDArray[Any], ...]] = [
         (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     ]
@@ -244,7 +245,7 @@ def _messages(recording: Recording) -> Edges:
 
 
 def _moved(recording: Recording, now: float) -> list[Suggestion]:
-    """Predict the move of each procedure to the other end of its messages."""
+    """Predict the effect of moving each procedure to the rank at the other end of its messages."""
     if not recording.procedures or not recording.closed.all():
         return []
     return [

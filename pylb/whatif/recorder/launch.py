@@ -25,7 +25,7 @@ TURNS = Path(__file__).with_name("turns.py")
 
 
 class Recorded(NamedTuple):
-    """The result of `record`: the command's exit code and the recording."""
+    """The result of `record`: the command's exit code, and the recording."""
 
     code: int
     recording: Recording
@@ -52,7 +52,7 @@ def loaded(
     only_time: bool = False,
     procedures: Sequence[str] = (),
 ) -> list[str]:
-    """Return `command` changed such that the recorder is loaded into each of its ranks."""
+    """Return the command line that loads the recorder into each rank of `command`."""
     if not command:
         raise DomainError("command is empty: expected a program and its arguments")
     before = os.environ.get("LD_PRELOAD", "")
@@ -70,10 +70,10 @@ def loaded(
 
 
 def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure how two ranks share a core if one of them waits as in the recording.
+    """Measure how two ranks share a core if one of them waits like the recorded ranks.
 
-    Returns ``quantum`` of the scheduler; ``polling`` of a rank that waits as the recorded ranks
-    did; and ``waiting``, if they slept and a rank that wakes runs at once.
+    Return some of the fields of `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the
+    recorded ranks slept while waiting and a rank that wakes runs at once.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
     polite = ["yield"] if info.get("waiting") == "yield" else []
@@ -82,13 +82,13 @@ def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
         gap, polling = slept
         asleep = info["asleep"]
         out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
-        if asleep > 0.5 and gap < 2 * info["nap"]:  # a rank that wakes runs at once
+        if asleep > 0.5 and gap < 2 * info["nap"]:
             out["waiting"] = "block"
     return out
 
 
 def _turns(*how: str) -> list[float]:
-    """Return what turns.py prints; empty if it fails."""
+    """Return the numbers that turns.py prints; empty if it fails."""
     words = [sys.executable, "-I", "-S", str(TURNS), *how]
     done = subprocess.run(words, capture_output=True, text=True)
     return [] if done.returncode else [float(word) for word in done.stdout.split()]
@@ -96,7 +96,7 @@ def _turns(*how: str) -> list[float]:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Treat a termination signal like Ctrl-C: what has been recorded by then is kept."""
+    """Treat a termination signal like Ctrl-C, so that the operations recorded so far are kept."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -128,23 +128,23 @@ def record(
     procedures : sequence of str
         Functions to mark, in a program compiled with ``-finstrument-functions``.
     host : str
-        Address at which the ranks reach this process; the default works on one machine.
+        Address of this process for the ranks.  The default works if all are on this machine.
     online : sequence of mappings
-        Targets (arguments of `pylb.whatif`) on which the run is simulated while it goes on.
+        Targets (arguments of `pylb.whatif`): the run is simulated on each of them while it goes on.
     say : callable
-        Called with a line for each prediction, every second.
+        Called every second with a line for each prediction.
 
     Returns
     -------
     Recorded
-        ``recording.warnings`` lists what is missing.
+        ``recording.warnings`` lists what the recording lacks.
 
     Raises
     ------
     MissingPartError
         pylb was built without MPI.
     DomainError
-        There is no command, or no program in it.
+        The command is empty, or has no program.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def record(
         with _interruptible(), subprocess.Popen(words, env=env) as child:
             try:
                 monitor.serve_until(lambda: child.poll() is not None, between=between)
-            except KeyboardInterrupt:  # keep what was recorded; the command has got the signal too
+            except KeyboardInterrupt:  # end the command, and keep what was recorded
                 child.send_signal(signal.SIGINT)
                 monitor.serve_until(lambda: child.poll() is not None)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode

@@ -29,11 +29,11 @@ STEP = np.dtype(
         ("pad", "i4"),
     ]
 )
-"""When an operation was simulated, and for which one of which rank it waited (-1: none)."""
+"""Simulated times of an operation, and the operation and rank that it waited for (-1: none)."""
 
 
 class OpKind(IntEnum):
-    """The kind of an operation; csrc/whatif/ops.h says what its fields mean."""
+    """The kind of an operation; csrc/whatif/ops.h explains the fields for each kind."""
 
     END = 0
     SEND = 1

@@ -1,4 +1,4 @@
-"""Mark functions whose times are to be recorded."""
+"""Mark functions, so that the recorder measures their times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @functools.lru_cache(maxsize=1)
 def _recorder() -> ctypes.CDLL | None:
-    """The recorder, if it is loaded into this process."""
+    """Return the recorder, if it is loaded into this process."""
     program = ctypes.CDLL(None)
     return program if hasattr(program, "pylb_procedure_enter") else None
 
@@ -24,9 +24,9 @@ def procedure(*, name: str) -> Callable[[Function], Function]: ...
 def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
     """Mark a function, so that `pylb record` measures its time.
 
-    Without the recorder the function is returned unchanged.  In C the same is done by the macro
-    ``PYLB_PROCEDURE`` of ``csrc/whatif/recorder/pylb_procedure.h``, or by compiling with
-    ``-finstrument-functions`` and naming the functions: ``pylb record --procedures serve,...``.
+    Without the recorder, the function is returned unchanged.  In C, use the macro
+    ``PYLB_PROCEDURE`` of ``csrc/whatif/recorder/pylb_procedure.h``, or compile with
+    ``-finstrument-functions`` and name the functions: ``pylb record --procedures serve,...``.
 
     Parameters
     ----------

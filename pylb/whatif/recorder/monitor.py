@@ -1,4 +1,4 @@
-"""The monitor: receives what the recorder sends from every rank, and makes a recording."""
+"""The monitor receives the data that the recorder sends from each rank, and makes a recording."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.whatif.recorder.recording import Recording
 
-DRIFT = 1e-4  # seconds: larger differences between two clocks are reported
-SHOWN = 10  # of the ranks that were not recorded, and of strange connections
+DRIFT = 1e-4  # relative drift between two clocks that is reported
+SHOWN = 10  # limit of warnings about ranks that were not recorded, and about connections
 
 
 @dataclass(eq=False)
@@ -28,10 +28,10 @@ class RankLog:
     """The data received from one rank."""
 
     hello: dict[str, Any]
-    offset: float  # difference of its clock and the monitor's at the start, in seconds
+    offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
     n_ops: int = 0
-    numbers: list[int] = field(default_factory=list)  # the monitor's numbers of its communicators
+    numbers: list[int] = field(default_factory=list)  # communicators, in the monitor's numbering
     end: dict[str, Any] | None = None
     end_offset: float = 0.0
     lost: int = 0
@@ -39,11 +39,11 @@ class RankLog:
     procedures: list[int] = field(default_factory=list)  # in the monitor's numbering
 
     def ops(self) -> NDArray[Any]:
-        """All operations so far."""
+        """Return all operations so far."""
         return self.room[: self.n_ops]
 
     def add(self, ops: NDArray[Any]) -> None:
-        """Append operations; earlier results of `ops` do not change."""
+        """Append operations; arrays that `ops` returned before do not change."""
         n = self.n_ops + len(ops)
         if n > len(self.room):
             room = np.zeros(2 * n, OP)
@@ -54,25 +54,26 @@ class RankLog:
 
 
 class Connection:
-    """The socket of one rank, from which frames are read."""
+    """The connection of one rank, from which frames are read."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.buffer = bytearray()
         self.known = False  # whether it has sent the token
         self.rank: RankLog | None = None
-        self.second = False  # whether its rank was known already: this is another program
+        self.second = False  # whether it belongs to a second MPI program of the same command
 
 
 class RecordMonitor:
-    """Listens for the ranks of one run.
+    """The monitor of one run, to which the ranks connect.
 
     Attributes
     ----------
     address : str
         ``host:port``, for the recorder.
     token : str
-        What a connection has to begin with.  It is a secret: other users see command lines.
+        A secret that a connection must send first.  The address is no secret, as other users can
+        see command lines.
     ranks : dict of int to RankLog
     """
 
@@ -84,7 +85,7 @@ class RecordMonitor:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.ranks: dict[int, RankLog] = {}
-        self._comms: dict[int, int] = {}  # name of a communicator to its number
+        self._comms: dict[int, int] = {}  # name of a communicator -> its number
         self.members: list[NDArray[np.int32]] = []
         self.procedures: list[str] = []
         self.lacks: dict[str, int] = {}
@@ -100,11 +101,11 @@ class RecordMonitor:
 
     @property
     def connected(self) -> int:
-        """Number of connected ranks."""
+        """Number of open connections."""
         return self._open
 
     def serve(self, seconds: float) -> None:
-        """Wait up to that time for data, and read what has arrived."""
+        """Wait for data, at most for `seconds`, and read what has arrived."""
         for key, _ in self._selector.select(seconds):
             if key.fileobj is self._listener:
                 self._accept()
@@ -117,7 +118,7 @@ class RecordMonitor:
         grace: float = 5.0,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve until `done()` and all ranks have disconnected, at most `grace` seconds longer."""
+        """Serve until `done()`, then until all ranks have disconnected, at most `grace` seconds."""
         deadline = None
         while True:
             self.serve(0.1)
@@ -131,7 +132,7 @@ class RecordMonitor:
     def _accept(self) -> None:
         try:
             sock, _ = self._listener.accept()
-        except OSError as error:  # it has gone again, or there are no descriptors
+        except OSError as error:  # the connection is gone, or no file descriptor is free
             self._note(f"a connection to the monitor was not accepted: {error}")
             time.sleep(0.01)
             return
@@ -149,7 +150,7 @@ class RecordMonitor:
         one.buffer += data
         try:
             self._frames(one)
-        except Exception as error:  # whatever has come: this connection ends, and no other
+        except Exception as error:  # bad data end this connection, but no other one
             why = clip(str(error) or type(error).__name__)
             self._note(f"a connection to the monitor was not from the recorder: {why}")
             data = b""
@@ -214,10 +215,7 @@ class RecordMonitor:
     def _hello(self, one: Connection, hello: dict[str, Any]) -> None:
         if hello["rank"] in self.ranks or self.size not in (0, hello["size"]):
             one.second = True
-            self._note(
-                "the command ran more than one MPI program: the first one is recorded, not the "
-                "others"
-            )
+            self._note("the command ran more than one MPI program: only the first one is recorded")
         else:
             one.rank = RankLog(hello, time.monotonic() - 1e-9 * hello["now"])
             self.ranks[hello["rank"]] = one.rank
@@ -251,11 +249,11 @@ class RecordMonitor:
             self.members.append(members)
         rank.numbers.append(self._comms[name])
 
-    # --- what has come --------------------------------------------------------------------------
+    # ---- the recording -------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
-        """Number of ranks of the world."""
+        """Number of ranks of MPI_COMM_WORLD; 0 before the first rank has connected."""
         return max((r.hello["size"] for r in self.ranks.values()), default=0)
 
     def recording(self, command: list[str]) -> Recording:
@@ -279,7 +277,10 @@ class RecordMonitor:
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
-        """Wall time by the ranks' clocks, corrected by the monitor's clock for other machines."""
+        """Return the wall time of the run, and the start of each rank.
+
+        Clocks of other machines are corrected by the monitor's clock.
+        """
         here = socket.gethostname()
         start, end = [], []
         for rank in known:
@@ -294,7 +295,10 @@ class RecordMonitor:
 
     @staticmethod
     def _costs(known: list[RankLog | None]) -> dict[str, float]:
-        """The costs of a call and of a message: the least of all ranks, as delays only add."""
+        """Return the costs of a call and of a message: the minimum over the ranks.
+
+        The minimum counts because delays only make the measured costs larger.
+        """
         said = [rank.costs for rank in known if rank is not None and rank.costs]
         out = {}
         for name in ("overhead", "alpha", "beta"):
@@ -305,17 +309,17 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """How ranks wait that poll and sleep in between.
+        """Return figures of waiting ranks that poll, and sleep between two polls.
 
-        ``response``: mean delay until a rank notices a message, half of the time between two polls;
-        ``nap``: length of a sleep; ``asleep``: fraction of all waiting that is sleep.
+        ``response``: mean delay in seconds until a rank notices a message; ``nap``: length of a
+        sleep in seconds; ``asleep``: fraction of the waiting time that ranks sleep.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, naps, napped = (
             sum(rank.end["asked"][name] for rank in ended if rank.end)
             for name in ("wall", "square", "naps", "napped")
         )
-        if napped <= 0.5 * wall:  # none, or with little sleep
+        if napped <= 0.5 * wall:  # the ranks did not sleep much
             return {}
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         asleep = wall / (wall + within)
@@ -323,7 +327,7 @@ class RecordMonitor:
 
     @staticmethod
     def _waiting(known: list[RankLog | None]) -> str:
-        """How a waiting rank used its processor, as far as the monitor can tell."""
+        """Return how a waiting rank probably used its processor: "spin" or "yield"."""
         one = next(r.hello for r in known if r)
         if "Open MPI" not in one["library"]:
             return "spin"
@@ -354,24 +358,22 @@ class RecordMonitor:
         if not rank.end["finalized"]:
             out.append("it never called MPI_Finalize: recorded up to the end of its process")
         if rank.end["ops"] != rank.n_ops:
-            out.append(f"{rank.n_ops} operations arrived, of {rank.end['ops']}")
+            out.append(f"only {rank.n_ops} of {rank.end['ops']} operations arrived")
         if rank.end["foreign"]:
             out.append(
-                f"{rank.end['foreign']} calls of other threads (MPI_THREAD_MULTIPLE) are not "
-                "recorded: their messages and waits are not simulated"
+                f"{rank.end['foreign']} MPI calls of other threads (MPI_THREAD_MULTIPLE) are not "
+                "recorded, so their messages and waits are not simulated"
             )
         seconds = 1e-9 * rank.end["ns"]
         if rank.end["beyond"] > 0.02 * rank.end["ns"]:
             out.append(
-                f"its threads used {1e-9 * rank.end['beyond']:.3g} s of processor time at once: "
-                "predictions count them as one after the other"
+                f"its threads used {1e-9 * rank.end['beyond']:.3g} s of processor time in "
+                "parallel: predictions treat them as one thread"
             )
         drift = abs(rank.end_offset - rank.offset)
-        elsewhere = (
-            rank.hello["host"] != socket.gethostname()
-        )  # on this machine all have the same clock
+        elsewhere = rank.hello["host"] != socket.gethostname()  # else both have the same clock
         if elsewhere and drift > max(0.05, DRIFT * seconds):
-            out.append(f"its clock and the monitor's went {drift:.3g} s apart")
+            out.append(f"its clock and the monitor's clock drifted apart by {drift:.3g} s")
         if not rank.hello["delays"]:
-            out.append("no /proc/self/schedstat: time in which it slept may count as computing")
+            out.append("no /proc/self/schedstat: waits for a core may count as computing")
         return out

@@ -43,7 +43,7 @@ class Online:
         self._simulations: list[_core.Simulation] = []
 
     def __call__(self) -> None:
-        """Simulate the operations that have arrived, if it is time for that."""
+        """Simulate the operations that have arrived, if a period has passed."""
         now = time.monotonic()
         if self._failed or now - self._last < self._period:
             return
@@ -54,7 +54,7 @@ class Online:
                     self._go_on(simulation, given)
         except PylbError as error:  # the program and its recording continue
             self._failed = True
-            self._say(f"no predictions while it runs: {error}")
+            self._say(f"no predictions while the program runs: {error}")
 
     def _begun(self) -> bool:
         monitor = self._monitor
@@ -82,4 +82,6 @@ class Online:
                 f"{name} {','.join(f'{x:g}' for x in np.atleast_1d(value))}"
                 for name, value in given.items()
             )
-            self._say(f"{here:.1f} s here would be {there:.1f} s ({there / here:.0%}) with {words}")
+            self._say(
+                f"{here:.1f} s so far would take {there:.1f} s ({there / here:.0%}) with {words}"
+            )

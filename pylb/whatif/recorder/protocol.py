@@ -1,4 +1,4 @@
-"""What the recorder sends: frames of csrc/whatif/recorder/monitor.h, and what they may say."""
+"""Read and check the frames that the recorder sends (csrc/whatif/recorder/monitor.h)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
+HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
 COMM = struct.Struct("=qqq")  # number, name, size
-LIMIT = 1 << 26  # bytes of a frame
+LIMIT = 1 << 26  # limit of a frame's length in bytes
 MOST_RANKS = 1 << 20
-MOST_NAMES = 1 << 16  # procedures, and kinds of calls that are not simulated
+MOST_NAMES = 1 << 16  # limit of procedures, and of kinds of calls that are not simulated
 
 TOKEN = "OMPI_PYLB_TOKEN"
-"""The variable with the token: Open MPI hands what begins with OMPI_ to the ranks on all machines,
-other launchers hand over all variables."""
+"""Environment variable with the token.  Open MPI passes variables that begin with OMPI_ to the
+ranks on all machines; other launchers pass all variables."""
 
 HELLO = {
     **dict.fromkeys(("rank", "size", "now", "cores", "core"), int),
@@ -36,7 +36,7 @@ LACK = {"what": str, "times": int}
 
 
 class ProtocolError(Exception):
-    """A connection does not follow the protocol of the recorder."""
+    """Raised if a connection does not follow the protocol of the recorder."""
 
 
 def said(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def said(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(found: Any, fields: Mapping[str, Any]) -> None:
     if not isinstance(found, dict):
-        raise ProtocolError("a frame that is no object")
+        raise ProtocolError("a frame that is not a JSON object")
     for name, kind in fields.items():
         value: Any = found.get(name)
         if isinstance(kind, dict):
@@ -58,7 +58,7 @@ def _check(found: Any, fields: Mapping[str, Any]) -> None:
             if not math.isfinite(value):
                 raise ProtocolError(f"{name} is {value}")
         elif type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
-            raise ProtocolError(f"{name} is no {kind.__name__}")
+            raise ProtocolError(f"{name} is {value!r}: expected {kind.__name__}")
 
 
 def hello(body: bytes) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]
         raise ProtocolError(f"a communicator of {size} ranks in {len(body)} bytes")
     members = np.frombuffer(body, np.int32, size, COMM.size).copy()
     if size and not 0 <= members.min() <= members.max() < n_ranks:
-        raise ProtocolError("a communicator with a member that is no rank")
+        raise ProtocolError("a communicator with a member that is not a rank")
     return number, name, members
 
 
 def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
-    """Replace a rank's own numbers by the monitor's."""
+    """Replace a rank's own numbers by the monitor's numbers."""
     if values.size and not 0 <= values.min() <= values.max() < len(numbers):
         raise ProtocolError(f"an operation with an unknown {what}")
     out: NDArray[np.int32] = np.array(numbers, np.int32)[values]

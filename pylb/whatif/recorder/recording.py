@@ -1,4 +1,4 @@
-"""A recording: the operations of each rank of an MPI program, and facts about its machine."""
+"""A recording: the operations of each rank of an MPI program, and data about its machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pylb.files import kind_of, understood, writing
 from pylb.io import hdf5
 from pylb.whatif.recorder.layout import OP, OpKind
 
-FORMATS = ("pylb operations 1", "pylb operations 2")  # from 2 on, no text of variable length
+FORMATS = ("pylb operations 1", "pylb operations 2")  # from 2 on, texts have a fixed length
 DTYPES = {"head": np.dtype(np.uint8)}
 NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
-MOST_NUMBER = 1e15  # seconds, or bytes
+MOST_NUMBER = 1e15  # limit of numbers in `info`: seconds or bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -32,19 +32,20 @@ class Recording:
     ops : list of (n,) structured arrays
         The operations of each rank, in order, with the fields of `pylb.whatif.recorder.layout.OP`.
     comms : list of (size,) int32 arrays
-        World ranks of the members of each communicator, by their rank there.  The first is the
-        world.
+        Members of each communicator in order of their rank in it, each given by its world rank.
+        The first communicator is the world.
     closed : (p,) bool
-        Whether all records of a rank have arrived; False if it was killed or records were lost.
+        Whether all operations of a rank have arrived; False if it was killed or some were lost.
     info : dict
-        About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
-        beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
-        ``polling``, ``response``, ``nap``, ``asleep`` (how ranks wait that poll and sleep in
-        between), and for each rank ``host``, ``processor``, ...
+        Data about the run: ``command``; ``seconds``, the wall time from the end of MPI_Init to the
+        beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
+        ``quantum``, ``waiting``, ``polling``, ``response``); for ranks that sleep while waiting
+        ``nap`` (seconds) and ``asleep`` (fraction); lists over the ranks: ``starts``, ``hosts``,
+        ``cores``.
     procedures : list of str
         Names of the marked procedures, indexed by number.
     warnings : list of str
-        Data that are missing, and reasons why predictions are less certain.
+        Missing data, and other reasons why predictions are less certain.
 
     Examples
     --------
@@ -98,19 +99,18 @@ class Recording:
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """Return how fast another machine is for this program, measured by running it there.
+        """Return the speeds of other processors for this program, which was also recorded on them.
 
         Parameters
         ----------
         elsewhere : Recording
-            A recording of the same program with the same input on the other processors.  Short runs
-            are enough, if both are equally short.
+            A recording of the same program on the other processors, with the same input.  Short
+            runs are enough if both do the same work.
 
         Returns
         -------
         (p,) float64
-            Speed of each rank's processor there: how many processor seconds of this recording it
-            does per second.
+            Speed of the other processor of each rank, relative to its processor in this recording.
 
         Raises
         ------
@@ -125,7 +125,8 @@ class Recording:
         """
         if elsewhere.n_ranks != self.n_ranks:
             raise DomainError(
-                f"elsewhere has {elsewhere.n_ranks} ranks: expected {self.n_ranks}, as this one"
+                f"elsewhere has {elsewhere.n_ranks} ranks: expected {self.n_ranks}, as in this "
+                "recording"
             )
         mine, others = (
             np.array([int(ops["compute"].sum()) for ops in one.ops], np.float64)
@@ -151,20 +152,20 @@ class Recording:
         MissingFileError
             There is no such folder.
         StateError
-            The path is a folder or a file that is not a recording, or may not be written.
+            The path is a folder, is a file that is not a recording, or is not writable.
         """
         optional.require("h5py")
         name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
-            raise MissingFileError(f"{name}: no folder {folder}")
+            raise MissingFileError(f"{name}: there is no folder {folder}")
         _check_regular(name)
         if not os.access(folder, os.W_OK):
-            raise StateError(f"{name}: the folder {folder} may not be written")
+            raise StateError(f"{name}: the folder {folder} is not writable")
         if os.path.exists(name) and os.path.getsize(name) and not _is_ours(path):
             raise StateError(f"{name} exists and is not a recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an HDF5 file; an existing one is replaced when the new one is complete.
+        """Write an HDF5 file; an existing file is replaced when the new one is complete.
 
         Raises
         ------
@@ -173,7 +174,7 @@ class Recording:
         StateError
             The path exists and is not a file.
         OSError
-            There is no such folder, or no space.
+            There is no such folder, or no space on the disk.
         """
         optional.require("h5py")
         _check_regular(path)
@@ -218,7 +219,7 @@ class Recording:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Recording:
-        """Read what `save` or `pylb record` wrote.
+        """Read a file that `save` or ``pylb record`` wrote.
 
         Raises
         ------
@@ -236,14 +237,14 @@ class Recording:
 def _check_regular(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         kind = kind_of(os.stat(path).st_mode)
-        raise StateError(f"{os.fspath(path)} is {kind}: expected a file to be written")
+        raise StateError(f"{os.fspath(path)} is {kind}: expected a regular file, or a new one")
 
 
 def _is_ours(path: str | os.PathLike[str]) -> bool:
     try:
         with hdf5.reading(path, DTYPES) as file:
             return file.text("format") in FORMATS
-    except Exception:  # whatever a file does that is none
+    except Exception:  # a file that is not a recording may cause any error
         return False
 
 
@@ -256,10 +257,13 @@ def _read(file: hdf5.Input) -> Recording:
     comms = [_whole(file, f"comms/{i}", np.int32) for i in range(file.names("comms"))]
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
-        raise FormatError(f"{len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
+        raise FormatError(
+            f"inconsistent numbers: {len(ops)} ranks, {len(closed)} entries of closed, "
+            f"{len(comms)} communicators"
+        )
     for i, members in enumerate(comms):
         if members.size and not 0 <= members.min() <= members.max() < len(ops):
-            raise FormatError(f"group {i} has a member that is no rank")
+            raise FormatError(f"communicator {i} has a member that is not a rank")
     words = [list(map(str, head[name])) for name in ("procedures", "warnings")]
     return Recording(ops, comms, closed, _facts(dict(head["info"])), *words)
 
@@ -267,16 +271,16 @@ def _read(file: hdf5.Input) -> Recording:
 def _whole(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
     rows = file.rows(name)
     if rows is None or rows.dtype != dtype or rows.ndim != 1:
-        raise FormatError(f"{name} is damaged, or not of this version of pylb")
+        raise FormatError(f"{name} is damaged, or was written by another version of pylb")
     return np.ascontiguousarray(rows)
 
 
 def _facts(info: dict[str, Any]) -> dict[str, Any]:
-    """Check what a prediction uses."""
+    """Check the numbers that a prediction uses."""
     for name in NUMBERS:
         said = info.get(name, 0)
         if type(said) not in (int, float) or not 0 <= said < MOST_NUMBER:
-            raise FormatError(f"{name} is {said!r}: expected a number of 0 ... {MOST_NUMBER:g}")
+            raise FormatError(f"{name} is {said!r}: expected a number from 0 to {MOST_NUMBER:g}")
     return info
 
 

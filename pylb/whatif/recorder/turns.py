@@ -1,13 +1,14 @@
-"""Measure how a process that polls shares its core with another that computes.
+"""Measure how a process that polls shares its core with a process that computes.
 
-Run by path, without pylb: ``python -I -S turns.py [NAP [yield]]``.  Of two processes on one core,
-one computes and the other polls.  Between two polls it yields, like a rank that waits in MPI.  With
-NAP it sleeps instead, such that with the core to itself it would be away for NAP seconds.  With
-``yield`` it also yields after the sleep, as each poll of Open MPI does with
-``mpi_yield_when_idle``: a process that wakes runs at once, but one that yields waits for its turn.
-The script prints the mean gap between two polls (the time slice of the scheduler, if the process
-waits for its turn) and the processor time that polling takes per second of the process that
-computes.
+This file is run by its path and does not import pylb: ``python -I -S turns.py [NAP [yield]]``.
+Between two polls, the polling process yields, like a rank that waits in MPI.  With NAP it sleeps
+for NAP seconds instead (measured on a free core).  With ``yield``, it also yields after the sleep,
+as Open MPI does with ``mpi_yield_when_idle``: a process that wakes runs at once, but a process that
+yields waits for its turn.
+
+The script prints two numbers: the mean time between two polls (the time slice of the scheduler, if
+the polling process waits for its turn), and the processor time of polling per second of the process
+that computes.
 """
 
 import os
@@ -16,11 +17,11 @@ import time
 from collections.abc import Callable
 
 SECONDS = 0.3
-LEAST = 2e-4  # shorter gaps come from the yielding process itself
+LEAST = 2e-4  # in shorter gaps, the computing process did not run
 
 
 def sleeper(nap: float, yields: bool) -> Callable[[], None]:
-    """Return a sleep that ends after `nap` seconds, although timers and wake-ups are late."""
+    """Return a function that sleeps `nap` seconds, corrected for late timers and wake-ups."""
     asked = nap / 2
     begin = time.perf_counter()
     for _ in range(50):
@@ -37,7 +38,7 @@ def sleeper(nap: float, yields: bool) -> Callable[[], None]:
 
 
 def gaps(away: Callable[[], object]) -> tuple[list[float], float]:
-    """Return the mean gap between polls while the child computes, and their cost."""
+    """Return the gaps between polls while a child computes, and the cost of polling."""
     child = os.fork()
     if child == 0:
         end = time.perf_counter() + SECONDS
