@@ -225,7 +225,7 @@ def test_convert_says_what_it_can_write(folder, capsys):
     assert cli.main(["convert", str(folder / "run.h5"), "run.xyz"]) == 2
     assert "expected a suffix of .h5, .hdf5, .json, or --to h5, vt" in capsys.readouterr().err
     assert cli.main(["convert", str(folder / "run.h5"), "run.json", "--compress"]) == 2
-    assert "--compress: expected with --to vt" in capsys.readouterr().err
+    assert "--compress is for --to vt only" in capsys.readouterr().err
 
 
 def test_compare_says_where_the_time_went(folder, capsys, tmp_path):

@@ -39,5 +39,5 @@ def test_what_is_read_stays_as_it_is(folder, capsys, words, path):
     (folder / "link").symlink_to("run.h5")
     before = (folder / path).read_bytes()
     assert main(words.split()) == 2
-    assert "belongs to what is read" in capsys.readouterr().err
+    assert "would overwrite the input" in capsys.readouterr().err
     assert (folder / path).read_bytes() == before

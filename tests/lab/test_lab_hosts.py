@@ -240,5 +240,5 @@ def test_the_command_line_says_what_it_measured(hosts, tmp_path):
         timeout=60,
     )
     assert (made.returncode, made.stdout) == (0, ""), made.stderr
-    assert "limits as measured by a program that wants more" in made.stderr
+    assert "limits, measured with programs that try to use more" in made.stderr
     assert "50 Mbit/s" in made.stderr

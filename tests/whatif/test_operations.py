@@ -375,7 +375,7 @@ def test_a_program_that_never_finalizes(mpiexec, build, capfd):
 def test_calls_of_other_threads_are_named(mpiexec, build):
     code, run = record([*mpiexec, "-n", "2", build("everything"), "threads"])
     assert code == 0
-    assert "rank 1: 1 calls of other threads (MPI_THREAD_MULTIPLE)" in "\n".join(run.warnings)
+    assert "rank 1: 1 MPI calls of other threads (MPI_THREAD_MULTIPLE)" in "\n".join(run.warnings)
 
 
 @needs_recorder
@@ -532,8 +532,8 @@ def test_lost_operations_and_clocks_that_differ_are_named():
     run = monitor.recording(["prog"])
     said = "\n".join(run.warnings)
     assert "rank 0: 2 operations were lost in transmission" in said
-    assert "rank 0: its clock and the monitor's went" in said
-    assert "rank 0: its threads used 0.09 s of processor time at once" in said
+    assert "rank 0: its clock and the monitor's clock drifted apart" in said
+    assert "rank 0: its threads used 0.09 s of processor time in parallel" in said
     assert "rank 1 was not recorded" in said
     assert not run.closed.any()
     monitor.close()
@@ -544,7 +544,7 @@ def test_two_programs_in_one_command(build, mpiexec):
     program = build("stencil")
     code, run = record(["sh", "-c", f"{program} 10 1e4; {program} 20 1e4"])
     assert code == 0
-    assert "more than one MPI program: the first one is recorded" in "\n".join(run.warnings)
+    assert "more than one MPI program: only the first one is recorded" in "\n".join(run.warnings)
     assert run.closed.all()
     _, first = record([program, "10", "1e4"])
     assert run.n_ops == first.n_ops
@@ -558,7 +558,8 @@ def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpie
     code, run = record(command, online=aims, say=said.append)
     assert code == 0
     assert said == [
-        "no predictions while it runs: placement has 3 entries: expected 2, one for each rank"
+        "no predictions while the program runs: placement has 3 entries: expected 2, one for each "
+        "rank"
     ]
     assert run.closed.all()
 
@@ -574,7 +575,7 @@ def recording(output, *command):
         env={**os.environ},  # without what MPI has put there, if another test has begun it here
     )
     for line in child.stderr:
-        if "s here would be" in line:
+        if "s so far would take" in line:
             break
     return child
 
@@ -612,7 +613,7 @@ def test_where_a_recording_cannot_go_is_said_before_the_program_runs(tmp_path, c
     mark, text = tmp_path / "ran", tmp_path / "prog.c"
     text.write_text("int main(void) { return 0; }")
     for output, says in [
-        (tmp_path, "is a folder: expected a file to be written"),
+        (tmp_path, "is a folder: expected a regular file, or a new one"),
         (text, "prog.c exists and is not a recording: it is not overwritten"),
         (tmp_path / "none" / "run", "no folder"),
         ("/dev/full", "/dev/full is a device"),

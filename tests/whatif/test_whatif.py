@@ -461,7 +461,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["node", "placement"])
 def test_a_large_number_asks_for_no_memory(name):
-    with pytest.raises(OutOfRangeError, match=f"{name} has the number 100000000: expected below"):
+    with pytest.raises(OutOfRangeError, match=f"{name} has the number 100000000: expected"):
         whatif(two(), **{name: [0, 10**8]})
 
 
