@@ -19,10 +19,10 @@ import numpy as np
 DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 UNITS = {"%", "bytes", *(name for _, name in (*DURATIONS, *SIZES))}
-NOTHING = 1e-13  # seconds: what rounding leaves of a difference
-LONGEST = 300  # how many characters of a name are shown
-PAPER = 100  # characters in a line of a pipe or a file
-NARROWEST = 14  # characters of a column whose cells are wrapped
+NOTHING = 1e-13  # seconds; smaller values are rounding errors of differences
+LONGEST = 300  # largest number of characters of a name that are shown
+PAPER = 100  # characters per line if the output is a pipe or a file
+NARROWEST = 14  # smallest width, in characters, of a column whose cells are wrapped
 
 Head = list[tuple[str, bool]]  # names of the columns, and whether each is aligned right
 
@@ -36,7 +36,7 @@ def note(text: object, by: str = "pylb") -> None:
 
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
-    """Format `x` in the largest unit (size, name) that is not larger than it, as rounded."""
+    """Format `x` in the largest unit (size, name) that is not larger than the rounded `x`."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is "1 s"
     size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
@@ -72,7 +72,7 @@ def digits(values: Any, n: int = 4) -> list[float]:
 
 
 def plain(value: Any) -> Any:
-    """`value` for JSON: arrays become lists; nan and infinity, which JSON lacks, become None."""
+    """Prepare `value` for JSON: arrays become lists; nan and infinity become None."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """`value` as JSON; without an indent on one line, without spaces."""
+    """Return `value` as JSON; without `indent`, on one line and without spaces."""
     separators = None if indent else (",", ":")
     return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)
 
@@ -101,14 +101,14 @@ def script_json(value: Any) -> str:
 
 
 def text(cell: Any) -> str:
-    """A cell as shown: None is empty, a float has four significant digits."""
+    """Return the text of a cell: None is empty, a float has four significant digits."""
     if cell is None:
         return ""
     return f"{cell:.4g}" if isinstance(cell, (float, np.floating)) else str(cell)
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or a string like one (``12,000``, ``7 %``, ``1.5 MB``)."""
+    """Say whether a cell is a number, or a string such as ``12,000``, ``7 %`` or ``1.5 MB``."""
     if isinstance(cell, str):
         number, _, unit = cell.partition(" ")
         if unit and unit not in UNITS:
@@ -131,7 +131,7 @@ def show(
     drop: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table: rich draws it on a terminal; a pipe or a file gets plain aligned text.
+    """Print a table: by the package rich on a terminal, as aligned text to a pipe or a file.
 
     Cells of text are wrapped between words where the table would be wider than the terminal, or
     than `PAPER` elsewhere.
@@ -150,7 +150,7 @@ def show(
     drop : sequence of str
         Columns that a narrow terminal leaves out, the least important first.
     notes : mapping, optional
-        What headings mean, by heading; printed below the table.
+        Explanations of headings, by heading; printed below the table.
     """
     out = sys.stdout if file is None else file
     cells = [list(row) for row in rows]
@@ -176,7 +176,7 @@ def show(
 
 
 def width_of(out: TextIO) -> int:
-    """Characters in a line: of the terminal, else `PAPER`; the variable COLUMNS comes first."""
+    """Return the characters per line: the variable COLUMNS, else the terminal's, else `PAPER`."""
     return shutil.get_terminal_size((PAPER, 24)).columns if out.isatty() else _columns_or(PAPER)
 
 
@@ -201,7 +201,7 @@ def _texts(cells: list[list[Any]], used: list[int]) -> list[list[str]]:
 
 
 def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
-    """Width of each column, with two blanks after it."""
+    """Return the width of each column, including two blanks after it."""
     return [2 + max(map(len, column)) for column in zip(names, *rows, strict=True)]
 
 
@@ -227,7 +227,7 @@ def _longest_word(cells: Iterable[str]) -> int:
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """The same as an HTML table, for notebooks."""
+    """Return a table as HTML, for notebooks."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(text(cell))}</td>' for cell in row)}</tr>" for row in rows
@@ -275,7 +275,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
 
 
 def rich_width(console: Any, table: Any) -> int:
-    """Width of the whole table in characters."""
+    """Return the width of the whole table in characters."""
     options = console.options.update(max_width=10_000)
     return int(console.measure(table, options=options).maximum)
 

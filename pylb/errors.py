@@ -41,7 +41,7 @@ class DuplicateKeyError(PylbError, ValueError):
 
 
 class InfeasibleError(PylbError, ValueError):
-    """No placement keeps to the constraints; the message says by how much."""
+    """No placement satisfies the constraints; the message says how much is lacking."""
 
 
 class FormatError(PylbError, ValueError):
@@ -57,7 +57,7 @@ class MPIError(PylbError, RuntimeError):
 
 
 class StateError(PylbError, RuntimeError):
-    """A call in the wrong state, e.g. after the loop has ended."""
+    """A call is not possible in this state, e.g. after the loop has ended."""
 
 
 class UnknownStrategyError(PylbError, ValueError):
@@ -85,7 +85,7 @@ class DeadlockError(PylbError, RuntimeError):
 
 
 class NotAllowedError(PylbError, PermissionError):
-    """The operating system does not allow it; the message says what would help."""
+    """The operating system does not permit an operation; the message says what would help."""
 
 
 class MissingPartError(PylbError, ImportError):
@@ -97,11 +97,11 @@ class PartitionerError(PylbError, RuntimeError):
 
 
 class PartitionerWarning(UserWarning):
-    """A partitioner warns, or ignores some of its input."""
+    """A partitioner has written a warning, or ignores a part of its input."""
 
 
 def by_rank(texts: Iterable[str]) -> str:
-    """Describe ranks in a line, e.g. 'rank 0, 2: this; rank 1: that', at most four ranks each."""
+    """Group ranks with equal texts in one line, e.g. 'rank 0, 2: this; rank 1: that'."""
     ranks: dict[str, list[int]] = {}
     for rank, text in enumerate(texts):
         ranks.setdefault(text, []).append(rank)
@@ -126,7 +126,7 @@ def nearest(word: str, words: Iterable[str], cutoff: float = 0.5) -> str:
 
 
 def suggesting(call: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function: Python's error for an unknown keyword suggests the nearest ones."""
+    """Decorate a function, so that the error for an unknown keyword suggests the nearest ones."""
     known = list(inspect.signature(call).parameters)
 
     @functools.wraps(call)

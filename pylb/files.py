@@ -1,4 +1,4 @@
-"""Open files: only regular ones are read, and a new one appears complete or not at all."""
+"""Open files safely: read only regular files, and let a new file appear only when complete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import IO, Any, BinaryIO
 from pylb.console import clip
 from pylb.errors import FormatError, MissingFileError, MissingPartError, PylbError
 
-MOST_TEXT = 1 << 32  # bytes of a file of text or JSON
-STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # names of what a process has open
+MOST_TEXT = 1 << 32  # limit of the size of a text or JSON file in bytes
+STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # these paths name files that a process has open
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -27,16 +27,16 @@ KINDS = {
 
 
 def descriptor(path: str | os.PathLike[str]) -> int:
-    """Open a regular file to read it, and return its descriptor; never blocks.
+    """Open a regular file for reading without blocking, and return its descriptor.
 
     Raises
     ------
     MissingFileError
         There is no such file.
     FormatError
-        It is a folder, a pipe, a device.
+        The path is a folder, a pipe or a device.
     OSError
-        It may not be read.
+        The file cannot be read.
     """
     name = os.fsdecode(path)
     try:
@@ -57,17 +57,17 @@ def descriptor(path: str | os.PathLike[str]) -> int:
 
 
 def kind_of(mode: int) -> str:
-    """The kind of a file in words, from its mode: "a folder", "a pipe", ..."""
+    """Return the kind of a file in words: "a folder", "a pipe" and so on."""
     return KINDS.get(stat.S_IFMT(mode), "a regular file")
 
 
 def reading(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file to read its bytes; raises what `descriptor` does."""
+    """Open a regular file to read its bytes; the errors are those of `descriptor`."""
     return open(descriptor(path), "rb")
 
 
 def begins(path: str | os.PathLike[str], start: bytes) -> bool:
-    """Whether a path is a regular file that begins so."""
+    """Say whether a path is a regular file that begins with `start`."""
     try:
         with reading(path) as file:
             return file.read(len(start)) == start
@@ -81,9 +81,9 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
     Raises
     ------
     MissingFileError, OSError
-        As `descriptor`.
+        As in `descriptor`.
     FormatError
-        It is larger, no regular file, or not UTF-8; the message has the place.
+        The file is larger, is not a regular file, or is not UTF-8; the message names the byte.
     """
     name = os.fsdecode(path)
     with reading(path) as file:
@@ -93,11 +93,11 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
         try:
             return file.read().decode()
         except UnicodeDecodeError as why:
-            raise FormatError(f"{name}: byte {why.start} is no UTF-8 text") from None
+            raise FormatError(f"{name}: byte {why.start} is not UTF-8 text") from None
 
 
 def json_of(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file; raises what `text` does, and FormatError with the place of an error."""
+    """Read a JSON file; the errors are those of `text`, and FormatError names the place."""
     said = text(path)
     with understood(path, "JSON"):
         return json.loads(said)
@@ -112,13 +112,13 @@ def check_format(found: Any, expected: str) -> None:
 
 @contextmanager
 def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Read a file within the block: an error there becomes a short FormatError that names the file.
+    """Turn an error of reading a file in this block into a short FormatError that names the file.
 
     Parameters
     ----------
     path : path
     what : str
-        What was expected, such as "a machine".
+        What the file should be, e.g. "a machine".
     """
     name = os.fsdecode(path)
     try:
@@ -136,24 +136,25 @@ def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when the block ends without an error.
+    """Open a new file that replaces `path` when the block ends without an error.
 
-    Until then it has no name, so that nothing is left of it if the process is killed; on a file
-    system that cannot do so, it has a random name that did not exist.  A device or a pipe is
-    written as it stands.
+    Until then the file has no name, so that nothing remains if the process is killed.  If the file
+    system does not support this, it has a random name.  A device or a pipe is written directly.
 
     Parameters
     ----------
     path : path
     mode : str
-        ``"wb"``, ``"w+b"`` or ``"w"``, as for `open`, as are further arguments.
+        ``"wb"``, ``"w+b"`` or ``"w"``.
+    **how
+        Further arguments of `open`.
 
     Raises
     ------
     MissingFileError
         There is no such folder.
     OSError
-        It cannot be written, or the disk is full; the error names `path`.
+        The file cannot be written, or the disk is full; the error names `path`.
     """
     part, target = "", os.path.realpath(path)
     try:
@@ -185,13 +186,13 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
 
 
 def write_text(path: str | os.PathLike[str], said: str) -> None:
-    """Write a whole file in UTF-8; raises what `writing` does."""
+    """Write a whole file in UTF-8; the errors are those of `writing`."""
     with writing(path, "w", encoding="utf-8") as file:
         file.write(said)
 
 
 def _mode(target: str | os.PathLike[str]) -> int | None:
-    """The mode of what is there, None: nothing; an error if it may not be written."""
+    """Return the mode of an existing file, or None; raise an error if it is not writable."""
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
@@ -202,7 +203,7 @@ def _mode(target: str | os.PathLike[str]) -> int | None:
 
 
 def _new(folder: str) -> tuple[int, str]:
-    """A new file in a folder: its descriptor, and its name, if it needs one."""
+    """Make a file in a folder; return its descriptor, and its name, which may be empty."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
     except OSError as why:
@@ -214,7 +215,7 @@ def _new(folder: str) -> tuple[int, str]:
 
 
 def _linked(fd: int, folder: str) -> str:
-    """Give a file without a name a random one."""
+    """Give a random name to a file without a name."""
     part = _random_name(folder)
     # The path is absolute; with a descriptor of a folder Python calls linkat(2), which follows.
     os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)

@@ -36,7 +36,7 @@ class Installed:
     name : str
         The distribution's name for pip.
     source : str
-        The folder that it was installed from; empty if it came as an archive or from an index.
+        The folder from which it was installed; empty if it came from an archive or an index.
     editable : bool
         Whether Python imports it from `source`.
     """
@@ -61,10 +61,10 @@ class Installed:
 
 @functools.cache
 def installed() -> Installed | None:
-    """Say how this pylb was installed, or None if pip has not installed it.
+    """Return how this pylb was installed; None if pip has not installed it.
 
-    Two distributions may have a package of this name; this is the one with a command of this name
-    whose target is ours.
+    Several distributions may have a package named pylb; this is the one whose command ``pylb`` runs
+    this package.
     """
     for script in importlib.metadata.entry_points(group="console_scripts", name=PACKAGE):
         if script.value.startswith(f"{PACKAGE}.cli.") and script.dist is not None:
@@ -93,9 +93,9 @@ ABIS = {
 
 
 def mpi_abi() -> str | None:
-    """The ABI of the MPI that mpi4py runs on, of `ABIS`; None: mpi4py or its MPI is missing.
+    """Return the ABI of mpi4py's MPI, one of `ABIS`; None: mpi4py or its MPI is missing.
 
-    MPI is not started: mpi4py's finder chooses the file, and the name of the MPI library is in it.
+    MPI is not started: the file of mpi4py's module contains the name of the MPI library.
     """
     try:
         spec = importlib.util.find_spec("mpi4py.MPI")
@@ -108,11 +108,11 @@ def mpi_abi() -> str | None:
 
 
 class VariantFinder:
-    """Find compiled modules in the folder of mpi4py's ABI: an entry of ``sys.meta_path``."""
+    """An entry of ``sys.meta_path``, which finds compiled modules in the folder for an ABI."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Find a module such as ``pylb._mpi``, after the usual finders have not found it."""
+        """Find a module such as ``pylb._mpi`` if the usual finders have not found it."""
         folders = {abi: [str(HERE / f"_{abi}")] for abi in ABIS}
         ours = name.rpartition(".")[0] == PACKAGE
         if not (ours and any(PathFinder.find_spec(name, one) for one in folders.values())):
@@ -137,7 +137,7 @@ class OptionalPart:
     name : str
         Name of a Python distribution or of a library.
     purpose : str
-        What pylb does with it.
+        What pylb uses it for.
     find : callable
         Returns the version ("present" if it has none), or raises ImportError.
     module : str
@@ -145,7 +145,7 @@ class OptionalPart:
     extra : str
         The extra of pylb that needs it; empty if none does.
     debian : str
-        Debian's packages for a part that is built with pylb; empty for a Python package.
+        The Debian packages for a part that is built with pylb; empty for a Python package.
     """
 
     name: str
@@ -184,7 +184,7 @@ def _mpi() -> str:
 
 
 def first_line(library: str) -> str:
-    """The first line of an MPI's library string: MPICH appends its configure options."""
+    """Return the first line of an MPI's library string; MPICH appends its configure options."""
     return " ".join(library.splitlines()[0].strip(" ,\0").split())
 
 
@@ -237,7 +237,7 @@ def missing_part(name: str, why: object = None) -> MissingPartError:
     name : str
         A key of `PARTS`.
     why : object, optional
-        What went wrong, if the part is there but does not load.
+        The error, if the part is installed but cannot be loaded.
     """
     part = PARTS[name]
     reason = f" ({why})" if why is not None else ""
@@ -252,7 +252,7 @@ def require(name: str) -> ModuleType:
     Raises
     ------
     MissingPartError
-        It is not installed, or does not load; the message has the command that installs it.
+        The part is not installed or cannot be loaded; the message has the command that installs it.
     """
     part = PARTS[name]
     known = sys.modules.get(part.module)

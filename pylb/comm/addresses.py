@@ -1,9 +1,9 @@
-"""Where objects are: a directory that follows them, distributed over the ranks.
+"""A distributed directory of objects, which follows their migrations.
 
-Each object has a home, a rank that its key hashes to (`pylb.Directory` has the same).  The home
-knows where the object is and which ranks have asked for it; it tells these ranks when the object
-moves or is removed.  So a rank knows only its own objects, the addresses that are at home on it,
-and those that it has asked for.
+Each object has a home: a rank that its key hashes to, as in `pylb.Directory`.  The home knows where
+the object is and which ranks have asked for it; it tells these ranks when the object moves or is
+removed.  So a rank knows only its own objects, the objects of which it is the home, and those that
+it has asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
 
 
 def _table(*columns: NDArray[Any]) -> I64:
-    """Columns of integers as rows."""
+    """Return columns of integers as rows."""
     out = np.empty((len(columns[0]), len(columns)), np.int64)
     for i, column in enumerate(columns):
         out[:, i] = column
@@ -33,7 +33,7 @@ def _table(*columns: NDArray[Any]) -> I64:
 
 
 def _distinct(rows: I64) -> I64:
-    """Rows sorted by the first two columns, each such pair once."""
+    """Sort rows by the first two columns, and keep one row for each pair."""
     if len(rows) < 2:
         return rows
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
@@ -43,7 +43,7 @@ def _distinct(rows: I64) -> I64:
 
 
 class Addresses:
-    """The addresses of the objects of all ranks, on one rank.
+    """What one rank knows of the addresses of all objects.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Addresses:
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
-        self._here = _core.Owners()  # of the objects whose home this rank is
-        self._asked = _core.Owners()  # told by other homes
+        self._here = _core.Owners()  # ranks of the objects whose home is this rank
+        self._asked = _core.Owners()  # ranks of objects that other homes have told
         self._asker = NO_PAIRS  # (key, rank that has asked), sorted
         self._new_askers: list[I64] = []
         self.n_objects = 0
@@ -64,11 +64,11 @@ class Addresses:
         return _core.home(keys, self._size)
 
     def _to_homes(self, *columns: NDArray[Any]) -> dict[int, I64]:
-        """Rows for the homes of the keys, which are the first column."""
+        """Group rows by the home of the key in their first column."""
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
     def _told(self, rows: I64) -> dict[int, I64]:
-        """Keys and values for each rank, each key once; rows: rank, key, value."""
+        """Group rows (rank, key, value) by rank: keys and values, each key once."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T
@@ -83,8 +83,9 @@ class Addresses:
         error: Exception | None = None,
         **figures: Any,
     ) -> tuple[Stats, I64, I64]:
-        """Send rows of n integers to each rank; return the record, the rows that came, and the
-        rank of each of them.  Collective.
+        """Exchange rows of n integers.  Collective.
+
+        Returns the record of the step, the received rows, and the rank that sent each of them.
         """
         own = parcels.pop(self._rank, None)
         sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
@@ -100,19 +101,18 @@ class Addresses:
         source = np.repeat(np.array(ranks, np.int64), [len(part) for part in parts])
         return stats, np.concatenate(parts), source
 
-    # ---- what exists -----------------------------------------------------------------------------
+    # ---- added and removed objects ---------------------------------------------------------------
 
     def change(self, iteration: int, new: I64, gone: I64, n_here: int) -> I64:
-        """Enter this rank's new objects, and forget the removed ones.  Collective.
+        """Register this rank's new objects, and forget its removed ones.  Collective.
 
-        n_here: objects of this rank afterwards.  Returns the removed objects that this rank has
-        owned or asked for.
+        n_here: number of objects of this rank afterwards.  Returns the removed objects that this
+        rank has owned or asked for.
 
         Raises
         ------
         DuplicateKeyError
-            A key was added twice; the message names both ranks, and nothing has changed, on any
-            rank.
+            A key was added twice; the message names both ranks.  Nothing has changed on any rank.
         """
         keys = np.concatenate([new, gone])
         parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
@@ -150,19 +150,20 @@ class Addresses:
                 f"key {key} was added twice: on rank {first} and on rank {second}"
             )
 
-    # ---- where objects are -----------------------------------------------------------------------
+    # ---- addresses -------------------------------------------------------------------------------
 
     def find(self, keys: I64) -> I32:
-        """The rank of each object that is not here, as far as this rank knows it, else -1."""
+        """Return the rank of each object that is not here; -1: this rank does not know it."""
         home = self._home(keys) == self._rank
         out = self._asked.find(keys)
         out[home] = self._here.find(keys[home])
         return out
 
     def route(self, keys: I64) -> tuple[I32, int]:
-        """Where to send messages to objects that are not here: to the objects or to their homes.
+        """Return the ranks to which messages for objects of other ranks are sent.
 
-        Returns the ranks, and the number of messages that homes must forward; -1: no such object.
+        These are the ranks of the objects if known, else their homes; -1: no such object.  Also
+        returns the number of messages that homes must forward.
         """
         home, to = self._home(keys), self.find(keys)
         unknown = (to < 0) & (home != self._rank)
@@ -170,23 +171,23 @@ class Addresses:
         return to, int(np.count_nonzero(unknown))
 
     def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, I64]]:
-        """The ranks of objects for which messages came from the ranks `source`, by their home.
+        """Return the ranks of objects whose home is here, to forward messages; -1: no such object.
 
-        Also returns what to tell these ranks (`learn`).  -1: no such object.
+        `source` are the ranks that sent the messages.  Also returns what to tell them (`learn`).
         """
         return self._here.find(keys), self._told(self._answers(keys, source))
 
     def learn(self, rows: I64) -> None:
-        """Enter what a home has told: keys and ranks."""
+        """Note the keys and ranks that a home has told."""
         self._asked.put(rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
-        """Learn where objects are, which may be anywhere.  Collective.
+        """Ask the homes of objects where the objects are.  Collective.
 
         Raises
         ------
         UnknownKeyError
-            No such object, on every rank.
+            There is no such object; raised on every rank.
         """
         keys = np.unique(keys)
         known = self._asked.find(keys) >= 0
@@ -199,9 +200,9 @@ class Addresses:
         self.learn(self._exchange(Step.DIRECTORY, 0, answers, 2, error)[1])
 
     def move(self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32) -> int:
-        """Tell where objects of this rank have moved; return the number of all.  Collective.
+        """Tell where objects of this rank have moved; return the number of all moves.  Collective.
 
-        wanted, by: objects to which the ranks `by` will send, from now on.
+        wanted, by: objects, and for each a rank that must know its address from now on.
         """
         about = np.concatenate([keys, wanted])
         where, is_move = np.concatenate([rank, by]), np.arange(len(about)) < len(keys)
@@ -220,7 +221,10 @@ class Addresses:
     # ---- ranks that have asked -------------------------------------------------------------------
 
     def _answers(self, keys: I64, asker: I64) -> I64:
-        """Note which ranks ask for keys at home here: (asker, key, rank) of those that exist."""
+        """Note which ranks ask for keys; return (asker, key, rank) for those that exist.
+
+        This rank is the home of the keys.
+        """
         if not len(keys):
             return NO_TRIPLES
         owner = self._here.find(keys)
@@ -229,7 +233,7 @@ class Addresses:
         return rows
 
     def _watched(self, keys: I64, value: I64) -> I64:
-        """The ranks that have asked for these keys: (asker, key, value)."""
+        """Return (asker, key, value) for each rank that has asked for one of these keys."""
         if self._new_askers:
             self._asker = _distinct(np.concatenate([self._asker, *self._new_askers]))
             self._new_askers = []

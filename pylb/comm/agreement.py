@@ -1,8 +1,8 @@
 """Collective steps in which all ranks agree on what they do, or all raise the same error.
 
 Every collective step carries what must be equal on all ranks (the kind of step, the iteration, the
-arguments) and whether the rank has failed.  So if a rank is at another place of the program, was
-given other arguments or has raised an error, that step raises on all ranks and no rank hangs.
+arguments) and whether the rank has failed.  So if one rank is at a different place in the program,
+has different arguments, or has raised an error, the step raises on all ranks and no rank hangs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
-NOBODY = 2**63 - 1  # failed_rank if no rank has failed
+NOBODY = 2**63 - 1  # value of failed_rank if no rank has failed
 NO_LOADS = np.zeros(0)
 
 
@@ -82,7 +82,7 @@ class Contribution(NamedTuple):
 
 
 class Step(IntEnum):
-    """The kinds of collective steps; if ranks differ, the record keeps the largest."""
+    """The kinds of collective steps; if ranks differ, the merged record has the largest."""
 
     START = 1
     FIRST_MESSAGES = 2
@@ -145,7 +145,7 @@ PLACES = {
 
 
 class OpenLoop(Protocol):
-    """A loop whose statistics are collected while the program goes on."""
+    """A loop whose statistics are reduced while the program continues."""
 
     left: bool
 
@@ -162,7 +162,7 @@ class Agreement:
     ----------
     transport : Transport
     ended : str
-        Why no more steps are possible; empty while they are.
+        Why no more steps are possible; empty: they are possible.
     at : str
         What this rank is doing, for error messages.
     place : (kind, iteration, arguments)
@@ -190,16 +190,16 @@ class Agreement:
 
     @property
     def known_network(self) -> Network | None:
-        """The cost of messages, if it was measured before."""
+        """Return the cost of messages if it has been measured, else None."""
         return self._network
 
     def network(self) -> Network:
-        """The cost of messages between the ranks, measured once.  Collective the first time."""
+        """Return the cost of messages, which is measured once.  Collective the first time."""
         self._network = self._network or self.transport.network()
         return self._network
 
     def cores(self) -> Cores:
-        """Who shares the cores of the ranks; said once if some do.  Collective the first time."""
+        """Return which ranks share cores; log it once if some do.  Collective the first time."""
         if self._cores is None:
             self._cores = self.transport.cores()
             if self._cores.words and self.transport.rank == 0:
@@ -235,7 +235,7 @@ class Agreement:
             `error` on this rank.  The other ranks raise pylb's error of the same class, or
             RemoteError if pylb has none.
         StateError, DomainError, RemoteError
-            The ranks are at different places or have different arguments, or one has ended.
+            The ranks are at different places, have different arguments, or one has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)
@@ -249,9 +249,9 @@ class Agreement:
         alike: bool = False,
         into: Memory | None = None,
     ) -> tuple[Stats, Sends]:
-        """Take one collective step, like `step`, with a sample that is ready.
+        """Take one collective step like `step`, but with a given sample.
 
-        alike: the failed rank raises the same error as the other ranks.
+        alike: a rank that has failed raises the same error as the other ranks.
         """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
@@ -287,7 +287,7 @@ class Agreement:
     def fail_alike(self, kind: Step, error: Exception | None) -> None:
         """Raise the error of the first failed rank on every rank.  Collective.
 
-        All ranks, also the failed one, raise the same message, which names that rank.
+        All ranks raise the same message, which names the failed rank.
         """
         try:
             self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
@@ -295,7 +295,7 @@ class Agreement:
             raise why from error
 
     def told(self, error: BaseException) -> Sends:
-        """The messages that tell the other ranks of an error on this rank."""
+        """Return the messages that tell the other ranks of an error on this rank."""
         t, words = self.transport, self._words_of(error)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
@@ -311,7 +311,7 @@ class Agreement:
         raise self._difference(leaving)
 
     def free(self) -> None:
-        """Free the MPI objects, with the user's communicator, unless they are still needed."""
+        """Free the MPI objects when the user's communicator is freed, unless still needed."""
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))

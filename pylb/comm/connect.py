@@ -11,7 +11,7 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the agreement of the ranks of a communicator, always the same object.
+    """Return the agreement of the ranks of a communicator: the same object at each call.
 
     Collective the first time.
 
@@ -20,7 +20,7 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     hold : bool
-        Whether the agreement is needed even after the user has freed the communicator.
+        Whether the agreement must outlive the user's communicator.
     """
     if comm is None:
         return Agreement(Serial())

@@ -1,4 +1,4 @@
-"""Who shares the cores of the ranks of a run."""
+"""Find out which ranks share cores."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pylb import _core
 
 
 class Cores(NamedTuple):
-    """The ranks that share cores most, and whether a quota slows this rank down.
+    """The largest oversubscription of cores among the ranks, and whether a quota slows this rank.
 
     Attributes
     ----------
     n_ranks : int
-        They may use the same cores, or are under the same quota of a control group.
+        Number of ranks that share cores, or one quota of a control group.
     n_cores : float
-        Cores that these ranks may use; less than `n_ranks`: they wait for one another.
+        Number of cores that these ranks may use.  If it is less than `n_ranks`, they wait for one
+        another.
     words : str
-        Then in words, else empty.
+        A message if they wait for one another, else empty.
     capped : bool
-        Whether a quota holds for this rank alone: then it is as slow as on a slow processor.
+        Whether a quota applies to this rank alone.  It then acts like a slow processor.
     """
 
     n_ranks: int = 0
@@ -29,11 +30,12 @@ class Cores(NamedTuple):
 
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
-        """From ``_core.cores()`` of every rank."""
+        """Make it from the results of ``_core.cores()`` on every rank."""
         return cls(*_core.crowd(b"".join(known), rank))
 
     def clock(self, name: str) -> str:
-        """The clock of loads.  "auto" is elapsed time under a quota of its own: the time in which
-        the quota stops the rank is no wait for other ranks.
+        """Return the clock for loads.  If the rank has its own quota, "auto" means elapsed time.
+
+        The reason: while the quota stops the rank, it does not wait for other ranks.
         """
         return "wall" if name == "auto" and self.capped else name

@@ -59,7 +59,7 @@ class Directory:
     ----------
     rank, size : int
     n_here : int
-        Entries that this rank holds, wherever their objects are.
+        Number of entries that this rank holds; their objects may be on any rank.
     nbytes : int
         Memory of this rank's table.
 
@@ -110,12 +110,12 @@ class Directory:
 
     @property
     def n_here(self) -> int:
-        """Entries that this rank holds."""
+        """Number of entries that this rank holds."""
         return len(self._table)
 
     @property
     def nbytes(self) -> int:
-        """Memory of this rank's table."""
+        """Bytes of this rank's table."""
         return self._table.nbytes
 
     def update(
@@ -126,25 +126,25 @@ class Directory:
         owner: ArrayLike | None = None,
         data: NDArray[Any] | None = None,
     ) -> None:
-        """Enter ids, or change their entries.  Collective.
+        """Add ids, or change their entries.  Collective.
 
         Parameters
         ----------
         ids : (n,) array_like of int
-            No id twice in one call, also not on two ranks.
+            Ids; each at most once in a call, over all ranks.
         local : (n,) array_like of int, optional
             Local ids.  Default: 0 ... n-1.
         owner : int or (n,) array_like of int, optional
-            Ranks.  Default: this one.
+            Rank of each id.  Default: this rank.
         data : (n, ...) ndarray, optional
             User data.  Default: unchanged; zero for new ids.
 
         Raises
         ------
         DuplicateKeyError
-            An id is given twice; nothing has changed, on any rank.
+            An id is given twice.  Nothing has changed on any rank.
         DomainError, OutOfRangeError
-            An array has the wrong shape or values; nothing has changed, on any rank.
+            An array has the wrong shape or values.  Nothing has changed on any rank.
         """
         error: Exception | None = None
         key = np.zeros(0, np.int64)
@@ -177,7 +177,7 @@ class Directory:
         ids : (n,) array_like of int
             Any ids; an id may occur several times.
         missing : bool
-            Whether ids may be absent.
+            Whether ids may be missing in the directory.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class Directory:
         self._table.remove(here)
 
     def ids(self) -> I64:
-        """The ids that this rank holds, ascending."""
+        """Return the ids that this rank holds, ascending."""
         return np.sort(self._table.ids())
 
     # ---- how -----------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Directory:
     def _entries(
         self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
     ) -> tuple[Any, ...]:
-        """Owner, local id and user data of n ids."""
+        """Check owner, local id and user data of n ids, and fill in the defaults."""
         number = np.arange(n) if local is None else integers("local", local, np.int64)
         who = np.full(n, self.rank, np.int32)
         if owner is not None:

@@ -1,4 +1,4 @@
-"""Exchange of array rows: over MPI, or in collective steps of virtual ranks."""
+"""Exchange rows of arrays in collective steps, for virtual ranks or a single rank."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class InSteps:
 
 
 class StepLane:
-    """Sends rows as parcels of a collective step, complete when `begin` returns."""
+    """Sends rows as parcels of a collective step; `begin` already completes the exchange."""
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag

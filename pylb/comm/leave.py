@@ -1,8 +1,8 @@
-"""The end of a rank's program: the other ranks learn that it ended, and why.
+"""Tell the other ranks that this rank's program ends, and why.
 
 After an uncaught exception, or at the end of the interpreter, the rank joins the collective step in
-which the other ranks are.  If these do not come to a step after a failure (they may be blocked in a
-receive of their own), the program is aborted, so that it does not hang.
+which the other ranks wait.  If they do not come to a step after a failure (they may wait in a
+receive of the program), the program is aborted, so that it does not hang.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Watched(Agreement):
         self.transport.free()
 
     def stop(self, error: BaseException | None) -> None:
-        """Leave the loop or join the step of the other ranks, as this rank's program ends."""
+        """Leave the loop, or join the step of the other ranks, because this program ends."""
         if self.running is not None:
             self.running.give_up(error is not None)
         elif not self.transport.pending:
@@ -58,7 +58,10 @@ class Watched(Agreement):
         self.transport.begin(sample, self.told(error) if error is not None else [])
 
     def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
-        """Wait a while for the other ranks; return a message to print, or None: not there yet."""
+        """Wait for the other ranks, at most `seconds`.
+
+        Returns a message to print (it may be empty), or None if they have not come yet.
+        """
         if not self.transport.pending:  # other ranks may still be in an asynchronous loop
             if self.running is None or self.running.serve(seconds):
                 self.running = None
@@ -100,7 +103,7 @@ def _watch(agreement: Watched) -> None:
 
 
 def leave(error: BaseException | None) -> None:
-    """Join the steps of the other ranks a last time, on all communicators at once."""
+    """Join the steps of the other ranks for the last time, on all communicators at once."""
     from mpi4py import MPI
 
     with contextlib.suppress(OSError, ValueError):
@@ -111,7 +114,7 @@ def leave(error: BaseException | None) -> None:
     for agreement in waiting:
         agreement.stop(error)
     limit = time.monotonic() + ABORT_AFTER
-    told = ""  # printed once for all communicators
+    told = ""  # the message, printed once for all communicators
     while waiting:
         for agreement in list(waiting):
             try:
@@ -132,8 +135,9 @@ def leave(error: BaseException | None) -> None:
 
 
 def _guard(error: BaseException | None) -> None:
-    """MPI_Finalize follows, and waits for all ranks of the world: some may be in a call of their
-    own that waits for this rank.
+    """Abort all ranks if MPI_Finalize, which follows, does not end in time.
+
+    MPI_Finalize waits for all ranks, and another rank may wait for a message of this rank.
     """
     from mpi4py import MPI
 
@@ -141,7 +145,8 @@ def _guard(error: BaseException | None) -> None:
     world = MPI.COMM_WORLD
     if world.size == 1 or _guarded:
         return
-    _guarded = error is not None  # the interpreter's end comes after the error
+    # After an error, this function is called a second time at the end of the interpreter.
+    _guarded = error is not None
     patience = ABORT_AFTER + FINALIZE
     after = f"pylb: rank {world.rank} has ended its program"
     waits = f"for {patience:g} s it has waited in MPI_Finalize for the other ranks"
@@ -159,5 +164,5 @@ def _abort(text: str) -> None:
 
     rank = MPI.COMM_WORLD.rank
     print(f"pylb: rank {rank}: {text}; aborting all ranks", file=sys.stderr, flush=True)
-    time.sleep(0.2)  # MPICH's mpiexec drops what it has not passed on by then
+    time.sleep(0.2)  # time for MPICH's mpiexec to pass on the message
     MPI.COMM_WORLD.Abort(1)

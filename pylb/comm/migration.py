@@ -17,9 +17,9 @@ from pylb.errors import DomainError
 def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     """Make a plan from one decomposition of global ids to another.  Collective.
 
-    Its `forward` takes the rows of the ids `have` and returns those of the ids `want`, each in that
-    order.  Several ranks may want the same id (ghosts, halos); then ``reverse(..., add=True)`` adds
-    up the values that they return.  A row that no rank wants is not sent.
+    Its `forward` takes the rows of the ids `have`, in this order, and returns the rows of the ids
+    `want`.  Several ranks may want the same id (ghosts, halos); then ``reverse(..., add=True)``
+    adds up the values that they return.  A row that no rank wants is not sent.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     Raises
     ------
     DuplicateKeyError, UnknownKeyError
-        An id is twice in `have`, or is wanted but not in `have`; raised on every rank.
+        An id occurs twice in `have`, or an id of `want` is in no `have`; raised on every rank.
     DomainError
         An argument is not an array of integers; raised on every rank.
 
@@ -87,18 +87,18 @@ def migrate(
     Returns
     -------
     array or list, or a tuple of them
-        This rank's new rows, in the order of `want`; with `to`, by sending rank, each in its old
-        order.
+        This rank's new rows, in the order of `want`.  With `to`, they are sorted by the rank that
+        sent them; the rows of one rank keep their order.
 
     Raises
     ------
     DomainError
-        Neither or both of `to` and (`have`, `want`) are given; an array does not have n rows; ranks
-        gave different arrays.
+        Not exactly one of `to` and (`have`, `want`) is given; an array does not have n rows; or
+        dtypes or shapes differ between ranks.
     OutOfRangeError
         The destination of a row is not a rank.
     DuplicateKeyError, UnknownKeyError
-        An id is twice in `have`, or is wanted but not in `have`.
+        An id occurs twice in `have`, or an id of `want` is in no `have`.
     SerializationError
         An object cannot be pickled or restored.  All errors are raised on every rank.
 

@@ -42,7 +42,7 @@ def is_mpiexec(word: str) -> bool:
 
 
 def n_ranks(command: Sequence[str]) -> int | None:
-    """Return how many ranks an mpiexec command starts, or None if it does not say."""
+    """Return how many ranks an mpiexec command starts; None if it does not tell."""
     asked = 0
     for part in _parts(command):
         words = part[: _program(part)]
@@ -74,7 +74,7 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
     Parameters
     ----------
     command : sequence of str
-        ``mpiexec options program arguments``, perhaps with ``: options program arguments`` again.
+        ``mpiexec options program arguments``, perhaps followed by ``: options program arguments``.
     launcher : sequence of str
 
     Raises
@@ -113,7 +113,7 @@ def _program(words: Sequence[str]) -> int:
         )
     if unknown and shutil.which(words[i]) is None:
         raise DomainError(
-            f"{words[i]!r} is no program: if it is the value of {unknown}, join them as "
+            f"{words[i]!r} is not a program: if it is the value of {unknown}, write "
             f"{unknown}={words[i]}"
         )
     return i

@@ -16,11 +16,11 @@ from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 
 Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
-OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, which is cheaper
+OUT_OF_BAND = 2048  # bytes; copying a smaller array into the pickle takes less time
 
 
 def pack(value: Any) -> Parts:
-    """Return `value` as buffers; large arrays are not copied, their memory is a buffer."""
+    """Return `value` as buffers; the memory of a large array is a buffer, without a copy."""
     parts: Parts = [b""]
     parts[0] = pickle.dumps(value, protocol=5, buffer_callback=_keep_in(parts))
     return parts
@@ -45,9 +45,9 @@ def unpack(parts: Parts) -> Any:
 
 
 def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
-    """Return values as buffers, by one pickler: what several of them share is sent once.
+    """Return values as buffers, with one pickler, so that data shared by several are sent once.
 
-    refused: makes the error of a value that cannot be pickled, from its index and its own error.
+    refused: makes the error to raise from the index of a value and the error of pickling it.
     """
     file = io.BytesIO()
     parts: Parts = [b""]
@@ -88,7 +88,7 @@ def freeze(data: Any) -> Pickled:
 
 
 def thaw(data: Pickled) -> Any:
-    """Return the data that the receiver gets of what `freeze` returned."""
+    """Return the receiver's copy of the data that were passed to `freeze`."""
     return pickle.loads(data)
 
 
@@ -119,10 +119,10 @@ def exchange_objects(
     Parameters
     ----------
     pieces : callable
-        Returns the pieces by rank.  All ranks raise an error of it or of `pack`.
+        Returns the pieces by rank.  If it fails, or `pack` fails, all ranks raise the error.
     packed, restored : Step, optional
-        Steps in which all ranks agree that packing, and restoring, succeeded everywhere.  Some
-        objects can be pickled but not restored.
+        Steps in which all ranks agree that packing and restoring have succeeded.  (Some objects can
+        be pickled but not restored.)
     arguments : (fingerprint, words)
         What must be equal on all ranks.
     """

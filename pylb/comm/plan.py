@@ -1,4 +1,4 @@
-"""Unstructured communication by plans, which are built once and used often."""
+"""Irregular communication by plans, which are built once and used often."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Plan:
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.  Collective.
     destination : (n,) array_like of int
-        A rank for each item, possibly its own, in any order.  If they ascend, items are not copied.
+        A rank for each item, in any order; possibly this rank.  Ascending ranks avoid a copy.
 
     Attributes
     ----------
     n_items, n_received : int
-        Numbers of items that this rank has and that it receives.
+        Number of items of this rank, and number of items that it receives.
     source : (n_received,) int32
         The rank that sent each received item, ascending; items of one rank keep their order.
     sizes, received_sizes : (n_items,), (n_received,) int64 or None
-        Rows of each item; None: one each (see `resize`).
+        Number of rows of each item; None: one row each (see `resize`).
     agreement : Agreement
 
     Raises
@@ -97,7 +97,7 @@ class Plan:
         self.sizes: I64 | None = None
         self.received_sizes: I64 | None = None
         self._simple = self  # the plan with one row per item
-        self._repeats = False  # whether an item goes to several ranks
+        self._repeats = False  # True: an item goes to several ranks
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
@@ -155,15 +155,14 @@ class Plan:
         Returns
         -------
         (n_received, ...) ndarray, or list; a tuple of them for several values
-            Sorted by the sending rank, items of one rank in its order.
+            Sorted by the rank that sent the items; the items of one rank keep their order.
 
         Raises
         ------
         DomainError
             An array does not have one row per item, or `out` has the wrong shape or dtype.
         StateError
-            Raised on the partners of a rank that has failed, or that sends another plan, dtype or
-            shape.
+            A partner has failed, or uses a different plan, dtype or shape.
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer
@@ -175,8 +174,8 @@ class Plan:
         ----------
         *values : (n_received, ...) ndarray, or list
         out : (n_items, ...) ndarray, optional
-            Receives the result; items that were sent to no rank keep their value (without `out`:
-            zero).
+            Receives the result.  Items that were sent to no rank keep their value; without `out`,
+            they are zero.
         add : bool
             Add up the answers for an item that went to several ranks (see `between`).
 
@@ -187,7 +186,7 @@ class Plan:
         Raises
         ------
         DomainError, StateError
-            As in `forward`; or an item went to several ranks and `add` is False.
+            As in `forward`; also if an item went to several ranks and `add` is False.
         """
         answer = None if add else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
@@ -216,7 +215,7 @@ class Plan:
         Raises
         ------
         DomainError
-            A size is negative, or there is not one for each item.
+            A size is negative, or `sizes` does not have one entry for each item.
         """
         simple = self._simple
         out, into = simple._out, simple._into
@@ -253,7 +252,7 @@ class Plan:
         error: Exception | None = None
         try:
             if not values or (out is not None and len(values) > 1):
-                raise DomainError(f"{len(values)} arrays: expected at least one; out for just one")
+                raise DomainError(f"{len(values)} arrays: expected at least one; with out, one")
             rows = [_value(f"array {i}", v, sides) for i, v in enumerate(values)]
             if direction == "reverse":
                 self._check_repeats(add, rows)
@@ -292,12 +291,12 @@ class Plan:
         return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """Return the result for an array of the same kind as the last one sent, or None."""
+        """Return the result if the array is like the last one that was sent, else None."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
     def give_back(self, key: Any, lane: AnyLane) -> None:
-        """Take back a lane that is no longer in use."""
+        """Take back a lane whose exchange has ended, for reuse."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane
@@ -379,7 +378,7 @@ class PendingRows(NamedTuple):
 
 
 class Pending:
-    """Values that are being sent or received, returned by `Plan.begin`.
+    """An exchange that has begun; returned by `Plan.begin`.
 
     Examples
     --------
@@ -393,7 +392,7 @@ class Pending:
         self._answer: Any = None
 
     def wait(self) -> Any:
-        """Wait, and return what `Plan.forward` or `Plan.reverse` would."""
+        """Wait, and return the result, as `Plan.forward` or `Plan.reverse` does."""
         if not self._over:
             answers = tuple(part.wait() for part in self.parts)
             self._answer = answers if self._several else answers[0]
@@ -411,7 +410,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     Raises
     ------
     DomainError
-        They are not integers, or do not fit.
+        The values are not integers, or do not fit into `dtype`.
     """
     array = np.asarray(values)
     if array.ndim != 1:

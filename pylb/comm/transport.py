@@ -14,7 +14,7 @@ from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 
-Memory = dict[int, list[NDArray[np.uint8]]]  # for the buffers that come, by rank
+Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by rank
 
 
 class Side(NamedTuple):
@@ -27,9 +27,10 @@ class Side(NamedTuple):
     start : (k + 1,) int64
         Rows ``start[i]`` to ``start[i + 1]`` of the message buffer belong to ``rank[i]``.
     order : (n,) int32 or None
-        The item at each place of the message buffer; None: items are in this order already.
+        The item at each position of the message buffer; None: item i is at position i.
     offset : (m + 1,) int64 or None
-        First row of each of the m items of a rank, and the end; None: one row each.
+        First row of each of the m items of this rank, and the number of all rows; None: one row
+        each.
     """
 
     rank: I32
@@ -43,7 +44,7 @@ class Side(NamedTuple):
         return int(self.start[-1])
 
     def n_own(self, n_items: int) -> int:
-        """Number of rows of an array with so many items."""
+        """Number of rows of an array with `n_items` items."""
         return n_items if self.offset is None else int(self.offset[-1])
 
 
@@ -60,7 +61,7 @@ class AnyLane(Protocol):
     """One direction of a plan for rows of one kind, for repeated use."""
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
-        """Send rows; False, without effect, if they do not fit or the lane is in use."""
+        """Send rows; if they do not fit, or the lane is in use, only return False."""
         ...
 
     def wait(self) -> NDArray[Any]:
@@ -80,7 +81,7 @@ class AnyExchanger(Protocol):
         ...
 
     def fail(self, sides: Sides, error: Exception) -> None:
-        """Tell the partners of an error instead of exchanging rows, and raise it."""
+        """Tell an error to the partners instead of exchanging rows, and raise it."""
         ...
 
 
@@ -94,21 +95,24 @@ class Transport(Protocol):
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Merge samples and exchange buffers; into: memory to use for those that come."""
+        """Merge samples and exchange buffers; into: memory for the received buffers."""
         ...
 
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
-        """The reduction for `_core.AtSync`, a capsule; None on one rank.  Collective at first."""
+        """Return a capsule with the reduction for `_core.AtSync`; None on one rank.
+
+        Collective the first time.
+        """
         ...
 
     def exchanger(self) -> AnyExchanger | None:
-        """The exchanger of rows; None: use collective steps.  Collective the first time."""
+        """Return the exchanger of rows; None: use collective steps.  Collective the first time."""
         ...
 
     def network(self) -> Network:
-        """The cost of messages between the ranks, measured if needed.  Collective."""
+        """Return the cost of messages between the ranks, measured if necessary.  Collective."""
         ...
 
     def price(self, nbytes: int) -> float:
@@ -119,7 +123,7 @@ class Transport(Protocol):
         ...
 
     def cores(self) -> Cores:
-        """Who shares the cores of the ranks.  Collective."""
+        """Return which ranks share cores.  Collective."""
         ...
 
 
@@ -128,7 +132,7 @@ class Remote(Transport, Protocol):
 
     @property
     def pending(self) -> bool:
-        """Whether a step was begun and is not complete."""
+        """Whether a step has begun and is not complete."""
         ...
 
     def begin(self, sample: tuple[Any, ...], sends: Sends, /) -> None: ...

@@ -22,7 +22,7 @@ _keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
 
 
 def agreement_on(comm: Any) -> Agreement:
-    """Return the agreement of the ranks of an mpi4py communicator, always the same object.
+    """Return the agreement of the ranks of an mpi4py communicator: the same at each call.
 
     Collective the first time.
 
@@ -122,7 +122,7 @@ class MPITransport:
 
 
 class MPIExchanger:
-    """Exchanges of rows over MPI, on a duplicate of their own.  Collective."""
+    """Exchanges of rows over MPI, on a separate duplicate of the communicator.  Collective."""
 
     def __init__(self, module: Any, comm: Any) -> None:
         self._module, self.native = module, module.Exchanger(comm)
@@ -133,7 +133,7 @@ class MPIExchanger:
         return lane
 
     def fail(self, sides: Sides, error: Exception) -> None:
-        """Tell the partners of an error, and raise it."""
+        """Tell an error to the partners, and raise it."""
         self.native.fail(*sides.out[:2], *sides.into[:2])
         raise error
 

@@ -19,7 +19,7 @@ RECORD = _core.STATS_BYTES
 
 
 def agreement_on(comm: VirtualComm) -> Agreement:
-    """Return the agreement of the ranks of a virtual communicator, always the same one.
+    """Return the agreement of the ranks of a virtual communicator: the same at each call.
 
     Collective the first time.
     """
@@ -86,11 +86,9 @@ class Virtual:
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:
-        """Return that each virtual rank has a core, which is how its clock works."""
+        """Return that each virtual rank has its own core, as its clock assumes."""
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:
-        """Raise StateError: virtual ranks switch only when one waits; a loop with a lag rarely
-        waits.
-        """
+        """Raise StateError: a loop with a lag rarely waits, but virtual ranks switch only then."""
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -31,7 +31,7 @@ def test_only_regular_files_are_read(tmp_path):
     [
         (b"[" * 100_000, "JSON: it is nested too deeply"),
         (b'{"a": 1,\n "b" 2}', "JSON: Expecting ':' delimiter: line 2 column 6"),
-        (b'"\xff"', "byte 1 is no UTF-8 text"),
+        (b'"\xff"', "byte 1 is not UTF-8 text"),
         (b"9" * 10_000, "not JSON: Exceeds the limit"),
     ],
 )
