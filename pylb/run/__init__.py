@@ -4,11 +4,11 @@ In: the objects of a program, and the times that they take.  Out: the same objec
 ranks so that the load is balanced; messages; figures of each iteration; a receipt for each
 decision.
 
-A program whose objects pylb owns calls `Balancer`.  It has a loop (`loops`: all ranks together;
-`lagged`: each at its own pace) and a mode (`modes`: measure only, rebalance, repeat a recorded run;
-`shadow`), which share a `RunState`.  A program that owns its data calls `Advisor`, which has an
-`advisor_loop` and the same modes, but for `advising`.  `rows` and `tiles` divide arrays instead of
-objects.  This room may import all rooms but `lab` and `cli`.
+If pylb owns the objects, the program uses `Balancer`.  It has a loop (`loops`: all ranks together;
+`lagged`: each rank at its own pace) and a mode (`modes`: measure only, rebalance, repeat a recorded
+run; `shadow`), which share a `RunState`.  If the program owns its data, it uses `Advisor`, which
+has an `advisor_loop`; its mode "on" is in `advising`, the others are the same.  `rows` and `tiles`
+divide arrays instead of objects.  This room may import all rooms except `lab` and `cli`.
 """
 
 from pylb.run.advice import Advice

@@ -1,4 +1,4 @@
-"""The plan of an advisor: when to rebalance, and where to."""
+"""The advice of an Advisor: to rebalance now, and the new rank of each cell."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from pylb.run.stopwatch import Stopwatch
 
 
 class Advice:
-    """What `Advisor.advise` returns where an LB step is due; always true.
+    """The result of `Advisor.advise` if an LB step is due; its truth value is True.
 
-    Without cells (when only) it has no arrays: the program redistributes in its own way.
+    If the program gives no cells ("when only"), it has no arrays: the program redistributes its
+    data in its own way.
 
     Attributes
     ----------
     step : int
-        The step that it was advised after.
+        The step after which the advice was given.
     rank : (n,) int32 or None
-        New rank of each cell of this rank, in the order in which `advise` was given them.
+        New rank of each cell of this rank, in the order of the arrays that `advise` was given.
     migrations, nbytes : int
-        Cells of all ranks that move, and their bytes as `advise` was told them.
+        Number of cells that move, over all ranks, and their bytes (as given to `advise`).
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Advice:
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
         self.over = False
-        self._plan: Plan | None = None  # of the migration
+        self._plan: Plan | None = None  # the communication plan of `migrate`
 
     def __bool__(self) -> bool:
         return True
@@ -78,9 +79,9 @@ class Advice:
 
     @cached_property
     def imports(self) -> dict[int, I64]:
-        """Keys of the cells that come, by the rank that they come from; ascending.
+        """Keys of the cells that come to this rank, by their old rank; ascending.
 
-        Where `advise` was given no keys, a cell's key is its place on its old rank, plus 2**32
+        If `advise` was given no keys, the key of a cell is its index on its old rank, plus 2**32
         times that rank.
         """
         part = self._placed("imports")
@@ -89,13 +90,15 @@ class Advice:
     def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
         """Move data of the cells to their new ranks.  Collective.
 
-        Its time is part of the cost of the LB step, also outside of ``lb.rebalancing()``.
+        The time of this call is part of the cost of the LB step, even outside of
+        ``lb.rebalancing()``.
 
         Parameters
         ----------
         *values : (n, ...) ndarray, or list of n
-            One row or item for each cell, in the order in which `advise` was given the cells:
-            arrays of any dtype, the same on all ranks; lists of Python objects, which are pickled.
+            One row or item for each cell, in the order of the arrays that `advise` was given:
+            arrays of any dtype, the same on all ranks, or lists of Python objects, which are
+            pickled.
         offset : (n + 1,) array of int, optional
             Cells with several rows each: the rows of cell i are ``offset[i]`` to ``offset[i + 1]``
             of each array.
@@ -103,15 +106,16 @@ class Advice:
         Returns
         -------
         array or list, or a tuple of them
-            Those of the cells that are here now, by the rank that they come from, the cells of one
-            rank in its order.  With `offset`, the new one comes last.
+            The rows or items of the cells that are now on this rank, sorted by their old rank; the
+            cells of one rank keep their order.  With `offset`, the new offsets come last.
 
         Raises
         ------
         StateError
-            A plan without cells, or of an earlier step.
+            The advice has no cells, or belongs to an earlier step.
         DomainError
-            An array that has not a row for each cell; on all ranks that exchange with this one.
+            An array does not have one row for each cell.  All ranks that exchange cells with this
+            rank raise, too.
 
         Examples
         --------
@@ -155,7 +159,7 @@ class Advice:
         return self._part
 
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
-        """Whether most cells that were to move did, on this rank; None: that cannot be known."""
+        """Say whether most of the cells that should leave this rank did; None: not known."""
         if self._part is None or keys_before is None or keys is None:
             return None
         leave = [keys_before[i] for i in self.exports.values()]
@@ -169,7 +173,7 @@ class Advice:
 
 
 def _by(rank: I32, values: Any) -> dict[int, I64]:
-    """The values of each rank."""
+    """Group values by rank."""
     order = np.argsort(rank, kind="stable")
     ranks, starts = np.unique(rank[order], return_index=True)
     pieces: list[Any] = np.split(values[order], starts[1:]) if len(ranks) else []

@@ -1,4 +1,4 @@
-"""How the ranks end a step of an advisor: all together, or each for itself, with a lag."""
+"""The end of an advisor's step: all ranks together, or with a lag."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from pylb.errors import RemoteError, StateError
 
 
 class JointSteps:
-    """The ranks wait for one another at the end of each step: ``lag=0``."""
+    """With ``lag=0``: the ranks wait for one another at the end of each step."""
 
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
 
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
-        """End a step: the merged record that is known now, or None.
+        """End a step; return the merged record that is known now, or None.
 
         Raises
         ------
         Exception
-            `error`, or that of another rank.
+            `error`, or the error of another rank.
         StateError, DomainError, RemoteError
-            The ranks are in different steps, have different arguments, one has ended.
+            The ranks are in different steps or have different arguments, or one has ended.
         """
         return self._agreement.take(mine, [], error, words)[0]
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """See all steps to their end.  Collective."""
+        """Complete all steps; yield their records.  Collective."""
         return iter(())
 
     def give_up(self, failed: bool) -> None:
-        """Leave without waiting for the others."""
+        """Leave without waiting for the other ranks."""
 
 
 class LaggedSteps:
-    """A rank waits only for the record of `lag` steps ago; nonblocking reductions are under way.
+    """With a lag: a rank waits only for the record of `lag` steps ago, by nonblocking reductions.
 
     Attributes
     ----------
     left : bool
-        This rank has left; the others may not have.
+        Whether this rank has left the loop; the others may still be in it.
     """
 
     def __init__(self, agreement: Agreement, lag: int) -> None:
@@ -61,7 +61,7 @@ class LaggedSteps:
         agreement.running = self
 
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
-        """End a step, as `JointSteps.end`: the record of `lag` steps ago."""
+        """End a step like `JointSteps.end`; return the record of `lag` steps ago."""
         self._agreement.place = (mine.kind, mine.iteration, words)
         self._next = mine.iteration + 1
         self._core.begin(mine)
@@ -77,7 +77,7 @@ class LaggedSteps:
         return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """See all steps to their end; their records.  Collective."""
+        """Complete all steps; yield their records.  Collective."""
         if self._failed:
             return
         self._next = step
@@ -90,9 +90,9 @@ class LaggedSteps:
         yield from self._ready
 
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
-        """Leave after an error of this rank or another, and raise it.
+        """Leave after an error of this or another rank, and raise it.
 
-        A rank that has failed does not wait forever for others, which may wait for its messages.
+        A rank that has failed does not wait forever, because others may wait for its messages.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None
@@ -103,12 +103,12 @@ class LaggedSteps:
         self._raise(mine, words, error)
 
     def _raise(self, mine: Contribution, words: str, error: Exception | None) -> None:
-        """All ranks are there, or will come, and one of them says why."""
+        """Raise the error that one rank tells in a step of all ranks."""
         sample = mine._replace(failed=error is not None)
         self._agreement.take(sample, [], error, words)
         raise RemoteError("another rank has left the loop")
 
-    # ---- for a rank that leaves, see `pylb.comm.agreement.OpenLoop` --------------------------
+    # ---- when a rank leaves: see `pylb.comm.agreement.OpenLoop` ------------------------------
 
     def give_up(self, failed: bool) -> None:
         """Leave; `serve` helps the other ranks.  failed: they must leave too."""
@@ -117,7 +117,7 @@ class LaggedSteps:
         self.left = True
 
     def serve(self, seconds: float) -> bool:
-        """Help the other ranks for a while; whether nothing is under way any more."""
+        """Help the other ranks for a while; return whether no reduction is pending."""
         while self._core.under_way and not self._core.broken:
             record = self._core.next(seconds)
             if record is None:
@@ -128,7 +128,7 @@ class LaggedSteps:
         return self._core.leave(None, seconds)
 
     def finish(self) -> None:
-        """Help until nothing is under way."""
+        """Help the other ranks until no reduction is pending."""
         self.serve(-1.0)
         self.close()
 

@@ -1,4 +1,4 @@
-"""The state of an advisor, and its mode "on": when to rebalance, and where to."""
+"""The state of an advisor, and its mode "on", which gives advice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """The program redistributes its data in its own way."""
+    """Stand for the program's own redistribution, where a strategy is expected."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -36,25 +36,25 @@ OWN = Strategy(receipts.OWN, "comprehensive", ("load",), _own.__doc__ or "", "",
 
 
 class Measured(NamedTuple):
-    """What a rank has measured of a step.
+    """What a rank has measured in a step.
 
     Attributes
     ----------
     form : int
-        Which arguments `advise` was given, the same on all ranks; in `words` too.
+        Code of the arguments that `advise` was given, the same on all ranks; `words` names them.
     cells : Cells
     changed : bool
-        Whether these are other cells than in the step before.
+        Whether the cells differ from those of the previous step.
     talk : Talk
-        What the cells sent when they were last looked at.
+        What the cells sent when `edges` were last examined.
     features : (n, k) float64 or None
-        Of the cells, where their loads are not measured one by one.
+        Features of the cells, if `advise` was given features or weights instead of loads.
     time : float
         Seconds of the step; 0: it was not timed.
     cost : float
-        Seconds of the redistribution before it.
+        Seconds of the redistribution before the step.
     rebalanced : bool
-        Whether this rank carried out the LB step that was advised before it.
+        Whether this rank carried out the LB step that was advised before the step.
     """
 
     form: int
@@ -69,17 +69,17 @@ class Measured(NamedTuple):
 
 
 class AdvisorState(RunState):
-    """A run of a code that owns its data, on one rank.
+    """The state, on one rank, of the run of a code that owns its data.
 
     Attributes
     ----------
     cells : LocalCells
     places : bool or None
-        The program gives cells to place; None: not known yet.
+        Whether the program gives cells to place; None: not known yet.
     model : LoadModel or None
-        Of the seconds of a rank by the features of its cells.
+        Estimates the loads of cells from their features.
     features : (n, k) float64 or None
-        Of the last step.
+        Features of the cells in the last step.
     """
 
     def __init__(self, agreement: Agreement, options: Options) -> None:
@@ -90,20 +90,20 @@ class AdvisorState(RunState):
         self.features: F64 | None = None
 
     def step(self) -> CellStep:  # type: ignore[override]
-        """An LB step after the last step of the program.  Collective."""
+        """Make an LB step after the last step of the program.  Collective."""
         loads, measured = self.cells.now.loads, self.features is None
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
         return CellStep(self.agreement, self.cells, self.decider, self.done - 1, loads, measured)
 
     def _sums(self, model: LoadModel) -> F64:
-        """The sums of all ranks' models.  Collective."""
+        """Add up the sums of all ranks' models.  Collective."""
         every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 
     def check(self, places: bool) -> None:
-        """Raise DomainError if steps with cells and without are mixed, or a word needs cells."""
+        """Raise DomainError if steps with and without cells are mixed, or an option needs cells."""
         if self.places is not None and self.places != places:
             now, before = ("with cells", "without") if places else ("without cells", "with them")
             raise DomainError(f"advise() {now}, after steps {before}: expected always the same")
@@ -116,12 +116,12 @@ class AdvisorState(RunState):
             raise DomainError(f"strategy is {given.name!r}{said} without cells to place: {cells}")
         if self.options.mode == "shadow":
             raise DomainError(
-                "mode is 'shadow' without cells: what the program's own redistribution would "
-                f"leave cannot be known; {cells}, or mode='off'"
+                "mode is 'shadow' without cells: the effect of the program's own redistribution "
+                f"cannot be known; {cells}, or mode='off'"
             )
 
     def choose(self, places: bool) -> None:
-        """It is known now whether the program gives cells.  Before the first step is observed."""
+        """Set whether the program gives cells, before the first step is observed."""
         if self.places is None and not places:
             given = replace(
                 self.options.settings,
@@ -139,7 +139,7 @@ class AdvisorState(RunState):
 
 
 class AdvisingMode(MeasuringMode):
-    """Advises: mode "on".  `_core.Advisor` drives the decider, as in the C library."""
+    """Mode "on": gives advice.  `_core.Advisor` drives the decider, as in the C library."""
 
     balances = True
     _state: AdvisorState
@@ -147,12 +147,12 @@ class AdvisingMode(MeasuringMode):
     def __init__(self, state: AdvisorState) -> None:
         super().__init__(state)
         self._core: _core.Advisor | None = None
-        self._ignored = 0  # LB steps that no rank carried out
+        self._ignored = 0  # number of advised LB steps that no rank carried out
 
     def _foresee(self) -> float:
-        """A guess: what gathering and answering takes, and sending some of the cells.
+        """Estimate the cost of a first LB step: gathering, answering, and sending some cells.
 
-        Only where pylb chooses the strategy: what is measured is different in each run.
+        Only if pylb chooses the strategy, because measured times differ in each run.
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
@@ -166,13 +166,14 @@ class AdvisingMode(MeasuringMode):
 
     @property
     def core(self) -> _core.Advisor:
-        """The state machine; the loop has started."""
+        """The state machine; it exists after the loop has started."""
         assert self._core is not None
         return self._core
 
     def advise(self, stats: Stats, now: int) -> bool:
-        """Learn the record of a step; whether an LB step is due after step `now`.  Collective if
-        the decider looks.
+        """Observe the record of a step; return whether an LB step is due after step `now`.
+
+        Collective if the decider looks at the load database.
         """
         state = self._state
         was_off = state.decider.core.books[0]
@@ -189,15 +190,15 @@ class AdvisingMode(MeasuringMode):
         n = self.core.n_ignored
         if n > self._ignored == 0 and self._state.objects.rank == 0:
             log.warning(
-                "pylb: before step %d: the advice to rebalance was not carried out, as far as can "
-                "be seen, and nothing is learned of it: expected `with lb.rebalancing()`, "
+                "pylb: before step %d: it seems that the advice to rebalance was not carried out, "
+                "so its cost is not learned: expected `with lb.rebalancing()`, "
                 "lb.rebalanced(seconds) or plan.migrate(...)",
                 self._state.done,
             )
         self._ignored = n
 
     def place(self) -> Part:
-        """Place the cells: the plan of the LB step that is due.  Collective."""
+        """Place the cells in the LB step that is due.  Collective."""
         state = self._state
         state.records.cut()
         try:
@@ -209,7 +210,7 @@ class AdvisingMode(MeasuringMode):
         return part
 
     def abandon(self) -> None:
-        """There is no step that the LB step could follow."""
+        """Forget an LB step that is due, because the loop ends."""
         self.core.abandon()
 
     def weigh(self) -> None:

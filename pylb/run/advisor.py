@@ -1,4 +1,4 @@
-"""The Advisor: what a code that owns its data talks to."""
+"""The Advisor: the class for a program that owns its data and its loop."""
 
 from __future__ import annotations
 
@@ -36,50 +36,51 @@ MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": 
 
 
 class Advisor:
-    """Says when to rebalance, and where to, for a code that owns its data and its loop.
+    """Advises a program with its own data and loop when to rebalance, and where cells should go.
 
-    At the end of each step the ranks tell what their work took (`advise`).  Where rebalancing pays,
-    `advise` returns an `Advice`; the program redistributes its data, and tells what that cost
+    At the end of each step, the ranks call `advise` with the time of their work.  If rebalancing
+    pays, `advise` returns an `Advice`.  The program then redistributes its data, and times this
     (`rebalancing`).
 
-    - *When only*: a rank tells its seconds, and the program redistributes in its own way.
-    - *When and where*: a rank also tells of its cells, and the advice says where each goes.  In its
-      first step it then also measures what an LB step may cost.
+    - *When only*: a rank gives its seconds, and the program redistributes in its own way.
+    - *When and where*: a rank also gives its cells, and the advice has the new rank of each.  In
+      the first step, the advisor then also measures what an LB step may cost.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
+        The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
-        Where cells go: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
-        "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
-        chosen for each LB step, as `pylb.Selector` does.  Without cells only "auto".
+        How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
+        "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto": a
+        strategy is chosen for each LB step, like `pylb.Selector` does.  Without cells, only "auto".
     every : int, optional
-        Rebalance after every so many steps.
+        Number of steps from one LB step to the next.
     trigger : str, callable or Trigger, optional
         When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
         same on all ranks.  Default: ``"auto"``.
     mode : {"on", "shadow", "off"}
-        "shadow" gives no advice, and tells what LB steps would have saved; only with cells.  "off"
-        only measures.
+        "shadow" gives no advice, but computes what LB steps would have saved; only with cells.
+        "off" only measures.
     lag : int
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
     clock : {"auto", "wall", "cpu"}
-        The clock of `timed`, as that of `Balancer`.
+        The clock of `timed`; the same as for `Balancer`.
     seed : int
         For strategies that draw random numbers.
     give_up : bool, optional
-        Stop LB steps while they cost more than they save, and look again now and then.  Default:
-        unless `every`, or a function of your own, says when to rebalance.
+        Stop LB steps while they cost more than they save, and try again now and then.  Default:
+        True, unless `every` or a function of your own decides when to rebalance.
     unlike : bool, optional
-        The ranks may be of different speeds: learn them from where cells have been.  Default: where
-        pylb chooses both the strategy and when to rebalance, and `lag` is 0.  Only with `loads`.
+        The ranks may have different speeds: learn them from the times of cells on different ranks.
+        Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
+        and `lag` is 0.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
     record : bool or path
-        Keep the loads of all steps in memory (64 MiB a rank) for `save`, or write them into that
-        file as they come (a path needs lag=0).
+        Keep the loads of all steps in memory (64 MiB per rank) for `save`, or write them to that
+        file during the run, which needs lag=0.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -88,17 +89,17 @@ class Advisor:
     MPIError
         The communicator was freed; pylb and mpi4py use different MPIs.
     UnknownStrategyError, DomainError
-        No such strategy or trigger; a parameter that is out of its domain; a strategy that decides
-        on each rank (e.g. "GossipLB").
+        There is no such strategy or trigger; a parameter is out of its domain; or the strategy is
+        distributed (e.g. "GossipLB").
 
     Notes
     -----
     `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An
-    error of one rank in `advise` is an error on all.  If the program of one rank raises or ends
+    error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
     early, the other ranks end with an error that says so.
 
-    ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number of steps), ``PYLB_MODE``,
-    ``PYLB_RECORD`` and ``PYLB_CLOCK`` in the environment override what the program says.
+    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number of steps),
+    ``PYLB_MODE``, ``PYLB_RECORD`` and ``PYLB_CLOCK`` override the program's arguments.
 
     Examples
     --------
@@ -185,15 +186,15 @@ class Advisor:
     def iterate(self, n: int) -> Iterator[int]:
         """Run `n` steps: ``for step in lb.iterate(n)``, with one `advise` in each.  Collective.
 
-        The first loop tells the advisor how many steps there will be.  A later call goes on
-        counting where the last one ended.  A program with a loop of its own does without: there
-        each `advise` ends a step.
+        In the first loop, the advisor knows how many steps remain.  A later call continues the
+        count of steps.  A program with its own loop does not need `iterate`: each `advise` ends a
+        step.
 
         Raises
         ------
         DomainError, StateError
-            The ranks have different arguments or are in different places; a loop is under way; a
-            step without `advise`, or with two.
+            The ranks have different arguments or are in different places; a loop is already
+            running; or a step has not exactly one `advise`.
         RemoteError
             Another rank has failed or ended.
         """
@@ -218,9 +219,9 @@ class Advisor:
             loop.end(is_over)
 
     def timed(self) -> AbstractContextManager[None]:
-        """Time this rank's work: ``with lb.timed(): ...``; several blocks of a step add up.
+        """Time this rank's work: ``with lb.timed(): ...``; the blocks of a step are added up.
 
-        Leave out where the rank waits for others, e.g. the exchange of halos.  StateError within
+        Do not include waiting for other ranks, e.g. the halo exchange.  Raises StateError within
         another block of `timed` or `rebalancing`.
         """
         return self._watch.work
@@ -240,58 +241,60 @@ class Advisor:
         coords: ArrayLike | None = None,
         step: int | None = None,
     ) -> Advice | None:
-        """End a step: tell what it took, and learn whether to rebalance.  Collective.
+        """End a step: give its time, and get the advice whether to rebalance.  Collective.
 
-        What this rank's work took is told in one of four ways: by `timed` or `seconds` alone (when
-        only); by `loads`; or by `weights` or `features` of cells together with `timed` or
-        `seconds`.  All ranks give the same arguments, of their own cells; a rank without cells
-        gives empty arrays.  Arrays are only read, and only where an LB step is due are they sent.
+        There are four ways to give the time of this rank's work: `timed` or `seconds` alone ("when
+        only"); `loads`; `weights` together with `timed` or `seconds`; `features` together with
+        `timed` or `seconds`.  All ranks give the same arguments, each for its own cells; a rank
+        without cells gives empty arrays.  Arrays are only read, and sent only if an LB step is due.
 
         Parameters
         ----------
         seconds : float, optional
-            Of this rank's work in the step, instead of `timed`.
+            Seconds of this rank's work in the step, instead of `timed`.
         loads : (n,) array_like of float, optional
-            Seconds of each cell in the step; their sum is what the rank's work took.
+            Seconds of each cell in the step; their sum is the time of the rank's work.
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
         features : (n, k) array_like of float, optional
-            Numbers of which each cell's work is a sum, e.g. its particles and 1: their coefficients
-            (zero or more) are fitted to the seconds of all ranks.
+            Features of each cell, e.g. its number of particles and 1.  The load of a cell is
+            estimated as a sum of features times coefficients; these (zero or more) are fitted to
+            the seconds of all ranks.
         keys : (n,) array_like of int, optional
-            The cell's name, 64 bits, the same wherever it lives; no other cell has it.  Default:
-            cells are named by rank and place, so a record knows them only until they move.
+            A unique 64-bit key for each cell, the same on every rank where it lives.  Default: the
+            key depends on rank and index, so a record follows a cell only until it moves.
         nbytes : (n,) array_like of int, optional
             Bytes that a migration of the cell sends.
         memory : (n,) array_like of int, optional
-            Bytes that it occupies.
+            Bytes that the cell occupies.
         fixed : (n,) array_like of bool, optional
-            The cell stays on this rank.
+            True: the cell stays on this rank.
         edges : (source keys, target keys, bytes[, messages]), optional
-            Arrays of (m,): what the cells of this rank send in a step, to any cell.  With `keys`.
+            Arrays (m,): what the cells of this rank send to any cells in a step.  Needs `keys`.
         coords : (n, 1 ... 3) array_like of float, optional
             Positions.
         step : int, optional
-            The program's own number of the step; the same on all ranks, or it is an error.
+            The program's own number of the step; an error if it differs between ranks.
 
         Returns
         -------
         Advice or None
-            None: go on.  Otherwise redistribute now, before the next step.
+            None: continue.  Otherwise redistribute now, before the next step.
 
         Raises
         ------
         DomainError
-            A load is negative, NaN or infinite; arrays whose lengths differ; seconds that are given
-            and timed, or neither; ranks have given different arguments.
+            A load is negative, NaN or infinite; arrays differ in length; not exactly one of
+            `seconds` and `timed` is used; or the arguments differ between ranks.
         UnknownKeyError
-            A key is there twice, also on two ranks (noticed at an LB step); an edge to no cell.
+            An LB step has found a key twice, or an edge to an unknown cell.
         StateError
-            The ranks are in different steps; within `timed` or `rebalancing`; twice in a step.
+            The ranks are in different steps, or the call is within `timed` or `rebalancing`, or is
+            the second one in a step.
         StrategyError, InfeasibleError
             The strategy has failed.
         RemoteError
-            Another rank has failed or ended.  All of these on every rank.
+            Another rank has failed or ended.  All these errors are raised on every rank.
 
         Examples
         --------
@@ -324,16 +327,16 @@ class Advisor:
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
-        Its time is what the LB step cost.  StateError if none was advised since the last step, and
-        within another block of `timed` or `rebalancing`.
+        Its time is the cost of the LB step.  Raises StateError if `advise` has not just advised to
+        rebalance, or within another block of `timed` or `rebalancing`.
         """
         self._check_advised("rebalancing()")
         return self._watch.move
 
     def rebalanced(self, seconds: float) -> None:
-        """Tell that this rank has redistributed, and took so many seconds for it.
+        """Tell that this rank has redistributed its data in `seconds`, instead of `rebalancing`.
 
-        Instead of `rebalancing`.  StateError if it was not advised.
+        Raises StateError if it was not advised.
         """
         self._check_advised("rebalanced()")
         self._watch.moved(checks.seconds("seconds", seconds))
@@ -343,13 +346,13 @@ class Advisor:
             raise StateError(f"{what}: the last advise() has not advised to rebalance")
 
     def finish(self) -> None:
-        """End a loop of the program's own: complete what is under way, and the record.  Collective.
+        """End the program's own loop: complete pending reductions and the record.  Collective.
 
-        `iterate` does it by itself.  Further steps may follow.
+        Not needed with `iterate`.  Further steps may follow.
         """
         self._loop.close()
 
-    # ---- what happened -----------------------------------------------------------------------
+    # ---- results -----------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:
@@ -363,21 +366,22 @@ class Advisor:
 
     @property
     def step(self) -> int:
-        """The step that is under way; the first is 0."""
+        """Number of the present step; the first is 0."""
         return self._loop.step
 
     @property
     def iterations(self) -> Iterations:
         """Time, max, mean and max/mean of every step so far, the same on every rank.
 
-        The time of a step is by the clock where `timed` was used, else its largest load.
+        The time of a step is measured if `timed` was used; otherwise it is the largest load.
         """
         return Iterations.of(self._state.records.figures)
 
     @property
     def shadow(self) -> Iterations:
-        """The steps as they would have been with LB steps, up to the last loop's end; the same on
-        every rank.  StateError unless the mode is "shadow".
+        """The steps as they would have been with LB steps, up to the end of the last loop.
+
+        The same on every rank.  Raises StateError unless the mode is "shadow".
         """
         return Iterations.of(self._mode.shadow_figures())
 
@@ -388,34 +392,34 @@ class Advisor:
 
     @property
     def coefficients(self) -> F64 | None:
-        """Seconds of each of the `features` as this rank's own steps tell, (k,); None without."""
+        """Seconds per unit of each of the `features`, (k,), from this rank's own steps, or None."""
         return self._measuring.coefficients
 
     @property
     def n_balancings(self) -> int:
-        """LB steps that were carried out, as far as it is known."""
+        """Number of LB steps that are known to have been carried out."""
         return self._mode.n_balancings
 
     @property
     def history(self) -> History:
-        """A receipt for each decision, the same on every rank: LB steps, and where the trigger
-        weighed one and held back.
+        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
+        trigger considered but did not do.
 
-        The receipt of an LB step is there after the step that follows it, which tells its cost.
+        The receipt of an LB step appears after the next step, when its cost is known.
         """
         return self._mode.history
 
     def explain(self, i: int = -1) -> str:
-        """Decision number `i` of `history` in sentences; OutOfRangeError if there is none."""
+        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
         history = self.history
         if not -len(history) <= i < len(history):
             raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
         return history[i].explain()
 
     def rank_loads(self) -> F64:
-        """The seconds of every rank in every step, (steps, p) float64.  Collective.
+        """Return the seconds of every rank in every step, (steps, p) float64.  Collective.
 
-        StateError within a loop of `iterate` with a lag.
+        Raises StateError within a loop of `iterate` with a lag.
         """
         return rank_loads(self._state, self._loop)  # type: ignore[arg-type]
 
@@ -427,37 +431,40 @@ class Advisor:
         names: Mapping[int, str] | None = None,
         coords: Mapping[int, Any] | None = None,
     ) -> Report:
-        """What the run was like so far.  Collective with a path.
+        """Report on the run so far.  Collective with a path.
 
         Parameters
         ----------
         path : str or Path, optional
-            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as a page
-            (``.html``), which needs no network; another suffix is a DomainError.
+            Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
+            as an interactive page (``.html``) that needs no network.  Another suffix is a
+            DomainError.
         title : str, optional
-            Of the page.  Default: the file's name.
+            Title of the page.  Default: the file's name.
         names : mapping from int to str, optional
-            Names of cells, by key, for the page; those of rank 0 count.
+            Names of cells, by key, for the page; those of rank 0 are used.
         coords : mapping from int to 1 ... 3 floats, optional
-            Coordinates of cells, by key, for the page; those of rank 0 count.
+            Coordinates of cells, by key, for the page; those of rank 0 are used.
         """
         return report_on(self._state, self._mode, self._loop, path, title, names, coords)  # type: ignore[arg-type]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, receipts, parameters.  Collective.
 
-        `pylb.Trace.read` and `pylb.RunRecord.read` read it.  HDF5, by h5py; rank 0 writes.  A
-        program without cells has one object on each rank in it.
+        Rank 0 writes an HDF5 file, which `pylb.Trace.read` and `pylb.RunRecord.read` read.  If the
+        program gives no cells, the record has one object per rank.
 
         Parameters
         ----------
         path : path
-            With the suffix ``.h5`` or ``.hdf5``; another one is a DomainError.
+            Its suffix is ``.h5`` or ``.hdf5``.
 
         Raises
         ------
+        DomainError
+            `path` has another suffix.
         StateError
-            The advisor was made with ``record=False``, or writes into a file as it goes.
+            The advisor was made with ``record=False``, or writes its record during the run.
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """

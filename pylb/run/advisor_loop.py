@@ -1,4 +1,4 @@
-"""The loop of a code that owns it: what happens at the end of each step."""
+"""The steps of a program that owns its loop: what happens at the end of each step."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Steps = JointSteps | LaggedSteps
 
 
 class AdvisorLoop:
-    """The steps of an advisor; what reports ask of a loop is that of `loops.IterationLoop`.
+    """The steps of an advisor.  For reports it has the interface of `loops.IterationLoop`.
 
     Attributes
     ----------
     step : int
-        The step that is under way.
+        Number of the present step.
     advice : Advice or None
-        What the last step has advised.
+        The advice at the end of the last step.
     n : int or None
-        Steps of the loop of `iterate` that is under way; None: a loop of the program's own.
+        Number of steps of the present loop of `iterate`; None: the program has its own loop.
     """
 
     def __init__(self, state: AdvisorState, mode: MeasuringMode, watch: Stopwatch) -> None:
@@ -40,8 +40,8 @@ class AdvisorLoop:
         self.in_loop = False
         self._open = False
         self._steps: Steps | None = None
-        self._last = 0.0  # the clock at the end of the last step
-        self._expected = 0  # the step of `iterate` that is under way
+        self._last = 0.0  # time of the clock at the end of the last step
+        self._expected = 0  # number of the present step of `iterate`
 
     # ---- for reports -----------------------------------------------------------------------------
 
@@ -51,10 +51,10 @@ class AdvisorLoop:
         return self._state.options.lag > 0 and self.in_loop
 
     def take(self) -> None:
-        """Nothing: what is known is in the records."""
+        """Do nothing: the records have all that is known."""
 
     def settle(self) -> None:
-        """Complete the records that are under way.  Collective."""
+        """Complete the pending steps.  Collective."""
         steps, self._steps = self._steps, None
         if steps is not None:
             for stats in steps.drain(self.step):
@@ -64,13 +64,13 @@ class AdvisorLoop:
     # ---- begin and end ---------------------------------------------------------------------------
 
     def begin(self, n: int) -> None:
-        """A loop of `iterate` begins.  Collective."""
+        """Begin a loop of `iterate`.  Collective."""
         self.in_loop = True
         self.settle()
         self.n, self._open, self.step = n, False, self._state.done
 
     def expect(self) -> int:
-        """The next step of `iterate`, in which one `advise` is expected."""
+        """Return the number of the next step of `iterate`, in which one `advise` is expected."""
         self._expected = self.step
         return self.step
 
@@ -80,7 +80,7 @@ class AdvisorLoop:
             raise StateError(f"advise() was called twice in step {self._expected}")
 
     def end(self, is_over: bool) -> None:
-        """A loop of `iterate` ends; not is_over: by break, an error or an interrupt."""
+        """End a loop of `iterate`; is_over=False: by break, an error or an interrupt."""
         self.in_loop, self.n = False, None
         if not is_over:
             self._open = False
@@ -88,7 +88,7 @@ class AdvisorLoop:
                 self._steps.give_up(False)
 
     def _begin(self, mine: Measured | None, error: Exception | None) -> None:
-        """The first step of a loop ends: all ranks have the same arguments.  Collective."""
+        """Begin the loop at the end of its first step, as arguments are then known.  Collective."""
         state = self._state
         self.settle()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
@@ -106,7 +106,7 @@ class AdvisorLoop:
         self._open, self._last = True, _core.clock()
 
     def close(self) -> None:
-        """The loop is over, on all ranks.  Collective."""
+        """End the loop on all ranks.  Collective."""
         self.settle()
         self._state.agreement.step(Step.ADVISED, self.step)
         if self._open:
@@ -120,9 +120,9 @@ class AdvisorLoop:
     # ---- the end of a step -----------------------------------------------------------------------
 
     def end_step(self, mine: Measured | None, error: Exception | None, number: int) -> bool:
-        """End a step; whether an LB step is due.  Collective.
+        """End a step; return whether an LB step is due.  Collective.
 
-        mine: None where there is an error; number: of the step, equal on all ranks.
+        mine: None if there is an error; number: the number of the step, equal on all ranks.
         """
         state = self._state
         if not self._open:
@@ -163,7 +163,7 @@ class AdvisorLoop:
         return self.advice is not None
 
     def _keep(self, mine: Measured, stats: Stats | None) -> None:
-        """Keep what this rank has measured."""
+        """Keep the measurements of this rank."""
         state, records = self._state, self._state.records
         if state.options.lag:
             if mine.changed and len(records.rank_loads) and self.advice is None:
@@ -184,7 +184,7 @@ class AdvisorLoop:
         state.features = mine.features
 
     def _enter(self, stats: Stats) -> bool:
-        """Enter the record of a step; whether an LB step is due.  Collective in some cases."""
+        """Enter the record of a step; return whether an LB step is due.  May be collective."""
         state = self._state
         stats = _complete(stats)._replace(iteration=state.done)
         state.cells.n_objects = stats.n_objects
@@ -218,7 +218,7 @@ def _sample(mine: Measured | None, number: int) -> Contribution:
 
 
 def _complete(stats: Stats) -> Stats:
-    """Where no rank was timed, the step took as long as its largest load."""
+    """Fill in the time of a step: the largest load, if no rank was timed."""
     if stats.time_max > 0:
         return stats
     most, least = stats.load_max, stats.load_min

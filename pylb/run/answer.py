@@ -1,4 +1,4 @@
-"""What the placing rank makes of the load database: a snapshot, and the answer to all ranks."""
+"""Turn the load database into a snapshot, and its placement into an answer for all ranks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pylb.run.database import Database
 
 
 class Answer(NamedTuple):
-    """What the placing rank sends to all: figures, each rank's speed (zero where all count as
-    alike), each object's new rank; all in `data`.
+    """What the placing rank sends to all ranks: figures, speeds of the ranks, and new ranks.
+
+    Speeds are zero if all ranks count as equally fast.  All arrays are views of `data`.
     """
 
     data: NDArray[np.uint8]
@@ -25,7 +26,7 @@ class Answer(NamedTuple):
 
     @classmethod
     def empty(cls, n_ranks: int, n_objects: int) -> Answer:
-        """Room for so many ranks and objects."""
+        """Allocate an answer for these numbers of ranks and objects."""
         head = 8 * _core.PLACING
         tail = head + 8 * n_ranks
         data = np.zeros(tail + 4 * n_objects, np.uint8)
@@ -45,7 +46,7 @@ class Answer(NamedTuple):
         drift: F64 | None,
         start: float,
     ) -> None:
-        """Place the objects.  start: the clock when the gathering of the load database began."""
+        """Place the objects.  start: the time when the gathering of the load database began."""
         gathered = max(_core.clock() - start, 0.0)  # it may have been set back
         decider.core.place(snapshot, here, work, *self[1:], drift)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
@@ -54,7 +55,7 @@ class Answer(NamedTuple):
 def snapshot_of(
     db: Database, load: F64, rank: I32, n_ranks: int, coords: F64 | None = None
 ) -> Snapshot:
-    """The load database as a snapshot; `load` and `rank` in order of key."""
+    """Make a snapshot of the load database; `load` and `rank` are in order of the keys."""
     remembers = db.memory is not None and np.any(db.memory >= 0)
     return Snapshot(
         load=load,

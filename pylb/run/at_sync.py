@@ -1,4 +1,4 @@
-"""Statistics that are collected while the program goes on, on one rank."""
+"""Loops with a lag on one rank: statistics are reduced while the program continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEVER = 10**9  # iterations
 
 
 class AtSync(Enum):
-    """What `Balancer.at_sync` answers.
+    """The answer of `Balancer.at_sync`.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class AtSync(Enum):
     BALANCE
         All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
     END
-        For an object: that was its last iteration.  For a rank: all ranks have ended.
+        For an object: it has finished its last iteration.  For a rank: all ranks have ended.
 
     Examples
     --------
@@ -96,11 +96,11 @@ class AtSyncProtocol:
         return self.core.rows()
 
     def reason(self) -> int:
-        """The number of the verdict that asked for the pending LB step."""
+        """Number of the decision that asked for the pending LB step."""
         return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
-        """Leave the loop; `serve` helps the other ranks.  failed: they must leave too."""
+        """Leave the loop; `serve` helps the other ranks.  failed: they must leave, too."""
         if not self.left:
             self._agreement.at = f"in iteration {self.core.contributed}"
         self.left = True

@@ -39,24 +39,24 @@ MODES: dict[str, type[MeasuringMode]] = {
 class Balancer(ProgramObjects):
     """The objects of a parallel program, their messages, and the rebalancing of their ranks.
 
-    A program adds its objects (`add`), runs its iterations in ``for it in lb.iterate(n)`` and its
-    objects in ``for key, block in lb.local()``.  Each body of the inner loop is timed: that is the
-    object's load.  At the end of each pass of the outer loop the ranks exchange the objects'
-    messages and the statistics of the iteration in one collective step; when the trigger says so,
-    the objects get new ranks and migrate.
+    A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
+    within an iteration its objects by ``for key, block in lb.local()``.  The time of each body of
+    the inner loop is the object's load.  At the end of each pass of the outer loop, the ranks
+    exchange the objects' messages and the statistics of the iteration in one collective step.  If
+    the trigger then asks for an LB step, the objects get new ranks and migrate.
 
-    Results do not depend on the placement as long as objects only talk through messages: an
-    object's inbox is sorted by (source, order of sending), wherever the sender lives.
+    Results do not depend on the placement if objects communicate only by messages: an object's
+    inbox is sorted by source, then by the order of sending, wherever the sender lives.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
+        The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
-        Where objects go: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
-        chosen for each LB step, as `pylb.Selector` does.
+        How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto": a
+        strategy is chosen for each LB step, like `pylb.Selector` does.
     every : int, optional
-        Rebalance after every so many iterations.
+        Number of iterations from one LB step to the next.
     trigger : str, callable or Trigger, optional
         When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
         same on all ranks.  Default: ``"auto"``.
@@ -65,8 +65,8 @@ class Balancer(ProgramObjects):
         measures.
     lag : int or inf
         0: at the end of each pass all ranks wait for one another, and messages are delivered.
-        D > 0: a rank waits only for the statistics of D passes ago; the program does its own
-        communication; 2 to 8 are sensible.  inf: no limit; only for `begin` and `at_sync`.
+        D > 0: a rank waits only for the statistics of D passes ago, and the program does its own
+        communication; sensible values are 2 to 8.  inf: no limit; only for `begin` and `at_sync`.
     clock : {"auto", "wall", "cpu"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
         for a core because other processes had it (on Linux; elsewhere like "wall").  "wall":
@@ -76,10 +76,11 @@ class Balancer(ProgramObjects):
     seed : int
         For strategies that draw random numbers.
     unlike : bool, optional
-        The ranks may be of different speeds (power caps, other programs or processors): learn them
-        from where objects have been, and give the strategies work and speeds instead of seconds.
-        It takes a few LB steps.  Shadow mode and distributed strategies do not use it.  Default:
-        True if pylb chooses both the strategy and when to rebalance, and `lag` is 0.
+        The ranks may have different speeds (power caps, other programs, different processors):
+        learn the speeds from the times of objects on different ranks, and give the strategies work
+        and speeds instead of seconds.  This takes a few LB steps.  Shadow mode and distributed
+        strategies do not use it.  Default: True if pylb chooses both the strategy and when to
+        rebalance, and `lag` is 0.
     give_up : bool, optional
         Stop LB steps while they cost more than they save, and try again now and then.  Default:
         True, unless `every` or a function of your own decides when to rebalance.
@@ -89,8 +90,8 @@ class Balancer(ProgramObjects):
         Keep the loads of all iterations in memory (64 MiB per rank) for `save`, or write them to
         that file during the run, which needs lag=0.
     replay : path, optional
-        A run that `save` or `record` wrote: repeat its LB steps, at the same iterations and to the
-        same placements, whatever the loads are now.
+        A run that `save` or `record` wrote: repeat its LB steps at the same iterations and with the
+        same placements, without regard to the present loads.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -105,8 +106,8 @@ class Balancer(ProgramObjects):
     -----
     `iterate`, `exchange`, `save`, `report` to a file and `rank_loads` are collective.  If the
     program of one rank raises, ends or leaves the loop early, the other ranks end with an error
-    that says so; if they do not come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10), the
-    failing rank aborts all.
+    that says so.  If they do not call the balancer within ``PYLB_ABORT_AFTER`` seconds (default:
+    10), the failing rank aborts the program.
 
     Examples
     --------
@@ -190,12 +191,13 @@ class Balancer(ProgramObjects):
         Raises
         ------
         DuplicateKeyError, UnknownKeyError
-            A key was added on two ranks; a message has no target.
+            A key was added on two ranks; the target of a message does not exist.
         DomainError, StateError
-            The ranks have different arguments or are in different places; a loop is under way.
+            The ranks have different arguments or are in different places; a loop is already
+            running.
         RemoteError, SerializationError, StrategyError
-            Another rank has failed or ended; an object cannot be pickled, and nothing has moved; a
-            user-defined strategy has failed.
+            Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
+            a user-defined strategy has failed.
         """
         count = checked_count(n, self._lag)
         passes = self._loop.iterate(count)
@@ -204,7 +206,7 @@ class Balancer(ProgramObjects):
     def exchange(self) -> None:
         """Deliver the messages that were sent so far, in the middle of a pass.  Collective.
 
-        For an iteration of several phases, in which a phase needs the messages of the phase before.
+        For an iteration with several phases, if a phase needs the messages of the previous one.
         The loads of the phases are added up.
 
         Raises
@@ -217,42 +219,43 @@ class Balancer(ProgramObjects):
     def begin(self, n: int) -> None:
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
 
-        Every object that is here may run its first iteration, and reports the end of each with
-        `at_sync`.  ``lag`` of the Balancer says how far statistics may be behind an object.  Raises
-        what `iterate` does; StateError also if the Balancer has no lag.
+        Every object of this rank may then run its first iteration; it reports the end of each
+        iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
+        the statistics.  The errors are those of `iterate`, and StateError if `lag` is 0.
         """
         self._loop.begin(n)
 
     def at_sync(self, key: int | None = None) -> AtSync:
-        """Report that an object is through its iteration, or ask again; without a key: ask what
-        this rank does next.
+        """Report that an object has finished its iteration, and ask what to do next.
 
-        Never waits for other ranks.  What ``local()`` has timed of the object up to here is its
-        load of the iteration.
+        Call it again with the same key to ask again; without a key, ask for this rank.  It never
+        waits for other ranks.  The object's load in the iteration is the time that ``local()`` has
+        measured for it.
 
         Returns
         -------
         AtSync
             With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
             BALANCE, call `balance`; END, that was its last iteration.  Without a key: PAUSE,
-            BALANCE or END; END means that all ranks have ended and the loop is over.  Every rank,
-            also one without objects, calls it until then.  If nothing has happened since the last
-            call, it sleeps for a moment.
+            BALANCE or END, where END means that the loop has ended on all ranks.  Every rank, even
+            without objects, calls it until then.  If nothing has happened since the last call, it
+            sleeps for a moment.
 
         Raises
         ------
         StateError, UnknownKeyError, RemoteError
-            No loop of `begin` is under way; no such object on this rank; another rank has failed.
+            There is no loop of `begin`; there is no such object on this rank; another rank has
+            failed.
         """
         return self._loop.at_sync(key)
 
     def balance(self) -> None:
         """Rebalance, after `at_sync` has answered BALANCE.  Collective.
 
-        Afterwards ``local()`` gives the objects of this rank, and each may begin its next
-        iteration.  Data that the program itself keeps for an object must be moved to its new rank
-        (``rank_of``).
-        Raises what `iterate` does; StateError if `at_sync` has not asked for it.
+        Afterwards ``local()`` yields the objects of this rank, and each may begin its next
+        iteration.  If the program itself keeps data of an object, it must move them to the new rank
+        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
+        for it.
         """
         self._loop.balance()
 
@@ -264,7 +267,7 @@ class Balancer(ProgramObjects):
         """
         self._loop.finish()
 
-    # ---- what happened -----------------------------------------------------------------------
+    # ---- results -----------------------------------------------------------------------------
 
     @property
     def iterations(self) -> Iterations:
@@ -274,11 +277,11 @@ class Balancer(ProgramObjects):
 
     @property
     def shadow(self) -> Iterations:
-        """The iterations as they would have been with LB steps, up to the last loop's end; the same
-        on every rank.  StateError unless the mode is "shadow".
+        """The iterations as they would have been with LB steps, up to the end of the last loop.
 
-        The loads are those that were measured, on the ranks where the objects would have been;
-        everything else in an iteration takes as long as it did.
+        The measured load of each object counts for the rank where it would have been; everything
+        else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
+        unless the mode is "shadow".
         """
         return Iterations.of(self._mode.shadow_figures())
 
@@ -289,7 +292,7 @@ class Balancer(ProgramObjects):
 
     @property
     def n_balancings(self) -> int:
-        """LB steps so far."""
+        """Number of LB steps so far."""
         return self._mode.n_balancings
 
     @property
@@ -300,16 +303,16 @@ class Balancer(ProgramObjects):
         return self._mode.history
 
     def explain(self, i: int = -1) -> str:
-        """Decision number `i` of `history` in sentences; OutOfRangeError if there is none."""
+        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
         history = self.history
         if not -len(history) <= i < len(history):
             raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
         return history[i].explain()
 
     def rank_loads(self) -> F64:
-        """The load of every rank in every iteration, (iterations, p) float64.  Collective.
+        """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
 
-        StateError within a loop with a lag.
+        Raises StateError within a loop with a lag.
         """
         return rank_loads(self._state, self._loop)
 
@@ -321,13 +324,14 @@ class Balancer(ProgramObjects):
         names: Mapping[int, str] | None = None,
         coords: Mapping[int, Any] | None = None,
     ) -> Report:
-        """A report on the run so far.  Collective with a path.
+        """Report on the run so far.  Collective with a path.
 
         Parameters
         ----------
         path : str or Path, optional
-            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as an
-            interactive page (``.html``) that needs no network; another suffix is a DomainError.
+            Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
+            as an interactive page (``.html``) that needs no network.  Another suffix is a
+            DomainError.
         title : str, optional
             Title of the page.  Default: the file's name.
         names : mapping from int to str, optional
@@ -340,13 +344,13 @@ class Balancer(ProgramObjects):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
 
-        `pylb.Trace.read` and `pylb.RunRecord.read` read it, ``Balancer(replay=path)`` repeats its
-        LB steps.  HDF5, by h5py; rank 0 writes, and the file appears when it is complete.
+        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.read` and
+        `pylb.RunRecord.read` read it, and ``Balancer(replay=path)`` repeats its LB steps.
 
         Parameters
         ----------
         path : path
-            With the suffix ``.h5`` or ``.hdf5``; another one is a DomainError.
+            Its suffix is ``.h5`` or ``.hdf5``; another one is a DomainError.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The LB step of a code that owns its cells: gather on rank 0, place, tell each rank its part."""
+"""The LB step of a program that owns its cells: gather them on rank 0, place them, answer."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pylb.run.database import Database, database
 
 
 class Part(NamedTuple):
-    """What a rank learns of a placement.
+    """The part of a placement that concerns one rank.
 
     Attributes
     ----------
     figures, speed : float64
-        As `_core.Decider.place` fills them.
+        Figures of the placement and speeds of the ranks, from `_core.Decider.place`.
     migrations, nbytes : int
-        Of all ranks.
+        Number of migrations on all ranks, and their bytes.
     rank : (n,) int32
-        New rank of each cell of this rank, in its order.
+        New rank of each cell of this rank, in this rank's order.
     keys : (m,) int64
-        Of the cells that come, by source.
+        Keys of the cells that come to this rank, sorted by their old rank.
     source : (m,) int32
-        Where they come from.
+        Old rank of each of these cells.
     """
 
     figures: F64
@@ -51,9 +51,9 @@ class CellStep:
     Attributes
     ----------
     loads : (n,) float64
-        Seconds that are expected of this rank's cells.
+        Expected seconds of this rank's cells.
     measured : bool
-        Whether they were measured where the cells are, so that speeds can be learned from them.
+        Whether the cells were measured on this rank, so that speeds can be learned from them.
     """
 
     agreement: Agreement
@@ -64,12 +64,12 @@ class CellStep:
     measured: bool = True
 
     def place(self) -> Part:
-        """Place all cells by the strategy that was chosen.  Collective."""
+        """Place all cells by the chosen strategy.  Collective."""
         start = _core.clock()
         return self._answered(lambda answer, known: answer.fill(self.decider, *known, start))
 
     def look(self) -> float:
-        """Seconds of a step that better known speeds would save.  Collective."""
+        """Estimate the seconds per step that better estimates of speeds would save.  Collective."""
         gain = np.zeros(1)
         whole = self._whole()
 
@@ -82,7 +82,7 @@ class CellStep:
         return float(gain[0])
 
     def rehearse(self) -> float:
-        """Seconds of an LB step that moves nothing, without the strategy.  Collective."""
+        """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()
 
         def stay(answer: Answer, known: Any) -> None:
@@ -105,7 +105,7 @@ class CellStep:
         return [came[rank] for rank in sorted(came)]
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
-        """The load database in order of key, the seconds where the cells are, and their keys."""
+        """Join the load database in order of keys; also return the seconds on present ranks."""
         facts, edges, loads, coords = zip(*whole, strict=True)
         db = database(list(facts), list(edges), [1] * len(whole))
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])
@@ -149,7 +149,7 @@ def _of_three(coords: F64) -> F64:
 
 
 def _parts(answer: Answer, snapshot: Snapshot, db: Database, counts: list[int]) -> dict[int, Part]:
-    """The part of each rank, by rank."""
+    """Return the part of the answer for each rank."""
     new, old = answer.rank, snapshot.rank
     moves = np.flatnonzero(new != old)
     nbytes = int(db.bytes[moves].sum())

@@ -1,4 +1,4 @@
-"""The cells of a rank, as a code that owns them tells of them in each step."""
+"""The cells of a rank, as a program that owns them describes them in each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylb.model.snapshot import F64, I64, _array
 from pylb.run.sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 4), np.int64)
-OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # one of each cell
+OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # arrays (n,)
 
 
 class Cells(NamedTuple):
@@ -22,16 +22,16 @@ class Cells(NamedTuple):
     Attributes
     ----------
     loads : (n,) float64
-        Seconds.
+        Seconds of each cell.
     seconds : float
-        Their sum.
+        Sum of the loads.
     keys : (n,) int64 or None
-        None: cells are numbered by rank and place.
+        None: a key follows from rank and index.
     nbytes, memory : (n,) int64 or None
     fixed : (n,) bool or None
     coords : (n, 1 ... 3) float64 or None
     edges : tuple or None
-        As given; `edges_of` checks them, where the cells have changed and at an LB step.
+        As given by the program; `edges_of` checks them later, if necessary.
     """
 
     loads: F64
@@ -45,12 +45,12 @@ class Cells(NamedTuple):
 
 
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
-    """The cells of a step.
+    """Check the arrays of a step, and make the cells.
 
     Raises
     ------
     DomainError
-        An array that has not one entry for each cell, or of another kind.
+        An array does not have one entry for each cell, or has the wrong type.
     """
     n = len(loads)
     columns = {
@@ -73,12 +73,12 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
 
 
 def loads_of(loads: Any) -> tuple[F64, float]:
-    """The loads of cells in seconds, checked, and their sum.
+    """Check the loads of cells in seconds; return them and their sum.
 
     Raises
     ------
     DomainError
-        They are not one axis of numbers, or one is negative, NaN or infinite.
+        The array does not have one axis, or a load is negative, NaN or infinite.
     """
     out = _array("loads", loads, np.float64)
     if out.ndim != 1:
@@ -94,12 +94,12 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Keys of source and target, bytes and messages of each pair that talks: (m, 4).
+    """Return source key, target key, bytes and messages of each edge: (m, 4).
 
     Raises
     ------
     DomainError
-        Not such arrays, or bytes or messages that are negative or NaN.
+        The arrays are invalid, or bytes or messages are negative or NaN.
     """
     if edges is None:
         return NO_EDGES
@@ -119,14 +119,14 @@ def edges_of(edges: Any) -> I64:
 
 
 class Talk(NamedTuple):
-    """What the cells of a rank send in a step.
+    """The communication of a rank's cells in a step.
 
     Attributes
     ----------
     edges : (m, 4) int64
-        As `edges_of`.
+        The result of `edges_of`.
     messages, nbytes : int
-        To cells of other ranks.
+        Messages and bytes to cells of other ranks.
     """
 
     edges: I64 = NO_EDGES
@@ -135,28 +135,28 @@ class Talk(NamedTuple):
 
 
 class LocalCells:
-    """What a rank knows of its cells; recorded like the objects of a Balancer.
+    """What a rank knows about its cells; recorded like the objects of a Balancer.
 
-    A program that gives no cells has one on each rank, that cannot move: all of the rank's work.
+    If the program gives no cells, all work of a rank is one cell that cannot move.
 
     Attributes
     ----------
     rank : int
         This rank.
     n_objects : int
-        Cells of all ranks in the last step.
+        Number of cells of all ranks in the last step.
     seconds : (n,) float64
-        Loads of the last step.
+        Loads in the last step.
     passes : int
-        `edges` are those of one step.
+        Number of steps over which `edges` are summed: 1.
     talk : Talk
-        What this rank's cells sent in a step when they were last looked at.
+        The communication of this rank's cells when it was last examined.
     now : Cells
-        Of the last step.
+        The cells in the last step.
     keys : (n,) int64
-        Theirs.
+        Keys of these cells.
     whole : bool
-        The rank's work is one cell.
+        Whether all work of the rank is one cell.
     """
 
     passes = 1
@@ -164,7 +164,7 @@ class LocalCells:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.n_objects = 0
-        self.sizes = SizeEstimator()  # of no objects: packing a cell costs nothing that is known
+        self.sizes = SizeEstimator()  # stays empty: the cost of packing a cell is not known
         self.now = Cells(np.zeros(0), 0.0)
         self.whole = True
         self.talk = Talk()
@@ -172,22 +172,22 @@ class LocalCells:
 
     @property
     def seconds(self) -> F64:
-        """Loads of the last step."""
+        """Loads in the last step."""
         return self.now.loads
 
     def changed(self, now: Cells) -> bool:
-        """Whether these are other cells than those of the last step."""
+        """Say whether the cells differ from those of the last step."""
         if now.keys is None:
             return len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)
 
     def talk_of(self, now: Cells) -> Talk:
-        """What these cells send in a step.
+        """Return the communication of these cells in a step.
 
         Raises
         ------
         UnknownKeyError
-            An edge begins at a cell that is not here.
+            The source of an edge is not a cell of this rank.
         """
         edges = edges_of(now.edges)
         if now.keys is None or not len(edges):
@@ -200,23 +200,23 @@ class LocalCells:
         return Talk(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, talk: Talk) -> None:
-        """Take the cells of a step that is over."""
+        """Keep the cells of a step that has ended."""
         self.now, self.talk = now, talk
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
 
     def facts(self) -> I64:
-        """What is known of each cell in whole numbers: (n, 5)."""
+        """Return the integer properties of each cell, (n, 5), like `Store.facts`."""
         now = self.now
         out = np.empty((len(now.loads), 5), np.int64)
         out[:, 0] = self.rank if self.whole else self.keys
         out[:, 1] = 0 if now.nbytes is None else now.nbytes
         out[:, 2] = -1 if now.memory is None else now.memory
         out[:, 3] = not self.whole if now.fixed is None else ~now.fixed
-        out[:, 4] = -1  # where a cell began is not known
+        out[:, 4] = -1  # the rank where a cell was created is not known
         return out
 
     def edges(self) -> I64:
-        """Source, target, bytes and messages: (m, 4)."""
+        """Return source, target, bytes and messages of each edge: (m, 4)."""
         return self.talk.edges

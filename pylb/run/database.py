@@ -1,4 +1,4 @@
-"""The load database: what all ranks know of their objects, joined."""
+"""The load database: the data of all ranks about their objects, joined."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Database(NamedTuple):
     Attributes
     ----------
     order : (n,) int64 or slice
-        Index of each object in the concatenated parts of the ranks; a slice of all if these are in
-        order of key.
+        Index of each object in the concatenated parts of the ranks; a slice if these are already in
+        order of keys.
     key, bytes : (n,) int64
     memory : (n,) int64 or None
-        Negative if not given.
+        Bytes that the object occupies; negative: not known.
     migratable : (n,) bool
     home : (n,) int32 or None
-        The rank where it was added.
+        The rank where each object was added.
     src, dst : (m,) int32
-        Indices of objects that talk, sorted by source and target.
+        Indices of the sending and the receiving object of each edge, sorted.
     edge_bytes, edge_messages : (m,) float64
-        Per iteration.
+        Bytes and messages per iteration.
     """
 
     order: I64 | slice
@@ -54,12 +54,12 @@ def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
 def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     """Join parts, given as the columns of `Store.facts`: keys, bytes, memory, migratable, home.
 
-    Each column has the parts of all ranks, one after the other; None: as if not given.
+    Each column has the parts of all ranks, one after the other.  None: no rank gives this property.
     """
     keys = columns[0]
-    order: I64 | slice = slice(None)  # picks without a copy
+    order: I64 | slice = slice(None)  # takes all without a copy
     if np.any(keys[1:] < keys[:-1]):
-        order = np.argsort(keys, kind="stable")  # merges the parts, which mostly ascend
+        order = np.argsort(keys, kind="stable")  # fast, as the keys of each part mostly ascend
     key, nbytes, memory, migratable, home = (
         None if column is None else column[order] for column in columns
     )
@@ -79,7 +79,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
 
 
 def _edges(key: I64, edges: list[Any], passes: list[int]) -> tuple[I32, I32, F64, F64]:
-    """Ends, bytes and messages of the edges between these objects, sorted."""
+    """Return source, target, bytes and messages of the edges between these objects, sorted."""
     ends = np.concatenate([part[:, :2] for part in edges])
     places = _core.Keys(key if len(ends) else key[:0])
     src, dst = (places.places(ends[:, i]) for i in (0, 1))

@@ -1,4 +1,4 @@
-"""A small program with a `Balancer` on virtual ranks: a run to look at, made in seconds."""
+"""A small program with a `Balancer` on virtual ranks, which makes a run to look at in seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
 SLOW = (5e-6, 4e-9)  # seconds per message and per byte, so that an LB step costs something
-GHOST = np.zeros(1024)  # message to a neighbour in each iteration, 8 KiB
+GHOST = np.zeros(1024)  # message of 8 KiB to a neighbour in each iteration
 
 
 class Cell:
@@ -24,7 +24,7 @@ class Cell:
         self.data = np.zeros(8192)
 
     def seconds(self, iteration: int, iterations: int) -> float:
-        """Seconds of its next iteration."""
+        """Return the seconds of this cell's next iteration."""
         apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
         return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
 

@@ -1,4 +1,4 @@
-"""Environment variables that override what a program's source says."""
+"""Environment variables that override the arguments of a program."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments of a `Balancer` or `Advisor` by name, with what the environment says instead;
-    and the variables that said so, each as ``name=value``.
+    """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
 
-    A strategy or trigger of the environment has its default parameters.
+    Also returns these variables, each as ``name=value``.  A strategy or trigger from the
+    environment has its default parameters.
 
     Raises
     ------
     DomainError, UnknownStrategyError
-        A variable has a value that its argument does not take.
+        The value of a variable is not valid for its argument.
     """
     words = dict(given)
     said = []
@@ -82,5 +82,5 @@ def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def settings_in_force() -> dict[str, str]:
-    """The variables that are set, by name."""
+    """Return the environment variables that are set, by name."""
     return {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}

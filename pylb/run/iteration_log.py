@@ -14,7 +14,7 @@ STAGE = 256  # rows that are entered together
 
 
 class Row(NamedTuple):
-    """Figures of one iteration, as in `Iterations`."""
+    """Figures of one iteration; `Iterations` explains them."""
 
     time: float
     max: float

@@ -27,7 +27,7 @@ class LaggedLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._protocol: AtSyncProtocol | None = None  # of the current loop
+        self._protocol: AtSyncProtocol | None = None  # for the present loop
 
     # ---- objects at their own pace -----------------------------------------------------------
 
@@ -126,7 +126,7 @@ class LaggedLoop(IterationLoop):
         return self._protocol is not None and self._state.objects.in_loop
 
     def _open(self, n: int, each: bool) -> AtSyncProtocol | None:
-        """The loop, or None if it has no iterations."""
+        """Open the loop, and return its protocol; None: the loop has no iterations."""
         state = self._state
         if state.objects.in_loop:
             raise StateError("a loop of this Balancer is under way")

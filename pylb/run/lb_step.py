@@ -24,14 +24,15 @@ from pylb.run.rounds import place_in_rounds
 
 
 class Placed(NamedTuple):
-    """What a rank learns of a placement.
+    """The part of a placement that concerns one rank.
 
     Attributes
     ----------
     figures, speed : float64
-        As `_core.Decider.place` fills them; no speed if all ranks count as equally fast.
+        Figures of the placement and speeds of the ranks, from `_core.Decider.place`; `speed` is
+        empty if all ranks count as equally fast.
     moves : Moves
-        Of this rank's objects.
+        The moves of this rank's objects.
     """
 
     figures: F64
@@ -41,7 +42,7 @@ class Placed(NamedTuple):
 
 @dataclass
 class LBStep:
-    """One LB step on one rank: `run`."""
+    """One LB step on one rank; `run` does it."""
 
     agreement: Agreement
     objects: LocalObjects
@@ -51,12 +52,12 @@ class LBStep:
     def run(self, reason: int = -1) -> F64 | None:
         """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
 
-        reason: number of the verdict that asked for the LB step; -1: the last one.
+        reason: number of the decision that asked for the LB step; -1: the last one.
 
         Raises
         ------
         Exception
-            Of the strategy, or of an object that cannot be pickled, on all ranks.
+            The strategy has failed, or an object cannot be pickled; raised on all ranks.
         """
         strategy = self.decider.choose(reason)
         start = _core.clock()
@@ -80,7 +81,7 @@ class LBStep:
         core.balanced(moved, stats.message_bytes, stats.time_max, stats.cost_max, True)
         return placed.speed
 
-    # ---- where to ----------------------------------------------------------------------------
+    # ---- placement ---------------------------------------------------------------------------
 
     def _in_rounds(self, strategy: Strategy) -> Placed:
         """Place the objects by a distributed strategy: each rank places its own objects."""

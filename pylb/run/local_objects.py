@@ -1,4 +1,4 @@
-"""What a rank knows of the objects: its own ones, their messages, and where others are."""
+"""What a rank knows about the objects: its own objects, their messages, and addresses of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LocalObjects:
     store : Store
     mailbox : Mailbox
     addresses : Addresses
-        Where the objects of other ranks are.
+        Ranks of objects that are not on this rank.
     sizes : SizeEstimator
     new : NewObjects
         Objects that were added here and are not in the store yet.
@@ -32,7 +32,7 @@ class LocalObjects:
     stale : bool
         Whether objects were added or removed since the loop began.
     join : callable, optional
-        Lets new objects take part at once; set while objects run at their own pace.
+        Function that includes new objects at once; set while objects run at their own pace.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class LocalObjects:
         self.mailbox.mail.bind(self.store.places)
         self.sizes = SizeEstimator()
         self.new = NewObjects(self.rank)
-        self._gone: set[int] = set()  # removed, but still in the store
-        self._lost = NO_KEYS  # removed from the store; the other ranks do not know it yet
-        self._unregistered = NO_KEYS  # in the store; the other ranks do not know it yet
+        self._gone: set[int] = set()  # keys of removed objects that are still in the store
+        self._lost = NO_KEYS  # keys removed from the store that other ranks do not know yet
+        self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
         self.load = load  # a function of the user
@@ -66,7 +66,7 @@ class LocalObjects:
         """Number of ranks."""
         return self.agreement.transport.size
 
-    # ---- what is recorded of them, see `records.Recorded` ----------------------------------------
+    # ---- for the records, see `records.Recorded` -------------------------------------------------
 
     @property
     def n_objects(self) -> int:
@@ -75,40 +75,40 @@ class LocalObjects:
 
     @property
     def seconds(self) -> F64:
-        """Loads of the pass, of the objects of this rank."""
+        """Loads of this rank's objects in the present pass."""
         return self.store.seconds
 
     @property
     def passes(self) -> int:
-        """Passes over which `edges` is summed."""
+        """Number of passes over which `edges` are summed."""
         return max(self.store.passes, 1)
 
     def facts(self) -> I64:
-        """What is known of each object in whole numbers, as `Store.facts`."""
+        """Return the integer properties of each object: `Store.facts`."""
         return self.store.facts()
 
     def edges(self) -> I64:
-        """The messages that were sent: what `Mail.edges` returns."""
+        """Return the edges of the messages that were sent: `Mail.edges`."""
         return self.mailbox.mail.edges()
 
-    # ---- objects that come and go ----------------------------------------------------------------
+    # ---- adding and removing objects -------------------------------------------------------------
 
     @property
     def n_changed(self) -> int:
-        """Objects that were added or removed here, of which the other ranks do not know yet."""
+        """Number of objects added or removed here that the other ranks do not know yet."""
         return len(self.new) + len(self._gone) + len(self._lost) + len(self._unregistered)
 
     def has(self, key: int) -> bool:
-        """Whether the object is here, or will be from the next pass on."""
+        """Say whether the object is on this rank, or will be from the next pass on."""
         return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
-        """Add an object; its key is not here."""
+        """Add an object whose key is not on this rank yet."""
         self.new.add(key, value, given)
         self.stale = self.in_loop
 
     def remove(self, key: int) -> Any:
-        """Remove an object that is here, and return it."""
+        """Remove an object of this rank, and return it."""
         self.stale = self.in_loop
         if key in self.new:
             value, self.new = self.new.value(key), self.new.without(key)
@@ -117,7 +117,7 @@ class LocalObjects:
         return self.store.values[self.store.place(key)]
 
     def arrange(self) -> None:
-        """Let the changes take effect on this rank; the other ranks do not know of them yet."""
+        """Apply the changes on this rank; the other ranks do not know them yet."""
         if not len(self.new) and not self._gone:
             return
         gone, self._unregistered, self._lost = self._pending()
@@ -126,14 +126,14 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def catches_up(self) -> bool:
-        """Let changes take effect, if the program is between two loops; whether there were any."""
+        """Between two loops, apply the changes; return whether there were any."""
         if self.in_loop or not (len(self.new) or self._gone):
             return False
         self.arrange()
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Keys that leave the store, that others must learn, and that others must forget."""
+        """Return keys that leave the store, that others must learn, and that others must forget."""
         gone = np.array(sorted(self._gone), np.int64)
         known = ~np.isin(gone, self._unregistered)
         stay = self._unregistered[~np.isin(self._unregistered, gone)]
@@ -146,7 +146,7 @@ class LocalObjects:
         Raises
         ------
         DuplicateKeyError
-            A key was added on two ranks; nothing has changed, on any rank.
+            A key was added on two ranks.  Nothing has changed on any rank.
         """
         gone, born, lost = self._pending()
         n_here = len(self.store) + len(self.new) - len(gone)
@@ -156,15 +156,15 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, forgotten)
 
     def ranks_of(self, keys: I64) -> I32:
-        """The ranks of objects anywhere.  Collective."""
+        """Return the ranks of objects, which may be anywhere.  Collective."""
         here = self.store.places.places(keys) >= 0
         self.addresses.ask(keys[~(here & np.isin(keys, self._unregistered))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: Moves) -> tuple[I64, I32]:
-        """Objects whose address a rank needs after a migration, and that rank.
+        """Return pairs of an object and a rank that needs its address after a migration.
 
-        It does not know them yet: it gets an object that sends to them, or they leave it.
+        The rank gets an object that sends to it, or it was the object's old rank.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)
@@ -177,7 +177,7 @@ class LocalObjects:
     # ---- loads -----------------------------------------------------------------------------------
 
     def given_load(self, key: int) -> float:
-        """The load of an object, computed by the user's function."""
+        """Return the load of an object, computed by the user's function."""
         place = self.store.place(key)
         if place < 0:
             raise KeyError(key)
@@ -193,7 +193,7 @@ class LocalObjects:
         return load
 
     def ask_loads(self) -> None:
-        """Replace the measured loads by those of the user's function, if there is one."""
+        """Replace the measured loads by the results of the user's function, if there is one."""
         if self.load is not None:
             store = self.store
             store.seconds[:] = list(map(self._load_of, store.keys.tolist(), store.values))

@@ -1,4 +1,4 @@
-"""How the ranks go through the iterations of a loop: all together, or each at its own pace."""
+"""The loops of a Balancer: all ranks run the iterations together, or each at its own pace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IterationLoop:
     # ---- what a program calls; see `Balancer` -----------------------------------------------
 
     def iterate(self, n: int) -> Iterator[int]:
-        """The iterations of a loop."""
+        """Yield the iterations of a loop."""
         raise NotImplementedError
 
     def exchange(self) -> None:
@@ -43,9 +43,9 @@ class IterationLoop:
         raise StateError("balance(): no loop of begin() is under way")
 
     def finish(self) -> None:
-        """Help the other ranks out of a loop that this rank left."""
+        """Help the other ranks to end a loop that this rank has left."""
 
-    # ---- what has become known --------------------------------------------------------------
+    # ---- statistics that arrive later -------------------------------------------------------
 
     @property
     def running(self) -> bool:
@@ -58,10 +58,10 @@ class IterationLoop:
     def settle(self) -> None:
         """Complete a loop that this rank left early, on all ranks.  Collective."""
 
-    # ---- for the kinds ----------------------------------------------------------------------
+    # ---- for both kinds ---------------------------------------------------------------------
 
     def _start(self, n: int) -> None:
-        """Agree on the arguments, learn the new objects, deliver messages sent before the loop."""
+        """Agree on the arguments, register new objects, and deliver messages sent before."""
         state = self._state
         objects = state.objects
         state.decider.core.abandon()  # a question left open by an error in the previous loop
@@ -88,7 +88,7 @@ class IterationLoop:
 
 
 class SynchronousLoop(IterationLoop):
-    """All ranks meet at the end of each pass, and messages are delivered there: ``lag=0``."""
+    """With ``lag=0``: all ranks meet at the end of each pass, where messages are delivered."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)

@@ -1,4 +1,4 @@
-"""What a rank tells an advisor of a step: its seconds, its cells, what a redistribution took."""
+"""The measurements that a rank gives to an advisor: seconds, cells, cost of a redistribution."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.stopwatch import Stopwatch
 
 log = logging.getLogger("pylb")
-WAYS = ("loads", "weights", "features")  # to tell the loads of cells
+WAYS = ("loads", "weights", "features")  # arguments that give the loads of cells
 ARRAYS = ("keys", *OPTIONAL, "edges", "coords")
 
 
 class Measuring:
-    """Turns the arguments of `Advisor.advise` into what a rank has measured."""
+    """Turns the arguments of `Advisor.advise` into a `Measured`."""
 
     def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
         self._state, self._watch = state, watch
-        self._said = False  # that a plan was not carried out, or not timed
+        self._said = False  # whether the warning about a plan has been logged
 
     @property
     def coefficients(self) -> F64 | None:
-        """Seconds of each feature, as this rank's own steps tell."""
+        """Seconds per unit of each feature, from this rank's own steps."""
         model = self._state.model
         return None if model is None else LoadModel.coefficients(model.sums)
 
@@ -43,7 +43,7 @@ class Measuring:
         features: Any,
         **arrays: Any,
     ) -> Measured:
-        """What this rank has measured of the step that ends.
+        """Return the measurements of this rank in the step that ends.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Measuring:
         watch.check_closed("advise()")
         told = [x is not None for x in (loads, weights, features)]
         if sum(told) > 1:
-            raise DomainError("loads, weights and features: expected one of them")
+            raise DomainError("loads, weights and features: expected only one of them")
         form, words = _form(told, arrays)
         self._state.check(places=any(told))
         time = watch.elapsed() if watch.work.used else 0.0
@@ -66,7 +66,7 @@ class Measuring:
             cells = Cells(np.array([spent]), spent)
         elif loads is not None:
             if seconds is not None:
-                raise DomainError("seconds and loads: expected one, the sum of loads is the rank's")
+                raise DomainError("seconds and loads: expected only one; loads add up to seconds")
             mine, spent = loads_of(loads)
             cells = cells_of(mine, spent, **arrays)
         else:
@@ -79,7 +79,7 @@ class Measuring:
             cells = self._by_model(features, self._seconds(seconds), arrays)
         changed = any(told) and self._state.cells.changed(cells)
         talk = self._state.cells.talk
-        if changed:  # what is sent is looked at now and then only: that takes a while
+        if changed:  # checking edges takes a while, so they are examined only if cells change
             talk = self._state.cells.talk_of(cells)
         return Measured(
             form,
@@ -94,7 +94,7 @@ class Measuring:
         )
 
     def _seconds(self, seconds: Any) -> float:
-        """Of this rank's work: timed, or as given."""
+        """Return the seconds of this rank's work: timed or given."""
         if seconds is None:
             if not self._watch.work.used:
                 raise DomainError(
@@ -102,11 +102,13 @@ class Measuring:
                 )
             return self._watch.work.seconds
         if self._watch.work.used:
-            raise DomainError(f"seconds is {seconds!r}, and the step was timed: expected one")
+            raise DomainError(
+                f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
+            )
         return checks.seconds("seconds", seconds)
 
     def _by_model(self, features: F64, seconds: float, arrays: Any) -> Cells:
-        """Loads of cells that add up to the rank's seconds, in the model's proportions."""
+        """Make cells whose loads add up to the rank's seconds, in the model's proportions."""
         model = self._state.model
         if model is None or len(model.sums) != features.shape[1]:
             model = self._state.model = LoadModel(features.shape[1])
@@ -117,7 +119,7 @@ class Measuring:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Whether this rank carried out what was advised, and knows what it cost."""
+        """Say whether this rank carried out the advice, and the cost is known."""
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
         if done is None or (done and timed):
@@ -134,7 +136,7 @@ class Measuring:
 
 
 def _form(told: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
-    """Which arguments are given: a number and words; 0: no cells."""
+    """Return which arguments are given, as a code (0: no cells) and in words."""
     given = [*told, *(arrays[name] is not None for name in ARRAYS)]
     words = [name for name, there in zip((*WAYS, *ARRAYS), given, strict=True) if there]
     return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"

@@ -1,4 +1,4 @@
-"""Messages between the objects of all ranks: who gets which, and what is sent where."""
+"""Messages between the objects of all ranks: pack, send, forward and deliver them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pylb.model.snapshot import I64
 class Mailbox:
     """Outgoing and incoming messages of one rank.
 
-    A message goes straight to the rank of its target if this rank knows it, else by way of the
-    target's home, which forwards it in a second step and tells where the target is.
+    If this rank knows the rank of a message's target, it sends the message there.  Otherwise it
+    sends the message to the target's home, which forwards it in a second step and tells the rank.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Mailbox:
         self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
 
     def rebind(self, places: _core.Keys, gone: I64) -> None:
-        """Follow a change of this rank's objects; what belongs to the objects `gone` is dropped."""
+        """Adapt to a change of this rank's objects; drop the messages of the objects `gone`."""
         if len(gone):
             self.mail.forget(_core.Keys(np.unique(gone)))
         self.mail.bind(places)
@@ -41,7 +41,7 @@ class Mailbox:
     def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
         """Pack the messages of this pass for other ranks.
 
-        Also returns their number, and how many need a second step.
+        Also returns the number of these messages, and how many of them need a second step.
 
         Raises
         ------
@@ -63,9 +63,9 @@ class Mailbox:
         return sends, len(far), n_open + self.mail.n_frozen
 
     def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
-        """Take what has come in a step, and go on until no message needs another step.
+        """Take the messages of a step, and take further steps until all messages are delivered.
 
-        Collective.  After an error the messages of the pass are dropped, on all ranks.
+        Collective.  After an error, all ranks drop the messages of the pass.
         """
         try:
             self._receive(stats, received, iteration)
@@ -94,7 +94,7 @@ class Mailbox:
             raise error
 
     def _sort(self, received: Sends) -> tuple[Sends, int]:
-        """Restore the messages of objects that are here, and pack the others for their ranks."""
+        """Restore the messages for objects of this rank, and pack the others for their ranks."""
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (told, *packed) in received:
             if len(told):
@@ -126,7 +126,7 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
 
 
 def _parcels(packed: list[tuple[int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
-    """The parcel of each rank: what it is told of addresses, and its messages."""
+    """Make the parcel for each rank: addresses that it is told, and messages."""
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, wire, others in packed:
         parts = out.setdefault(rank, [b""])

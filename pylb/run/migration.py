@@ -24,14 +24,14 @@ from pylb.run.objects import Items, Moves, Properties, converted
 def migrate(
     agreement: Agreement, iteration: int, objects: LocalObjects, moves: Moves, speed: F64 | None
 ) -> int:
-    """Send each leaving object once, directly to its new rank; return the bytes.  Collective.
+    """Send each leaving object directly to its new rank; return the bytes.  Collective.
 
-    speed: of the ranks, by which estimates are converted; None: all are equally fast.
+    speed: speeds of the ranks, for converting estimates; None: all are equally fast.
 
     Raises
     ------
     SerializationError, MemoryError, ...
-        Of any rank, on all ranks; nothing has moved.
+        The error of one rank, on all ranks; nothing has moved.
     """
     error: Exception | None = None
     sends: Sends = []
@@ -57,7 +57,7 @@ def migrate(
 def _exchanged(
     agreement: Agreement, iteration: int, sends: Sends, error: Exception | None
 ) -> Sends:
-    """Announce the sizes of what is sent, allocate memory for it, and receive it."""
+    """Announce the sizes of the data to send, allocate memory, and receive the data."""
     sizes: Sends = [
         (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])
         for rank, parts in sends
@@ -75,7 +75,7 @@ def _exchanged(
 
 
 def _packed(objects: LocalObjects, moves: Moves, speed: F64 | None) -> Sends:
-    """The leaving objects of each new rank, with their messages."""
+    """Pack the leaving objects for each new rank, with their messages."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()
     to = np.full(len(store), -1, np.int32)
@@ -91,7 +91,7 @@ def _packed(objects: LocalObjects, moves: Moves, speed: F64 | None) -> Sends:
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Pack objects: numbers of parts, properties, values, messages."""
+    """Pack objects as buffers: numbers of parts, properties, values, messages."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(

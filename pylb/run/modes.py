@@ -34,7 +34,7 @@ class MeasuringMode:
         Whether an LB step is postponed to the start of the next loop.
     """
 
-    balances = False  # whether objects move
+    balances = False  # whether this mode moves objects
 
     def __init__(self, state: RunState) -> None:
         self._state = state
@@ -47,7 +47,7 @@ class MeasuringMode:
 
     @property
     def n_balancings(self) -> int:
-        """LB steps so far."""
+        """Number of LB steps so far."""
         return self._state.decider.core.n_balancings
 
     @property
@@ -56,7 +56,7 @@ class MeasuringMode:
         return math.nan
 
     def shadow_figures(self) -> IterationLog:
-        """Figures of the iterations as they would have been; in shadow mode."""
+        """In shadow mode: figures of the iterations as they would have been with LB steps."""
         mode = self._state.options.mode
         raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
 
@@ -70,7 +70,7 @@ class MeasuringMode:
         state, core = self._state, self._state.decider.core
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
-        # The end is known only for the first loop: later the program may begin any number of loops.
+        # Only the first loop tells how many iterations remain: any number of loops may follow.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)
@@ -96,9 +96,7 @@ class MeasuringMode:
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
-        """Costs of a message, a byte, packing an object, and the rest of an LB step; nan: not
-        measured.
-        """
+        """Return costs that are known: alpha, beta, handling and steps of `Loop`; nan: unknown."""
         state = self._state
         known = state.options.network or state.agreement.known_network
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
@@ -111,7 +109,7 @@ class MeasuringMode:
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """The loops; if there was no LB step, with the measured cost of one.  Collective."""
+        """Return the loops; if there was no LB step, with measured costs of one.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
@@ -124,19 +122,19 @@ class MeasuringMode:
         """Observe the statistics of an iteration, and act on them.  Collective."""
 
     def stand(self, reason: int) -> None:
-        """Rebalance if that pays, as all objects have stopped at one iteration.  Collective.
+        """Rebalance if it pays; all objects have stopped at the same iteration.  Collective.
 
-        reason: number of the verdict that asked for the LB step; -1: the last one.
+        reason: number of the decision that asked for the LB step; -1: the last one.
         """
 
     def weigh(self) -> None:
-        """Enter what the last LB step has saved so far into its receipt.  Collective."""
+        """Write to the receipt of the last LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
         """Make postponed decisions; is_over: whether the loop has ended.  Collective."""
 
     def _say_books(self, was_off: bool) -> None:
-        """Say, on rank 0, that LB steps were switched off, or on again."""
+        """Log on rank 0 that LB steps were switched off, or on again."""
         off, paid, saved, until = self._state.decider.core.books
         if self._state.objects.rank == 0 and off != was_off:
             said = books(paid, saved, until) if off else "LB steps pay again and are switched on"

@@ -12,14 +12,13 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
-HERE = _core.ESTIMATE_HERE  # first row of the estimates from passes on this rank
+HERE = _core.ESTIMATE_HERE  # first of the rows of estimates that use only passes on this rank
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
-# Properties of an object, with the value of one that nobody has set.  nbytes: what a migration
-# sends; memory: what it occupies, -1: not given; work: the user's estimate in any unit, 0: not
-# given; home: the rank where it was added; was: the rank from which the last LB step moved it, -1:
-# none.
+# Properties of an object, with their defaults.  nbytes: bytes that a migration sends; memory: bytes
+# that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; home: the
+# rank where it was added; was: the rank from which the last LB step moved it, -1: none.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "nbytes": (np.int64, 0),
     "memory": (np.int64, -1),
@@ -32,7 +31,7 @@ OF_DATABASE = ("nbytes", "memory", "migratable", "work")
 
 
 def key_of(key: Any, name: str = "key") -> int:
-    """`key` as int64."""
+    """Check that `key` is an integer of 64 bits, and return it."""
     try:
         out = operator.index(key)
     except TypeError:
@@ -43,25 +42,25 @@ def key_of(key: Any, name: str = "key") -> int:
 
 
 class Properties:
-    """The properties of n objects, one array each; none while all have the value of `PROPERTIES`.
+    """The properties of n objects, as arrays; without an array, all have the default value.
 
     Attributes
     ----------
     given : dict of (n,) ndarray
-        The arrays that there are, by name.
+        The existing arrays, by name of the property.
     """
 
     def __init__(self, n: int, given: dict[str, NDArray[Any]]) -> None:
         self.n, self.given = n, given
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """One property of all objects."""
+        """Return one property of all objects."""
         dtype, default = PROPERTIES[name]
         array = self.given.get(name)
         return np.full(self.n, default, dtype) if array is None else array
 
     def of_database(self) -> dict[str, NDArray[Any]]:
-        """The arrays that a strategy or the decider reads."""
+        """The arrays that a strategy or the decider uses."""
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
     def take(self, index: Any) -> Properties:
@@ -71,23 +70,23 @@ class Properties:
 
     @staticmethod
     def join(parts: list[Properties], order: I64 | None = None) -> Properties:
-        """The objects of all parts, or those at the places `order`."""
+        """Join the properties of all parts; `order`: select and sort by these indices."""
         names = {name for part in parts for name in part.given}
         given = {name: picked([part[name] for part in parts], order) for name in names}
         return Properties(sum(part.n for part in parts) if order is None else len(order), given)
 
 
 class Items(NamedTuple):
-    """Some objects, with what is known of them.
+    """Some objects with their properties and estimates.
 
     Attributes
     ----------
     keys : (k,) int64
-        In any order.
+        Keys in any order.
     values : list of k
     properties : Properties
     estimates : (4 or 9, k) float64
-        As `Store.estimates`.
+        See `Store.estimates`.
     """
 
     keys: I64
@@ -102,9 +101,9 @@ class Moves(NamedTuple):
     Attributes
     ----------
     places : (k,) int64
-        Their places in the store, ascending.
+        Indices of the leaving objects in the store, ascending.
     to : (k,) int32
-        Their new ranks.
+        New rank of each.
     """
 
     places: I64
@@ -117,7 +116,7 @@ class NewObjects:
     def __init__(self, rank: int) -> None:
         self.rank, self.keys = rank, _core.Keys()
         self._values: list[Any] = []
-        self._given: dict[str, dict[int, Any]] = {}  # what differs from the default, by place
+        self._given: dict[str, dict[int, Any]] = {}  # properties that are not default, by index
 
     def __len__(self) -> int:
         return len(self._values)
@@ -126,7 +125,7 @@ class NewObjects:
         return self.keys.find(key) >= 0
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
-        """Add an object; its key is new."""
+        """Add an object with a new key."""
         self.keys.add(key)
         for name, one in given.items():
             if one != PROPERTIES[name][1]:
@@ -134,7 +133,7 @@ class NewObjects:
         self._values.append(value)
 
     def without(self, key: int) -> NewObjects:
-        """These objects without one of them."""
+        """Return a copy without one of the objects."""
         out = NewObjects(self.rank)
         for i, (one, value) in enumerate(zip(self.keys.array.tolist(), self._values, strict=True)):
             if one != key:
@@ -143,11 +142,11 @@ class NewObjects:
         return out
 
     def value(self, key: int) -> Any:
-        """One of the objects."""
+        """Return one of the objects."""
         return self._values[self.keys.find(key)]
 
     def items(self, rows: int) -> Items:
-        """All of them; rows: of the estimates, which are zero."""
+        """Return all new objects, with estimates of zero; rows: number of rows of estimates."""
         n = len(self)
         given: dict[str, NDArray[Any]] = {"home": np.full(n, self.rank, np.int32)}
         for name, some in self._given.items():
@@ -163,20 +162,20 @@ class Store:
     Attributes
     ----------
     keys : (n,) int64
-        Ascending.
+        Keys, ascending.
     places : _core.Keys
-        Finds the place of a key.
+        Finds the index of a key.
     values : list of n
     properties : Properties
     recorder : _core.Recorder
         Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
-        Loads of the pass so far.
+        Loads in the present pass so far.
     estimates : (rows, n) float64
-        Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the load that is
-        expected of each object.  The column of an object migrates with it.
+        Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the expected load
+        of each object.  The column of an object migrates with it.
     rows : int
-        9, or 4 if no speeds of ranks are learned.
+        Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
     window : (n,) float64
         Sum of the loads of `passes` passes since the last LB step.
     """
@@ -190,11 +189,11 @@ class Store:
         return len(self.values)
 
     def place(self, key: int) -> int:
-        """The place of an object, or -1."""
+        """Return the index of an object, or -1."""
         return self.places.find(key)
 
     def items(self) -> Items:
-        """All objects."""
+        """Return all objects."""
         return Items(self.keys, self.values, self.properties, self.estimates)
 
     def take(self, index: Any) -> Items:
@@ -205,11 +204,11 @@ class Store:
         )
 
     def change(self, gone: Ints, more: list[Items]) -> None:
-        """Remove the objects at the places `gone`, and add others with different keys."""
+        """Remove the objects at the indices `gone`, and add others with different keys."""
         self.set(*self.changed(gone, more))
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
-        """What `set` is to be given after such a change."""
+        """Return the arguments of `set` for such a change."""
         parts = [items for items in [self.items(), *more] if len(items.keys)]
         n = sum(len(part.keys) for part in parts)
         if not len(gone) and n == len(self):
@@ -229,18 +228,21 @@ class Store:
         return items, picked([self.window, np.zeros(n - len(self))], order)
 
     def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
-        """The places of what stays and comes among all parts, by key; None: all, as they are."""
+        """Return the indices of the objects that stay or come, in order of keys.
+
+        The indices count through all parts.  None: all objects, in the present order.
+        """
         keys = picked([part.keys for part in parts], None)
         if not len(gone) and np.all(keys[1:] > keys[:-1]):
             return None
         stays = np.ones(len(keys), np.bool_)
         stays[gone] = False
         at = np.flatnonzero(stays)
-        order: I64 = at[np.argsort(keys[at], kind="stable")]  # the parts mostly ascend
+        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, as keys mostly ascend
         return order
 
     def set(self, items: Items, window: F64) -> None:
-        """Replace all objects; the loads of the pass so far are dropped."""
+        """Replace all objects, and drop the loads of the present pass."""
         self.keys, self.values, self.properties, self.estimates = items
         self.window = window
         self.places = _core.Keys(self.keys)
@@ -248,7 +250,7 @@ class Store:
         self.use(self.clock)
 
     def use(self, clock: str) -> None:
-        """Time the objects by this clock from now on."""
+        """Time the objects with this clock from now on."""
         self.clock = clock
         self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
 
@@ -272,7 +274,7 @@ class Store:
         return drift
 
     def facts(self) -> I64:
-        """Key, bytes, memory, whether it may migrate, and home of each object, (n, 5)."""
+        """Return (n, 5) integers: key, bytes, memory, whether it may migrate, home."""
         out = np.empty((len(self), 5), np.int64)
         out[:, 0] = self.keys
         for i, name in enumerate(("nbytes", "memory", "migratable", "home"), 1):
@@ -281,15 +283,15 @@ class Store:
 
 
 def picked(parts: list[NDArray[Any]], order: I64 | None) -> NDArray[Any]:
-    """The parts, one after the other; or what is at the places `order` of that."""
+    """Join the parts; `order`: select and sort by these indices."""
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return whole if order is None else whole[order]
 
 
 def converted(estimates: F64, factor: float) -> F64:
-    """The estimates of leaving objects in seconds of their new rank, `factor` times as fast."""
+    """Convert estimates of leaving objects to seconds on a new rank, `factor` times as fast."""
     out: F64 = estimates.copy()
-    for row in (0, 2, 3):  # all but the number of passes
+    for row in (0, 2, 3):  # all rows except the number of passes
         out[row] /= factor
     out[HERE:] = 0.0
     return out

@@ -1,4 +1,4 @@
-"""The arguments of a `Balancer`, checked."""
+"""Check the arguments of a `Balancer`."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ class Options:
         }
 
     def arguments(self, loop: str) -> tuple[int, str]:
-        """Fingerprint and text of the arguments of a loop, e.g. ``iterate(10)``; equal on all
-        ranks.
-        """
+        """Return fingerprint and text of the arguments of a loop, which all ranks compare."""
         told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         words = f"{loop}, {told}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
@@ -72,7 +70,7 @@ class Options:
 
 
 def checked_lag(lag: Any) -> float:
-    """`lag` as an integer or inf."""
+    """Check `lag`; return it as an integer or inf."""
     if lag == math.inf:
         return math.inf
     try:
@@ -85,7 +83,7 @@ def checked_lag(lag: Any) -> float:
 
 
 def checked_count(n: Any, lag: float) -> int:
-    """The iterations of `Balancer.iterate`."""
+    """Check the number of iterations of `Balancer.iterate`, and return it."""
     try:
         count = operator.index(n)
     except TypeError:
@@ -94,20 +92,20 @@ def checked_count(n: Any, lag: float) -> int:
         raise DomainError(f"n is {n!r}: expected a number of iterations, 0 or more")
     if math.isinf(lag):
         raise DomainError(
-            "iterate() with lag=inf: a rank that waits in a receive of its own would wait for "
-            "ever; expected a number, or begin() and at_sync(key)"
+            "iterate() with lag=inf: a rank that waits in a receive of the program might wait "
+            "forever; expected a finite lag, or begin() and at_sync(key)"
         )
     return count
 
 
 def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise DomainError unless `value` is one of the allowed ones."""
+    """Raise DomainError unless `value` is one of the allowed values."""
     if value not in allowed:
         raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
 
 
 def no_messages(name: str, lag: float) -> StateError:
-    """The error of a call that needs messages, in a program with a lag."""
+    """Return the error for a call that needs messages in a program with a lag."""
     return StateError(
         f"{name}() with lag={lag}: expected lag=0; with a lag no messages are delivered"
     )

@@ -1,4 +1,4 @@
-"""Methods of `pylb.partition` as strategies of an LB step."""
+"""Use methods of `pylb.partition` as strategies of an LB step."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pylb.place.registry import Strategy, strategies
 
 
 def strategy_or_method(which: Any) -> Any:
-    """A strategy's name as it is; a name that only `pylb.partition` knows as a strategy.
+    """Make a strategy of a name that only `pylb.partition` knows; return other names unchanged.
 
     Raises
     ------
     DomainError
-        A method that cannot divide cells.
+        The method cannot divide cells.
     """
     if not isinstance(which, str) or which in strategies() or which not in METHODS:
         return which
     takes = METHODS[which].takes
     if takes == "tree" or which == "keep":
-        raise DomainError(f"strategy is {which!r}: expected a method that divides cells anew")
+        raise DomainError(f"strategy is {which!r}: expected a method that divides from scratch")
 
     def divide(snapshot: Snapshot, **params: Any) -> I32:
         if not snapshot.n_objects:
@@ -48,7 +48,7 @@ def strategy_or_method(which: Any) -> Any:
 
 
 def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
-    """What the method divides, and what stays where it is."""
+    """Return the arguments for the method: what it divides, and which cells are fixed."""
     out: dict[str, Any] = {}
     if takes == "coords":
         if snapshot.coords is None:
@@ -63,7 +63,7 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
 
 
 def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
-    """Cells that talk, in both directions, with the bytes of both: (start, to, weight)."""
+    """Return the symmetric graph (start, to, weight); a weight is the bytes in both directions."""
     n = snapshot.n_objects
     src, dst = (np.asarray(x, np.int64) for x in (snapshot.edge_src, snapshot.edge_dst))
     pair = np.concatenate([src * n + dst, dst * n + src])

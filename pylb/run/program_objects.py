@@ -1,4 +1,4 @@
-"""The methods with which a program adds its objects, loops over them and sends messages."""
+"""The methods by which a program adds its objects, loops over them and sends messages."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class ProgramObjects:
         key : int
             A unique 64-bit integer that identifies the object on all ranks.
         block : object
-            Anything that can be pickled.  It belongs to the balancer from now on: a migration makes
-            a new object of it.
+            Any value that can be pickled.  It belongs to the balancer from now on: a migration
+            replaces it by a copy.
         nbytes : int
-            Bytes that a migration sends; 0: measured, by packing some of the objects.
+            Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
         memory : int, optional
-            Bytes that it occupies.
+            Bytes that the object occupies.
         migratable : bool
-            False: it stays on this rank.
+            False: the object stays on this rank.
         work : float, optional
-            Your own estimate of its work, above 0, in any unit.  With ``unlike=True`` it allows to
-            estimate the ranks' speeds before any object has moved.
+            Your own estimate of the object's work, above 0, in any unit.  With ``unlike=True``, the
+            speeds of the ranks can then be estimated before any object has moved.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class ProgramObjects:
         objects.add(key, block, given)
 
     def remove(self, key: int) -> Any:
-        """Remove an object of this rank from the balancer, with the messages to it.
+        """Remove an object of this rank from the balancer, and the messages to it.
 
         Within ``iterate`` it is removed at the end of the pass.
 
@@ -112,7 +112,7 @@ class ProgramObjects:
         return objects.remove(key)
 
     def local(self) -> Iterator[tuple[int, Any]]:
-        """The objects of this rank, (key, object), in increasing order of key; each body is timed.
+        """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
 
         The times of several loops in one pass are added up.
         """
@@ -124,15 +124,15 @@ class ProgramObjects:
         return iter(objects.store.recorder)
 
     def rank_of(self, key: int) -> int:
-        """The rank where an object lives, if this rank knows it.
+        """Return the rank where an object lives, if this rank knows it.
 
-        It knows its own objects, those to which it has sent messages, and those that it has asked
-        for by `ranks_of`; migrations keep that up to date.
+        A rank knows its own objects, those to which it has sent messages, and those for which it
+        has called `ranks_of`.  Migrations update this knowledge.
 
         Raises
         ------
         UnknownKeyError
-            No such object, as far as this rank knows.
+            This rank knows no such object.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
@@ -145,9 +145,9 @@ class ProgramObjects:
         return rank
 
     def ranks_of(self, keys: ArrayLike) -> I32:
-        """The ranks where objects live.  Collective; each rank asks for its own keys, or none.
+        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
 
-        Afterwards `rank_of` knows these objects on this rank, also after they have migrated.
+        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
 
         Parameters
         ----------
@@ -166,14 +166,14 @@ class ProgramObjects:
         return self._objects.ranks_of(integers("keys", keys, np.int64))
 
     def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
-        """Send `data` from object `source`, which lives here, to object `target`, anywhere.
+        """Send `data` from object `source` on this rank to object `target` on any rank.
 
-        It is in the target's inbox in the next pass, or after the next `exchange`.
+        The message is in the target's inbox in the next pass, or after the next `exchange`.
 
         Parameters
         ----------
         data : object
-            Anything that can be pickled.  Its value at this moment is sent.
+            Any value that can be pickled.  Later changes do not affect the message.
         copy : bool
             False saves a copy; the caller promises that neither sender nor receiver modifies the
             data.
@@ -181,8 +181,8 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            The source lives elsewhere.  If there is no such target, all ranks raise at the next
-            exchange of messages, and the messages of that pass are dropped.
+            The source is not on this rank.  If the target does not exist, all ranks raise at the
+            next exchange of messages, and the messages of that pass are dropped.
         """
         try:
             self._mail.post(target, source, data, copy)
@@ -192,12 +192,12 @@ class ProgramObjects:
             self._mail.post(target, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """The messages that were sent to an object of this rank before the last exchange.
+        """Return the messages that were sent to an object of this rank before the last exchange.
 
         Returns
         -------
         list of (source, data)
-            Sorted by source, and the messages of one source in the order of sending.
+            Sorted by source; the messages of one source are in the order of sending.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The records of a run: figures of its iterations, loads of the objects, and the file of both."""
+"""The records of a run: figures of iterations, loads of objects, and the file with both."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from pylb.run.options import Options
 from pylb.run.strain import Strain
 
 log = logging.getLogger("pylb")
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space for more
-KEEP = 64 << 20  # bytes: limit of the loads that a rank keeps in memory
-BESIDE = 512  # bytes that an iteration or a part takes beside its arrays, about
-LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
-EVERY = 64  # the same in iterations
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
+KEEP = 64 << 20  # limit, in bytes, of the loads that a rank keeps in memory
+BESIDE = 512  # bytes, approximately, of an iteration or a part without its arrays
+LATEST = 1.0  # the file of a running program is extended after iterations of this many seconds,
+EVERY = 64  # or after this number of iterations
 
 
 class Recorded(Protocol):
@@ -36,11 +36,11 @@ class Recorded(Protocol):
     Attributes
     ----------
     n_objects : int
-        Of all ranks.
+        Number of objects of all ranks.
     seconds : (n,) float64
-        Loads of this rank's objects in the pass.
+        Loads of this rank's objects in the present pass.
     passes : int
-        Passes over which `edges` is summed.
+        Number of passes over which `edges` are summed.
     """
 
     @property
@@ -51,16 +51,16 @@ class Recorded(Protocol):
     def passes(self) -> int: ...
 
     def facts(self) -> I64:
-        """What is known of each object in whole numbers: (n, 5), as `Store.facts`."""
+        """Return the integer properties of each object, (n, 5); see `Store.facts`."""
         ...
 
     def edges(self) -> I64:
-        """Source, target, bytes and messages of each pair that talks: (m, 4)."""
+        """Return source, target, bytes and messages of each edge: (m, 4)."""
         ...
 
 
 class KeptLoads(NamedTuple):
-    """One rank's part of a stretch, k iterations between changes of its n objects.
+    """One rank's part of a stretch: k iterations without a change of its n objects.
 
     facts: (n, 5); load: (k, n); edges: (m, 4).
     """
@@ -81,15 +81,15 @@ class LoadHistory:
     Attributes
     ----------
     full : bool
-        Whether no further iteration is kept, because of the limit `KEEP`.
+        Whether the limit `KEEP` has been reached, so that no further iteration is kept.
     """
 
     def __init__(self, agreement: Agreement, objects: Recorded) -> None:
         self._agreement, self._objects = agreement, objects
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
-        self._facts: Any = None  # of the objects with these loads
-        self._rows: list[Sequence[float]] = []  # on rank 0: figures of the iterations
+        self._facts: Any = None  # properties of the objects with these loads
+        self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
         self._changed = (
@@ -98,10 +98,10 @@ class LoadHistory:
         self.full = False
 
     def change(self) -> None:
-        """Prepare for objects that are added or removed after the last iteration, on some rank.
+        """End a part, because objects were added or removed on some rank since the last iteration.
 
-        At the start of a loop, the decision after the last iteration did not include them.  A part
-        without iterations records that, also if the previous loop was left early.
+        At the start of a loop, an empty part records this, as the decision after the last iteration
+        did not include the change.
         """
         starts = self._agreement.place[0] == Step.START
         kept = bool(self._loads)
@@ -111,7 +111,7 @@ class LoadHistory:
         self._changed = kept and not starts
 
     def keep(self) -> None:
-        """Keep the loads of the pass that is over."""
+        """Keep the loads of the pass that has ended."""
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
@@ -138,7 +138,7 @@ class LoadHistory:
     def cut(self) -> None:
         """End a part, because the objects or their ranks change after the last pass.
 
-        A part without iterations lists the objects that are left after the last iteration.
+        An empty part lists the objects that remain after the last iteration.
         """
         if self._loads or self._changed:
             self._append(self._facts if self._loads else self._objects.facts(), self._loads)
@@ -153,9 +153,9 @@ class LoadHistory:
         self._keeps(np.asarray(facts), np.asarray(edges))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
-        """Return all that the ranks have kept, on rank 0; nothing on the others.  Collective.
+        """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
 
-        The stretches, and the figures of their iterations, (k, 8).
+        These are the stretches, and the figures of their iterations, (k, 8).
         """
         self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
@@ -203,9 +203,9 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 
 
 class RecordWriter:
-    """Writes a run record, at once or during the run.  On all ranks; rank 0 has the file.
+    """Writes a run record, at once or during the run.  It is on all ranks; rank 0 has the file.
 
-    A full disk ends a recording, but not the run.
+    If the disk is full, the recording ends, but the run continues.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -260,7 +260,7 @@ class RecordWriter:
 
 
 def _begun(records: Records, where: Any) -> Any:
-    """A writer of HDF5 into a path or a file."""
+    """Make a writer of HDF5 for a path or a file."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
@@ -292,9 +292,9 @@ class Records:
     keepers : list of LoadHistory
         All histories of loads: `loads`, unless ``record=False``, and that of shadow mode.
     writer : RecordWriter or None
-        Writer of a file that is extended during the run.
+        Writer of the file, if it is extended during the run.
     seconds : float
-        Time in the loops, on this rank.
+        Time in the loops on this rank.
     strain : Strain
     """
 
@@ -350,12 +350,12 @@ class Records:
         self.loops.append(loop)
 
     def cut(self) -> None:
-        """End the parts, as the objects or their ranks change after the last pass."""
+        """End the parts of all histories, as objects or ranks change after the last pass."""
         for history in self.keepers:
             history.cut()
 
     def stop(self) -> None:
-        """Stop keeping loads, as the ranks continue with different iterations."""
+        """Stop keeping loads, as ranks have different iterations from now on."""
         self.cut()
         for history in self.keepers:
             history.full = True

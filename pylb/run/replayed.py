@@ -24,7 +24,7 @@ class ReplayedDecider(Decider):
     Raises
     ------
     DomainError
-        The recorded run has another number of ranks.
+        The recorded run has a different number of ranks.
     """
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
@@ -39,7 +39,7 @@ class ReplayedDecider(Decider):
             for r in self.run.history.balancings
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
-        self._iteration = -1  # the last one for which the trigger was asked
+        self._iteration = -1  # the last iteration for which the trigger was asked
         given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
         super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0), keep=0)
 
@@ -51,7 +51,7 @@ class ReplayedDecider(Decider):
         return self.run.at(self._iteration + 1).rank
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """As in the base class, with the reasons of the record."""
+        """Convert a receipt as in the base class, with the reasons from the record."""
         receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
         receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
@@ -59,7 +59,7 @@ class ReplayedDecider(Decider):
         return receipt
 
     def check_length(self, end: int) -> None:
-        """Raise DomainError unless the record has that many iterations."""
+        """Raise DomainError unless the record has `end` iterations or more."""
         if end > self.run.n_iterations:
             raise DomainError(
                 f"replay is {self.run.path!r}, a run of {self.run.n_iterations} iterations: "
@@ -69,12 +69,12 @@ class ReplayedDecider(Decider):
     def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
         """Check that the recorded run had this rank's objects in that iteration.
 
-        ranks: and that it had them here.
+        ranks: also check that they were on this rank.
 
         Raises
         ------
         DomainError
-            The record is of another program.
+            The record belongs to another program.
         """
         if iteration >= self.run.n_iterations:
             return

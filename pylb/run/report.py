@@ -1,4 +1,4 @@
-"""Figures of the iterations of a run, and the report on it."""
+"""The figures of a run's iterations, and the report on a run."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Iterations(NamedTuple):
     Attributes
     ----------
     time : (n,) float64
-        Seconds that the pass took on the slowest rank.
+        Seconds of the pass on the slowest rank.
     max, mean : (n,) float64
-        Seconds: load of the most loaded rank, mean load of the ranks.
+        Load of the most loaded rank, and mean load of the ranks, in seconds.
     max_over_mean : (n,) float64
-        1: perfect balance, or no load.
+        max/mean; 1 means perfect balance, or no load.
     idle : (n,) float64
-        Seconds, mean over the ranks: time spent waiting at the end of the previous pass; with a
-        lag, time between two calls of `at_sync` in which no object was timed.
+        Idle seconds, mean over the ranks: waiting at the end of the previous pass; with a lag, the
+        time between two calls of `at_sync` in which no object was timed.
     utilization : (n,) float64
         The lowest load / (load + idle) of a rank, Menon 2012, eq. 3.2.
     min : (n,) float64
-        Seconds: load of the least loaded rank.
+        Load of the least loaded rank in seconds.
     first : (n,) int64
         The iteration of the figures, or the first one of several.
     span : (n,) int64
@@ -102,14 +102,14 @@ class Report:
     n_ranks, n_objects, iterations : int
     strategy, trigger : str
     seconds : float
-        Time in the loops, on this rank.
+        Time in the loops on this rank.
     iteration_seconds : float
-        Sum of the iterations' times.
+        Sum of the times of the iterations.
     mean_max_over_mean : float
         Sum of the maxima over the sum of the means of all iterations.
     idle_mean, idle_max : float
-        Seconds that a rank waited for the most loaded one, over all iterations: the mean over the
-        ranks, and the time of the least loaded rank (Dasgupta 2013, eq. 1 and 2).
+        Seconds that a rank waited for the most loaded one, summed over all iterations: mean over
+        the ranks, and longest wait (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
         Sum of the costs of the LB steps.
     migrations, bytes : int
@@ -120,7 +120,7 @@ class Report:
     stolen : float
         Fraction of the time of this rank's cores that other virtual machines had.
     cores : str
-        The ranks that share cores, in words; empty: each has its own.
+        A message about ranks that share cores; empty: no ranks share one.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
     lb_steps : int
@@ -157,13 +157,13 @@ class Report:
     span: int = 1
 
     def reductions(self, other: Report) -> Reductions:
-        """Percent by which the idle times are below those of another run (Dasgupta eq. 5)."""
+        """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field by name; figures that are not known are None."""
+        """Return all fields by name; unknown figures are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
         return {k: console.plain(v) for k, v in out.items()}
 
@@ -200,7 +200,7 @@ class Report:
         return out.getvalue()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write ``.json`` or ``.txt``, by the suffix; for a page see `Balancer.report`."""
+        """Write ``.json`` or ``.txt``, as the suffix says; for a page see `Balancer.report`."""
         suffix = check_suffix(path)
         if suffix == ".html":
             raise DomainError(
@@ -211,7 +211,7 @@ class Report:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix of `path`, or DomainError with those that can be written."""
+    """Return the suffix of `path`; DomainError: it is not one of `SUFFIXES`."""
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
         raise DomainError(

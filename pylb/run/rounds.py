@@ -20,7 +20,7 @@ Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima
 
 
 class RankTimes(NamedTuple):
-    """How much the ranks' times differ under a placement."""
+    """How much the times of the ranks differ with a placement."""
 
     max_over_mean: float
     idle_mean: float
@@ -28,9 +28,9 @@ class RankTimes(NamedTuple):
 
 
 def neighbours(transport: Transport) -> I32:
-    """The ranks of this rank's node, ascending, itself among them.  Collective.
+    """Return the ranks of this rank's node, ascending, including this rank.  Collective.
 
-    A node is a host; ``PYLB_NODE`` in the environment overrides the name of the host.
+    A node is a host; the environment variable ``PYLB_NODE`` overrides the name of the host.
     """
     mine = os.environ.get("PYLB_NODE") or socket.gethostname()
     names = transport.allgather(mine.encode())
@@ -45,9 +45,10 @@ def place_in_rounds(
     seed: int,
     objects: LocalObjects,
 ) -> tuple[I32, RankTimes, RankTimes]:
-    """Return the new rank of this rank's objects, and the imbalance before and after.  Collective.
+    """Return the new rank of each of this rank's objects, and the imbalance before and after.
 
-    An agent knows only its own objects, the messages of other agents, and the sums of a round.
+    Collective.  An agent knows only its own objects, the messages of other agents, and the sums of
+    a round.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def place_in_rounds(
 
 
 def _tally(s: Stats) -> Tally:
-    """The tally, from the fields of the step's record in which it travels."""
+    """Return the tally from the fields of the step's record in which it is sent."""
     return (
         s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
     )  # fmt: skip
@@ -103,7 +104,7 @@ def _agent(
     objects: LocalObjects,
     near: I32,
 ) -> Any:
-    """The agent for this rank's part of the load database."""
+    """Make the agent for this rank's part of the load database."""
     store = objects.store
     edges = objects.edges()
     here = store.places.places(edges[:, 1])

@@ -1,4 +1,4 @@
-"""Rows of arrays on ranks of different speeds, divided so that all ranks take equally long."""
+"""Divide rows of arrays among ranks of different speeds such that all take equally long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pylb.place.registry import find
 from pylb.run.answer_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
-NEAR = 0.2  # fraction of a rank's rows: a prediction for parts this close is off by noise only
+NEAR = 0.2  # a prediction is exact, except for noise, if rows differ by less than this fraction
 
 
 class Division(NamedTuple):
@@ -34,14 +34,15 @@ class Division(NamedTuple):
     Attributes
     ----------
     counts : (p,) int64
-        Rows of each rank before it.
+        Rows of each rank before the call.
     seconds : (p,) float64
-        Their time: the mean of the timed blocks.
+        Time of these rows: the mean of the timed blocks.
     spread : float
         (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Rows that changed their rank.  0: the spread was within the tolerance, no other parts were
-        better by more than the noise, or a rank's time was unusual for the first time.
+        Number of rows that changed their rank.  It is 0 if the spread was within the tolerance, if
+        no other division was better by more than the noise, or if the time of a rank was unusual
+        for the first time.
 
     Examples
     --------
@@ -61,8 +62,9 @@ class Division(NamedTuple):
 
 
 class _When:
-    """Decides when to move rows, by the decider of `Balancer`; a call of `redistribute` counts as
-    an iteration.
+    """Decides when to move rows, by the decider of `Balancer`.
+
+    A call of `redistribute` counts as an iteration.
     """
 
     def __init__(self, agreement: Agreement, trigger: TriggerLike) -> None:
@@ -72,7 +74,7 @@ class _When:
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the last move
         self._ratio = 1.0  # max/mean of the last call
-        self._longest, self._calls = 0.0, 0  # seconds of the slowest rank, calls since then
+        self._longest, self._calls = 0.0, 0  # since then: seconds of the slowest rank, and calls
 
     @property
     def history(self) -> History:
@@ -100,7 +102,7 @@ class _When:
         """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # the models aim at equal times
+        ratios = [self._ratio, 1.0] * 2  # max/mean before and after: the models aim at 1
         figures = np.zeros(_core.PLACING)
         figures[:5] = [*ratios, math.nan]
         core.placed(figures, np.zeros(len(before)))
@@ -109,7 +111,7 @@ class _When:
 
 
 def _as_divided(snapshot: Any) -> Any:
-    """Return the present placement: not a strategy, but `RowPartition` places the rows."""
+    """Return the present placement, because `RowPartition` places the rows, not a strategy."""
     return snapshot.rank
 
 
@@ -126,19 +128,19 @@ class RowPartition:
     n : int
         Number of rows, 0 or more.  At first each rank has n/p of them.
     model : {"fpm", "cpm", "power"}
-        "fpm": a rank's speed is a function of its rows, from all its timings (Clarke 2010); it
-        knows when a part becomes too large for a rank's memory.  "cpm": the speed that was measured
-        last (the traditional algorithm of the same paper).  "power": that speed, with parts by
-        Dasgupta 2013, eq. 3 and 4, and the largest remainder.
+        "fpm": a rank's speed is a function of its number of rows, fitted to all its timings (Clarke
+        2010).  It notices when a part becomes too large for a rank's memory.  "cpm": the speed is
+        that of the last measurement (the traditional algorithm of the same paper).  "power": the
+        same speed, with parts by Dasgupta 2013, eq. 3 and 4, and the largest remainder.
     tol : float
-        Clarke's epsilon: times count as balanced up to this relative difference; infinity: parts
-        are timed and never changed.  "fpm" also keeps parts that it could improve only by less
+        Clarke's epsilon: times count as balanced up to this relative difference.  Infinity: parts
+        are timed, but never changed.  "fpm" also keeps parts if other parts would be better by less
         than the measured noise or, if a rank would page, by less than `tol`.
     trigger : str or callable, optional
-        When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, judged by what
-        the last moves cost and saved.  Default: whenever times differ by more than `tol`.
+        When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
+        costs and savings of the last moves.  Default: whenever times differ by more than `tol`.
     models : SpeedModels, optional
-        Models that are known beforehand; they determine the first parts.
+        Models that are known in advance; they determine the first parts.
 
     Attributes
     ----------
@@ -185,7 +187,8 @@ class RowPartition:
             self._check(n, model, tol, models)
         except DomainError as why:
             error = why
-        when = "a function" if callable(trigger) else repr(trigger)  # its address differs
+        # The repr of a function has its address, which differs between ranks.
+        when = "a function" if callable(trigger) else repr(trigger)
         words = f"n={n}, model={model!r}, tol={tol!r}, trigger={when}"
         known = () if models is None or error else (models.start, models.rows, models.speed)
         self._calls = 0
@@ -229,7 +232,7 @@ class RowPartition:
         """A receipt for each decision of the trigger; empty without one."""
         return History() if self._when is None else self._when.history
 
-    # ---- where the rows are --------------------------------------------------------------------
+    # ---- the present parts ---------------------------------------------------------------------
 
     @property
     def offsets(self) -> I64:
@@ -242,7 +245,7 @@ class RowPartition:
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
     def _arrange(self, counts: I64) -> I64:
-        """The box of each rank if the ranks have `counts` rows."""
+        """Return the box of each rank for these numbers of rows."""
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
@@ -282,24 +285,24 @@ class RowPartition:
     def redistribute(self, *arrays: Any) -> Any:
         """Compare the times, and move rows if they differ by more than `tol`.  Collective.
 
-        Clarke's step: all ranks learn the times; outside the tolerance the model makes new parts.
-        Only the rows that change their rank travel, each once, straight to it.
+        This is Clarke's step: all ranks learn the times, and outside the tolerance the model makes
+        new parts.  Only rows that change their rank are sent, directly to their new rank.
 
         Parameters
         ----------
         *arrays : ndarray or scipy.sparse matrix or array
-            This rank's rows of each array; pass all arrays that are divided by rows in one call.
+            This rank's rows of each array.  Pass all arrays that are divided by rows in one call.
 
         Returns
         -------
         array, or tuple of arrays
-            This rank's new rows of each; the same objects if nothing has moved.
+            This rank's new rows of each array; the same arrays if nothing has moved.
 
         Raises
         ------
         DomainError
-            An array has the wrong type or number of rows, or ranks gave different arrays.  Nothing
-            has moved.
+            An array has the wrong type or number of rows, or ranks passed different kinds of
+            arrays.  Nothing has moved.
         StateError
             A rank with rows has timed no block.
         """
@@ -328,7 +331,7 @@ class RowPartition:
                 stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
                 self._when.moved(self.counts, moved, stats.cost_max)
         else:
-            new = self._boxes  # an empty part has a position, too
+            new = self._boxes  # empty parts keep their positions, too
         self.history.append(Division(self.counts, seconds, spread, moved))
         self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays
@@ -349,7 +352,7 @@ class RowPartition:
         return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
 
     def _gather(self) -> F64:
-        """Mean seconds of each rank's blocks."""
+        """Return the mean seconds of each rank's timed blocks."""
         mine = np.array([self._seconds / max(self._blocks, 1)])
         self._seconds, self._blocks = 0.0, 0
         every = self._agreement.transport.allgather(mine)
@@ -362,7 +365,7 @@ class RowPartition:
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
 
     def _learn(self, seconds: F64) -> bool:
-        """Enter the times into the models; return whether they are reliable enough to act on."""
+        """Update the models by the times; return whether these are reliable enough to act on."""
         busy = self.counts > 0
         if not busy.any():
             return False
@@ -385,10 +388,10 @@ class RowPartition:
         return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
     def _functional(self, now: float) -> I64:
-        """Return parts by the functional models, or the present ones if they are hardly slower.
+        """Return parts by the functional models, or the present parts if these are hardly slower.
 
-        Parts that may exceed a rank's memory must be worth the risk: if parts of known sizes are
-        slower by at most `tol`, they are used instead (``csrc/measure/repeats.h``).
+        If a part may exceed its rank's memory, the risk must be worth it: parts of sizes that were
+        measured before are used if they are slower by at most `tol` (``csrc/measure/repeats.h``).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
@@ -405,7 +408,7 @@ class RowPartition:
         return float(models.times(_sizes(boxes)).max())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
-        """Fetch this rank's new part of all arrays from the ranks that have it."""
+        """Exchange pieces, and return this rank's new part of all arrays."""
         got = exchange_objects(
             *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
             arguments=(zlib.crc32(b"rows"), "rows"),
@@ -427,11 +430,11 @@ class RowPartition:
         return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}
 
 
-# Parts are boxes: first and end along each axis, (p, 2) of rows, (p, 4) of tiles.
+# Parts are boxes, given by first and end along each axis: (p, 2) for rows, (p, 4) for tiles.
 
 
 def _overlap(box: I64, boxes: I64) -> I64:
-    """Intersect the boxes with one box, or each with its own; results may be empty."""
+    """Intersect each of `boxes` with `box`; the results may be empty."""
     out: I64 = boxes.copy()
     out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
     out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
@@ -447,7 +450,7 @@ def _sizes(boxes: I64) -> I64:
 
 
 def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """The intersections as slices of an array that holds the whole box."""
+    """Return the intersections as slices of an array that holds the whole box."""
     common = _overlap(box, boxes)
     low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
     return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
@@ -456,7 +459,7 @@ def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
 def _join(
     like: Any, shape: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
 ) -> Any:
-    """An array like `like` with the pieces in their places."""
+    """Make an array like `like` from the pieces."""
     if isinstance(like, np.ndarray):
         fortran = like.flags.f_contiguous and not like.flags.c_contiguous
         order: Any = "F" if fortran else "C"

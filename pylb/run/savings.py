@@ -1,4 +1,4 @@
-"""Measure what the last LB step has saved, by the loads since then on the old placement."""
+"""Compute what the last LB step has saved: the later loads, if objects had stayed in place."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ class Savings:
         self._speed: F64 | None = None
 
     def learn(self, speed: F64 | None) -> None:
-        """Set the speeds that an LB step assumed, as an object that left a slow rank would have
-        taken longer there; None: all ranks are equally fast.
+        """Set the speeds of the ranks that the LB step used; None: all ranks are equally fast.
+
+        They are needed because an object that left a slow rank would have taken longer there.
         """
         self._speed = speed
 
     def gain(self, iteration: int) -> float:
         """Return the seconds saved since the last LB step, the same on every rank.  Collective.
 
-        The loads of all iterations since then are added up for each object, and the slowest ranks
-        of both placements are compared by these sums, so that noise evens out.  A rank sends only
-        the sums of objects that have moved, to the rank where they were.
+        The loads of all these iterations are added up for each object, so that noise evens out.
+        With these sums, the slowest ranks of both placements are compared.  A rank sends only the
+        sums of objects that have moved, to their old ranks.
         """
         sums = self._objects.store.window
         me = self._agreement.transport.rank

@@ -1,8 +1,8 @@
-"""Shadow mode: it decides but moves nothing, and computes what LB steps would have saved.
+"""Shadow mode, which decides but moves nothing, and computes what LB steps would have saved.
 
 As nothing moves, decisions may be late.  The ranks keep the loads of their objects and send them to
-rank 0 after a number of iterations; rank 0 replays them.  In between, an iteration costs a rank
-only a copy of its objects' loads.
+rank 0 after a number of iterations; rank 0 replays them.  So in most iterations, a rank only copies
+the loads of its objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pylb.run.records import EVERY, LoadHistory
 from pylb.run.report import Iterations
 from pylb.run.state import RunState
 
-OPEN = 1 << 52  # iterations of a loop whose end is not known, as in csrc/replay/replay.h
+OPEN = 1 << 52  # number of iterations if the end of a loop is not known (csrc/replay/replay.h)
 
 
 class ShadowMode(MeasuringMode):
@@ -34,18 +34,18 @@ class ShadowMode(MeasuringMode):
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # not sent to rank 0 yet
+        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
         state.records.keepers.append(self._loads)
         self._figures = (
             IterationLog()
         )  # figures of the iterations with LB steps; the same on all ranks
         self._history = History()  # the same on all ranks
-        self._replay: Any = None  # on rank 0
+        self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
-        self._keys = np.zeros(0, np.int64)  # of all objects so far, by number
-        self._followed = self._shared = 0  # iterations
-        self._measured = 0.0  # seconds: sum of their maxima as measured
-        self._remaining: Any = None  # whether each object is there after the last iteration
+        self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by number
+        self._followed = self._shared = 0  # iterations that were replayed, that all ranks know
+        self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
+        self._remaining: Any = None  # whether each object exists after the last iteration
         self._lost = False  # some iterations were not kept, so later ones are not replayed
 
     @property
@@ -148,7 +148,7 @@ class ShadowMode(MeasuringMode):
         self._replay.feed(Trace(self._state.agreement.transport.size, **arrays, figures=figures))
 
     def _share(self) -> None:
-        """Tell all ranks what rank 0 found."""
+        """Send the results of rank 0 to all ranks."""
         mine = b""
         if self._replay is not None:
             self._replay.settle(self._remaining)

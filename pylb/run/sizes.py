@@ -1,4 +1,4 @@
-"""Bytes that a migration sends, measured by packing some of the objects."""
+"""Estimate the bytes that migrations send, by packing some of the objects."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pylb.comm import parcel
 from pylb.model.snapshot import I64
 from pylb.run.objects import Store
 
-SAMPLE = 32  # how many objects of a type are packed, at most
+SAMPLE = 32  # largest number of objects of a type that are packed
 
 
 class SizeEstimator:
     """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
 
-    Some objects of each type, spread over the keys, are packed; the others get the mean size.
+    Some objects of each type, evenly spaced in order of keys, are packed; the others get the mean
+    size.
 
     Attributes
     ----------
@@ -24,7 +25,7 @@ class SizeEstimator:
     """
 
     def __init__(self) -> None:
-        self._of_type: dict[type, tuple[int, int]] = {}  # bytes, objects that were packed
+        self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
         self._seconds, self._packed = 0.0, 0
         self.refused: tuple[int, Exception] | None = None
 

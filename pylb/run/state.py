@@ -1,4 +1,4 @@
-"""What the loops, the modes and the reports of a Balancer share."""
+"""The state of a run, which loops, modes and reports share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pylb.run.options import Options
 from pylb.run.records import Records
 from pylb.run.replayed import ReplayedDecider
 
-MANY = 100_000  # objects
-KEEP = 4096  # receipts
+MANY = 100_000  # with more objects on this rank, free memory is given back to the system
+KEEP = 4096  # largest number of receipts that are kept
 
 
 class RunState:
-    """A run on one rank, so far."""
+    """The state of a run on one rank."""
 
     def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
         self.agreement, self.options, self.objects = agreement, options, objects
@@ -34,7 +34,7 @@ class RunState:
         return self.records.done
 
     def clock(self) -> str:
-        """The clock of loads, once it is known who shares the cores.  Collective the first time."""
+        """The clock of loads, which depends on shared cores.  Collective the first time."""
         self.records.strain.begin(self.agreement)
         return self.records.strain.cores.clock(self.options.clock)
 
@@ -46,12 +46,12 @@ class RunState:
         if self.options.mode != "off" or self.options.record is not False:
             self.objects.sizes.measure(self.objects.store)
         if len(self.objects.store) > MANY:
-            _core.trim()  # what this took for a moment is as much as what it keeps
+            _core.trim()  # the temporary arrays were as large as the ones that remain
 
     def step(self) -> LBStep:
-        """An LB step after the last iteration."""
+        """Make an LB step after the last iteration."""
         return LBStep(self.agreement, self.objects, self.decider, self.done - 1)
 
     def network(self) -> Network:
-        """The cost of messages: as given, else measured once.  Collective."""
+        """Return the cost of messages: given, or measured once.  Collective."""
         return self.options.network or self.agreement.network()

@@ -1,4 +1,4 @@
-"""The times that an advisor takes: of a rank's work in a step, and of a redistribution."""
+"""Measure times for an advisor: a rank's work in a step, and a redistribution."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pylb.errors import StateError
 
 
 class Block:
-    """A block of the program that is timed: ``with block: ...``; several add up.
+    """Timed blocks of the program, ``with block: ...``; their times are added up.
 
     Attributes
     ----------
     clock : str
-        That of `_core.load_clock`.
+        Name of the clock, as for `_core.load_clock`.
     seconds : float
-        Since the last `take`.
+        Sum of the times since the last `take`.
     used : bool
-        Whether there was one since then.
+        Whether a block has ended since then.
     """
 
     def __init__(self, watch: Stopwatch, name: str, clock: str) -> None:
@@ -35,25 +35,25 @@ class Block:
         self._watch.open = ""
 
     def add(self, seconds: float) -> None:
-        """Add seconds that are known."""
+        """Add seconds that the program has measured."""
         self.seconds += seconds
         self.used = True
 
     def take(self) -> float:
-        """Return the seconds, and begin again with none."""
+        """Return the seconds, and reset them to 0."""
         seconds, self.seconds, self.used = self.seconds, 0.0, False
         return seconds
 
 
 class Stopwatch:
-    """The two blocks of an advisor, of which one can be open, and the time of a whole step.
+    """The two kinds of blocks of an advisor, and the time of a whole step.
 
     Attributes
     ----------
     work, move : Block
-        This rank's work in the step; the redistribution after an LB step.
+        This rank's work in the step; the redistribution in an LB step.
     open : str
-        The block that is under way, or empty.
+        Name of the block that is open, or empty.
     """
 
     def __init__(self, clock: str) -> None:
@@ -72,10 +72,10 @@ class Stopwatch:
         self._resumed = _core.clock()
 
     def moved(self, seconds: float) -> None:
-        """A redistribution that took so many seconds is over now."""
+        """Note that a redistribution, which took `seconds`, has just ended."""
         self.move.add(seconds)
         self._resumed = _core.clock() - self.move.seconds
 
     def elapsed(self) -> float:
-        """Return the seconds since the step began, without those of the redistribution."""
+        """Return the seconds since the step began, without the redistribution."""
         return max(_core.clock() - self._resumed - self.move.seconds, 0.0)

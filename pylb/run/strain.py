@@ -1,4 +1,4 @@
-"""What a rank loses to others that use its cores: other ranks, other programs, other machines."""
+"""Measure the time that a rank loses because others use its cores: ranks, programs, machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pylb.comm.cores import Cores
 
 
 def _processor_ticks() -> tuple[int, int]:
-    """Ticks that a hypervisor has given to other virtual machines, and all ticks (proc(5))."""
+    """Return the clock ticks given to other virtual machines, and all ticks (see proc(5))."""
     try:
         with open("/proc/stat") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -20,12 +20,12 @@ def _processor_ticks() -> tuple[int, int]:
 
 
 class Strain:
-    """The waits of this rank for a core since the first loop began; none on a virtual rank.
+    """Waits of this rank for a core since the first loop began; a virtual rank has none.
 
     Attributes
     ----------
     cores : Cores
-        Who shares the cores, once `begin` was called.
+        Which ranks share cores; known after `begin`.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Strain:
         self._delay, self._ticks = 0.0, (0, 0)
 
     def begin(self, agreement: Agreement) -> None:
-        """Learn who shares the cores.  Collective the first time."""
+        """Find out which ranks share cores.  Collective the first time."""
         if not self.cores.n_ranks:
             self.cores = agreement.cores()
             if self.cores.n_ranks:
@@ -53,6 +53,6 @@ class Strain:
         return stolen / every if every > 0 else 0.0
 
     def figures(self) -> dict[str, Any]:
-        """For reports and records: only what there is."""
+        """Return the figures for reports and records; those that are 0 or empty are left out."""
         out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
         return {name: value for name, value in out.items() if value}

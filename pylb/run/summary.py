@@ -1,4 +1,4 @@
-"""The results of a run for its user: report, page, file, loads of the ranks."""
+"""The results of a run for the user: report, page, record, loads of the ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
 SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
-GATHER = 1 << 27  # limit of the loads that a page is made from: 1 GiB on rank 0
+GATHER = 1 << 27  # limit of the loads that are gathered for a page: 1 GiB on rank 0
 
 
 def report_on(
@@ -40,7 +40,7 @@ def report_on(
     names: Mapping[int, str] | None,
     coords: Mapping[int, Any] | None,
 ) -> Report:
-    """A report on the run so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
+    """Report on the run so far; rank 0 also writes the report to `path`.  See `Balancer.report`."""
     loop.take()
     given, history = state.decider.settings, mode.history
     it = Iterations.of(state.records.figures)
@@ -81,14 +81,14 @@ def report_on(
 def _course(
     state: RunState, mode: MeasuringMode, times: F64, title: str, names: Mapping[int, str] | None
 ) -> Course | None:
-    """The data of a page, on rank 0; with migrations if the loads are kept and not too many.
+    """Return the data of a page on rank 0; with migrations if the loads are kept and not too many.
 
     Collective.
     """
     records, stretches = state.records, list[Stretch]()
     if state.done * times.shape[1] > GATHER:
         raise DomainError(f"a page of {state.done} iterations is too large: expected .json or .txt")
-    loads = state.done * state.objects.n_objects  # the same on all ranks
+    loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
     in_memory = state.options.record is True and not state.options.lag
     if in_memory and loads < GATHER:
         stretches, _ = records.loads.gather(state.done, forget=False)
@@ -111,7 +111,7 @@ def _course(
 
 
 def rank_loads(state: RunState, loop: IterationLoop) -> F64:
-    """The load of every rank in every iteration; see `Balancer.rank_loads`."""
+    """Return the load of every rank in every iteration; see `Balancer.rank_loads`."""
     if loop.running:
         raise StateError(
             f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of different "

@@ -1,4 +1,4 @@
-"""Tiles of arrays on ranks of different speeds: a rectangle of a grid for each rank."""
+"""Divide arrays into tiles for ranks of different speeds: a rectangle of a grid for each rank."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
 
-KEEP = 1.1  # the columns are kept up to this ratio to the least perimeter
+KEEP = 1.1  # columns are kept while the perimeter is at most this times the minimum
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
-    """Divide a grid into one rectangle for each rank, as large as its share, with short borders.
+    """Divide a grid into one rectangle for each rank, with areas by the shares and short borders.
 
-    Column-based (Beaumont 2001): the grid is cut into columns, and each column into the rectangles
-    of its ranks, such that the sum of the half perimeters is least for exact shares.  Widths and
-    heights are then rounded by the largest remainder.
+    The method is column-based (Beaumont 2001): the grid is cut into columns, and each column into
+    the rectangles of its ranks.  For exact shares, the sum of the half perimeters is minimal.
+    Widths and heights are then rounded by the largest remainder.
 
     Parameters
     ----------
     share : (p,) float
-        0 or more; the speed of each rank, or its work in a given time.
+        Share of each rank, 0 or more, in any unit; e.g. its speed.
     shape : (rows, columns) of int
     column : (p,) int, optional
-        The column of each rank, if it is fixed.
+        The column of each rank.  Default: chosen.
 
     Returns
     -------
@@ -69,15 +69,15 @@ def _shape(shape: Any) -> tuple[int, int]:
 class TilePartition(RowPartition):
     """The units of a grid, divided into a rectangle for each rank; see `RowPartition`.
 
-    The rectangles are arranged in columns.  Ranks keep their places in the columns as long as the
-    borders are not much longer than possible, so that few units move.
+    The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
+    the borders are not much longer than the shortest possible ones, so that few units move.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
     shape : (rows, columns) of int
     model, tol, trigger, models
-        As those of `RowPartition`.
+        As in `RowPartition`.
 
     Attributes
     ----------

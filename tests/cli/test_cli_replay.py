@@ -82,7 +82,7 @@ def test_the_table_has_the_same_rows(folder, capsys):
     assert set(rule) == {"-", " "}
     assert greedy.startswith("GreedyLB  every 5 ")
     assert none.startswith("none ")
-    assert "LBs: LB steps" in " ".join(notes)
+    assert "LBs: number of LB steps" in " ".join(notes)
 
 
 def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):

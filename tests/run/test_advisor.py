@@ -402,7 +402,7 @@ def with_cells(**change):
         (with_cells(coords=np.zeros((4, 4))), DomainError, "coords has shape"),
         (with_cells(coords=np.zeros((4, 2))), DomainError, "arguments differ between ranks"),
         (with_cells(keys=None), DomainError, "arguments differ between ranks"),
-        (with_cells(weights=np.ones(4)), DomainError, "expected one of them"),
+        (with_cells(weights=np.ones(4)), DomainError, "expected only one of them"),
         (with_cells(seconds=1.0), DomainError, "seconds and loads"),
         (with_cells(loads=None), DomainError, "without cells, after steps with them"),
         (with_cells(loads=None, keys=None, seconds=1.0), DomainError, "after steps with them"),
@@ -468,7 +468,7 @@ def test_seconds_are_timed_or_given():
         lb.advise()
     with lb.timed():
         pass
-    with pytest.raises(DomainError, match="and the step was timed"):
+    with pytest.raises(DomainError, match="but the step was timed"):
         lb.advise(seconds=1.0)
     lb.advise()
     for wrong in (-1.0, math.nan, math.inf, "x"):
@@ -480,7 +480,7 @@ def test_seconds_are_timed_or_given():
     ("given", "error", "says"),
     [
         ({"strategy": "GossipLB"}, DomainError, "a strategy that sees all cells"),
-        ({"strategy": "reftree"}, DomainError, "divides cells anew"),
+        ({"strategy": "reftree"}, DomainError, "divides from scratch"),
         ({"strategy": "Greedy"}, UnknownStrategyError, "GreedyLB"),
         ({"trigger": "nonsense"}, UnknownTriggerError, "nonsense"),
         ({"mode": "replay"}, DomainError, "mode is 'replay'"),

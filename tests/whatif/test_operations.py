@@ -264,7 +264,7 @@ def test_predictions_while_the_program_runs(mpiexec, build):
     assert code == 0
     slow = [text for text in said if "speed" in text]
     assert 1 <= len(slow) <= run.seconds + 1
-    so_far = float(slow[-1].split()[5])
+    so_far = float(slow[-1].split()[6])
     whole_time = pylb.whatif(run, **aims[1]).time
     assert 0.3 * whole_time < so_far <= whole_time * 1.01
 
