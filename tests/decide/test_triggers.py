@@ -154,7 +154,9 @@ class Auto(Twin):
             else math.nan
             for us in self.young
         )
-        return (second if n == 1 else self.u[-1]) - first
+        longer = [i for i, (_, _, tau) in enumerate(self.cycles) if tau != 1]
+        at_once = len(self.cycles) - 1 - (longer[-1] if longer else -1)
+        return ((second if n == 1 else self.u[-1]) - first) / 2**at_once
 
     def starts_up(self):
         if self.cycles:

@@ -74,6 +74,7 @@ typedef struct state {
     double ages[2];  /* and their weights; each older LB step counts half */
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t lb_steps, seen;
+    int at_once; /* how many LB steps in a row came after one iteration */
 } state_t;
 
 /* Index of the n-th iteration in a ring; unsigned, so that it is one instruction. */
@@ -294,6 +295,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
 /* Estimate what the next iteration would save if an LB step came before it: its u without an LB
  * step, minus that with one.  With one, it is the usual u of first iterations after LB steps.
  * Without, it is the present u or, after a first iteration, the usual one of second iterations.
+ * Half of that for each LB step in a row that came at once: the usual u becomes out of date.
  * -inf: not known, or there is time to look at more iterations. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
@@ -302,7 +304,7 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
         return -INFINITY;
     }
     const double next = n == 1 ? s->young[1] / s->ages[1] : self->cycle.u;
-    return next - s->young[0] / s->ages[0];
+    return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
 /* Before the first LB step: is the program still starting up?  Its loads do not count then. */
@@ -355,6 +357,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
     (void)cost, (void)max_over_mean;
     state_t *s = self->state;
     s->lb_steps++;
+    s->at_once = self->cycle.n == 1 ? s->at_once + 1 : 0;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
     for (int i = 0; i < HORIZONS; i++) {
