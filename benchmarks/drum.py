@@ -84,14 +84,14 @@ def program(path: str, iterations: int) -> None:
 
 def measure(iterations: int) -> dict[str, Any]:
     """Run the program in a lab."""
-    from pylb.lab import Host, Lab, Link, Plan, Profile
+    from pylb.lab import Host, Lab, LabPlan, Link, Profile
 
     hosts = tuple(
         Host(name, RANKS_PER_HOST, Profile(share=share), Link(bandwidth=bits))
         for name, share, bits in HOSTS
     )
     n = str(RANKS_PER_HOST * len(HOSTS))
-    with tempfile.TemporaryDirectory() as folder, Lab(Plan(hosts=hosts)) as lab:
+    with tempfile.TemporaryDirectory() as folder, Lab(LabPlan(hosts=hosts)) as lab:
         path = str(Path(folder, "found.json"))
         words = [sys.executable, __file__, "--program", path, "--iterations", str(iterations)]
         code = lab.run(["mpiexec", "-n", n, *words])

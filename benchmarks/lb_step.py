@@ -4,7 +4,7 @@
 
 Objects on a square, each of which sends to two neighbours; a hot spot whose objects take nine times
 as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
-LogGP network (`pylb.replay.simulate_cycle`, whose docstring says what is sent).  *share* is the
+LogGP network (`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the
 time of the LB step in a run with 100 iterations of 100 ms between LB steps.  Bytes are the most
 that a rank sends, receives, keeps.
 """
@@ -19,7 +19,7 @@ from common.figures import save
 
 import pylb
 from pylb.console import show
-from pylb.replay import Cycle, LogGP, simulate_cycle
+from pylb.replay import LogGP, SimulatedStep, simulate_step
 
 STRATEGIES = ("BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
 SIZES = (1000, 10_000, 100_000, 1_000_000)
@@ -45,7 +45,7 @@ def snapshot_of(n: int, p: int) -> pylb.Snapshot:
     )
 
 
-def row_of(run: Cycle) -> dict[str, Any]:
+def row_of(run: SimulatedStep) -> dict[str, Any]:
     """A line of the table, as JSON."""
     return {
         "ranks": run.n_ranks,
@@ -83,7 +83,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for p in (size for size in SIZES if size <= args.most):
         snapshot = snapshot_of(args.objects * p, p)
-        rows += [row_of(simulate_cycle(snapshot, name)) for name in STRATEGIES]
+        rows += [row_of(simulate_step(snapshot, name)) for name in STRATEGIES]
     columns = [
         "ranks", "strategy", "before", "max/mean", "moved", "statistics, ms", "database",
         "strategy", "answer", "migration", "directory", "all", "share", "sent, MB", "received",

@@ -27,7 +27,7 @@ from common.figures import check, save
 from common.mpi import ask_mpi
 
 from pylb.console import show
-from pylb.lab import Lab, Plan, Profile
+from pylb.lab import Lab, LabPlan, Profile
 
 RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
 CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
@@ -48,13 +48,13 @@ def unknowns(even: float, unit: int) -> int:
     return round((4 * even * unit * 2**20 / 8) ** 0.5 / 20) * 20
 
 
-def plan(unit: int) -> Plan:
+def plan(unit: int) -> LabPlan:
     """The four processors; the smallest memory is `unit` MiB."""
     profiles = tuple(
         Profile(round(BUSIEST * clock / max(CLOCKS), 3), memory=ratio * unit * 2**20)
         for ratio, clock in zip(RATIOS, CLOCKS, strict=True)
     )
-    return Plan(profiles, swap=2**30)
+    return LabPlan(profiles, swap=2**30)
 
 
 def solve(

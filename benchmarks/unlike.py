@@ -148,7 +148,7 @@ def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> d
 # ---- the lab -----------------------------------------------------------------------------------
 
 
-def measure(plan: lab.Plan, *what: Any) -> list[dict[str, Any]]:
+def measure(plan: lab.LabPlan, *what: Any) -> list[dict[str, Any]]:
     """The ranks' program in a lab."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file, lab.Lab(plan) as room:
         words = [sys.executable, __file__, "--ranks", file.name, json.dumps(what)]
@@ -159,8 +159,8 @@ def measure(plan: lab.Plan, *what: Any) -> list[dict[str, Any]]:
         return list(json.loads(Path(file.name).read_text()))
 
 
-def capped(watts: float) -> lab.Plan:
-    return lab.Plan((lab.Profile(share=SHARE, cap=watts),))
+def capped(watts: float) -> lab.LabPlan:
+    return lab.LabPlan((lab.Profile(share=SHARE, cap=watts),))
 
 
 def bound(run: dict[str, Any], begin: int, end: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from pylb import console
 from pylb.cli import common
 from pylb.comm.mpiexec import is_mpiexec, n_ranks
 from pylb.errors import DomainError
-from pylb.lab import Lab, Plan, Profile, Usage, units
+from pylb.lab import Lab, LabPlan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
 
 HELP = "run a command with limits for each MPI rank: share of a core, memory, network"
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _plan(args: argparse.Namespace) -> Plan:
+def _plan(args: argparse.Namespace) -> LabPlan:
     given = {name: getattr(args, name) for name in ("share", "cap", "memory")}
     if args.lab is not None:
         doubled = [f"--{name}" for name, value in given.items() if value is not None]
@@ -74,14 +74,14 @@ def _plan(args: argparse.Namespace) -> Plan:
             raise DomainError(
                 f"--lab and {', '.join(doubled)}: expected these limits in the file {args.lab}"
             )
-        plan = Plan.load(args.lab)
+        plan = LabPlan.load(args.lab)
     else:
         if not any(given.values()):
             raise DomainError("expected --share, --cap, --memory or --lab")
         lists = [[None] if text is None else values_of(name, text) for name, text in given.items()]
         n = math.lcm(*map(len, lists))
         columns = [itertools.islice(itertools.cycle(some), n) for some in lists]
-        plan = Plan(tuple(Profile(*values) for values in zip(*columns, strict=True)))
+        plan = LabPlan(tuple(Profile(*values) for values in zip(*columns, strict=True)))
     if args.period is not None:
         plan = plan._replace(period_us=units.microseconds("period", args.period))
     return plan

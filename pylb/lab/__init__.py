@@ -6,7 +6,7 @@ to its memory (the rest is swapped out), and each host to its bandwidth (network
 """
 
 from pylb.lab.moments import announce
-from pylb.lab.plan import Change, Host, Link, Plan, Profile
+from pylb.lab.plan import Change, Host, LabPlan, Link, Profile
 from pylb.lab.run import Lab
 from pylb.lab.schedule import Done
 from pylb.lab.shares import Limit, Usage
@@ -16,9 +16,9 @@ __all__ = [
     "Done",
     "Host",
     "Lab",
+    "LabPlan",
     "Limit",
     "Link",
-    "Plan",
     "Profile",
     "Usage",
     "announce",

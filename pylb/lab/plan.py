@@ -111,7 +111,7 @@ class Change(NamedTuple):
     Examples
     --------
     >>> half = pylb.lab.Change(at=20.0, ranks=(1,), values={"share": 0.25})
-    >>> pylb.lab.Plan((pylb.lab.Profile(share=0.5),), changes=(half,)).changes[0].at
+    >>> pylb.lab.LabPlan((pylb.lab.Profile(share=0.5),), changes=(half,)).changes[0].at
     20.0
     """
 
@@ -127,7 +127,7 @@ class Change(NamedTuple):
         return f"{', '.join(where)}: {what}"
 
 
-class Plan(NamedTuple):
+class LabPlan(NamedTuple):
     """The description of a lab.
 
     Attributes
@@ -144,7 +144,7 @@ class Plan(NamedTuple):
 
     Examples
     --------
-    >>> plan = pylb.lab.Plan((pylb.lab.Profile(share=0.5), pylb.lab.Profile(share=0.25)))
+    >>> plan = pylb.lab.LabPlan((pylb.lab.Profile(share=0.5), pylb.lab.Profile(share=0.25)))
     >>> plan.limits()[1]
     Limit(quota_us=1250, period_us=5000, memory=None)
     """
@@ -156,7 +156,7 @@ class Plan(NamedTuple):
     period_us: int | None = None
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Plan:
+    def load(cls, path: str | os.PathLike[str]) -> LabPlan:
         """Read a YAML file.
 
         Raises
@@ -178,7 +178,7 @@ class Plan(NamedTuple):
             raise DomainError(f"{os.fspath(path)}: {why}") from None
 
     @classmethod
-    def of(cls, found: Any) -> Plan:
+    def of(cls, found: Any) -> LabPlan:
         """Make a plan from the contents of a YAML file."""
         top = _table("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
@@ -238,7 +238,7 @@ class Plan(NamedTuple):
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
-    def expanded(self, n_ranks: int | None) -> Plan:
+    def expanded(self, n_ranks: int | None) -> LabPlan:
         """Return the plan; if its changes name ranks, with a profile for each rank."""
         named = [r + 1 for c in self.changes for r in c.ranks or ()]
         if not named:
@@ -248,7 +248,7 @@ class Plan(NamedTuple):
             profiles=tuple(self.profiles[r % len(self.profiles)] for r in range(n))
         )
 
-    def after(self, change: Change) -> Plan:
+    def after(self, change: Change) -> LabPlan:
         """Return the plan after a change."""
         profile = {k: v for k, v in change.values.items() if k in PROFILE}
         link = {k: v for k, v in change.values.items() if k in LINK}

@@ -24,7 +24,7 @@ from pylb.lab.keeper import keeping
 from pylb.lab.measure import PROBE, Held, Joined
 from pylb.lab.moments import VARIABLE
 from pylb.lab.network import HostNetwork
-from pylb.lab.plan import Change, Plan, Profile
+from pylb.lab.plan import Change, LabPlan, Profile
 from pylb.lab.schedule import Done
 from pylb.lab.shares import Usage
 from pylb.lab.swap import swap_on
@@ -42,16 +42,16 @@ class Lab:
 
     Parameters
     ----------
-    plan : Plan or iterable of float
-        The description of the lab (`Plan.load` reads one from a file).  Or the number of cores of
-        each rank; this list repeats if there are more ranks.
+    plan : LabPlan or iterable of float
+        The description of the lab (`LabPlan.load` reads one from a file).  Or the number of cores
+        of each rank; this list repeats if there are more ranks.
     period_us : int, optional
         Period of the quotas in microseconds: in each period, a rank gets share * period.  Default:
         5 ms; longer for shares below 0.2.
 
     Attributes
     ----------
-    plan : Plan
+    plan : LabPlan
         The present state, including the changes so far.
     seconds : float
         Wall time of the last command.
@@ -76,9 +76,9 @@ class Lab:
     ...     usage = lab.usage()
     """
 
-    def __init__(self, plan: Plan | Iterable[float], *, period_us: int | None = None) -> None:
-        if not isinstance(plan, Plan):
-            plan = Plan(tuple(Profile(share) for share in plan))
+    def __init__(self, plan: LabPlan | Iterable[float], *, period_us: int | None = None) -> None:
+        if not isinstance(plan, LabPlan):
+            plan = LabPlan(tuple(Profile(share) for share in plan))
         if period_us is not None:
             plan = plan._replace(period_us=period_us)
         plan.check()

@@ -5,19 +5,17 @@ schedule (`Optimum`), simulations of the consensus protocol and of an LB step on
 Imports all rooms from `model` to `io`.
 """
 
-from pylb.replay.cycle import Cycle, CyclePart, LogGP, simulate_cycle
 from pylb.replay.generated import GeneratedRun, Imbalance
 from pylb.replay.optima import Optimum
 from pylb.replay.protocol import ProtocolDecision, ProtocolRun, protocol_params, simulate_protocol
 from pylb.replay.replayed import Replay, replay
 from pylb.replay.run_record import RunRecord
 from pylb.replay.schedule import optimum
+from pylb.replay.step_cost import LogGP, SimulatedStep, StepPart, simulate_step
 from pylb.replay.synthetic import hotspot
 from pylb.replay.trace import Trace
 
 __all__ = [
-    "Cycle",
-    "CyclePart",
     "GeneratedRun",
     "Imbalance",
     "LogGP",
@@ -26,11 +24,13 @@ __all__ = [
     "ProtocolRun",
     "Replay",
     "RunRecord",
+    "SimulatedStep",
+    "StepPart",
     "Trace",
     "hotspot",
     "optimum",
     "protocol_params",
     "replay",
-    "simulate_cycle",
     "simulate_protocol",
+    "simulate_step",
 ]

@@ -19,7 +19,7 @@ from pylb.run.answer import Answer, snapshot_of
 from pylb.run.database import Database, joined
 from pylb.run.local_objects import LocalObjects
 from pylb.run.migration import migrate
-from pylb.run.objects import HERE, Moves, Properties
+from pylb.run.objects import HERE, LeavingObjects, Properties
 from pylb.run.rounds import place_in_rounds
 
 
@@ -31,13 +31,13 @@ class Placed(NamedTuple):
     figures, speed : float64
         Figures of the placement and speeds of the ranks, from `_core.Decider.place`; `speed` is
         empty if all ranks count as equally fast.
-    moves : Moves
+    moves : LeavingObjects
         The moves of this rank's objects.
     """
 
     figures: F64
     speed: F64 | None
-    moves: Moves
+    moves: LeavingObjects
 
 
 @dataclass
@@ -204,7 +204,7 @@ class Known(NamedTuple):
     drift: F64 | None
 
 
-def _moves_of(r: int, rank: I32) -> Moves:
+def _moves_of(r: int, rank: I32) -> LeavingObjects:
     """The moves of the objects of rank r, from their new ranks."""
     places = np.flatnonzero(rank != r)
-    return Moves(places, rank[places])
+    return LeavingObjects(places, rank[places])

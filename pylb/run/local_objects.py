@@ -12,7 +12,7 @@ from pylb.comm.agreement import Agreement
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.messages import Mailbox
-from pylb.run.objects import NO_KEYS, Moves, NewObjects, Store
+from pylb.run.objects import NO_KEYS, LeavingObjects, NewObjects, Store
 from pylb.run.sizes import SizeEstimator
 
 
@@ -66,7 +66,7 @@ class LocalObjects:
         """Number of ranks."""
         return self.agreement.transport.size
 
-    # ---- for the records, see `records.Recorded` -------------------------------------------------
+    # ---- for the records, see `records.RecordedObjects` ------------------------------------------
 
     @property
     def n_objects(self) -> int:
@@ -161,7 +161,7 @@ class LocalObjects:
         self.addresses.ask(keys[~(here & np.isin(keys, self._unregistered))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
-    def correspondents(self, moves: Moves) -> tuple[I64, I32]:
+    def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32]:
         """Return pairs of an object and a rank that needs its address after a migration.
 
         The rank gets an object that sends to it, or it was the object's old rank.

@@ -18,11 +18,15 @@ from pylb.comm.transport import Sends
 from pylb.errors import SerializationError
 from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import Items, Moves, Properties, converted
+from pylb.run.objects import Items, LeavingObjects, Properties, converted
 
 
 def migrate(
-    agreement: Agreement, iteration: int, objects: LocalObjects, moves: Moves, speed: F64 | None
+    agreement: Agreement,
+    iteration: int,
+    objects: LocalObjects,
+    moves: LeavingObjects,
+    speed: F64 | None,
 ) -> int:
     """Send each leaving object directly to its new rank; return the bytes.  Collective.
 
@@ -74,7 +78,7 @@ def _exchanged(
     return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
 
 
-def _packed(objects: LocalObjects, moves: Moves, speed: F64 | None) -> Sends:
+def _packed(objects: LocalObjects, moves: LeavingObjects, speed: F64 | None) -> Sends:
     """Pack the leaving objects for each new rank, with their messages."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()

@@ -95,7 +95,7 @@ class Items(NamedTuple):
     estimates: F64
 
 
-class Moves(NamedTuple):
+class LeavingObjects(NamedTuple):
     """Which objects of this rank leave.
 
     Attributes

@@ -30,7 +30,7 @@ LATEST = 1.0  # the file of a running program is extended after iterations of th
 EVERY = 64  # or after this number of iterations
 
 
-class Recorded(Protocol):
+class RecordedObjects(Protocol):
     """The objects of a rank whose loads are recorded: those of a Balancer, or cells.
 
     Attributes
@@ -84,7 +84,7 @@ class LoadHistory:
         Whether the limit `KEEP` has been reached, so that no further iteration is kept.
     """
 
-    def __init__(self, agreement: Agreement, objects: Recorded) -> None:
+    def __init__(self, agreement: Agreement, objects: RecordedObjects) -> None:
         self._agreement, self._objects = agreement, objects
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
@@ -298,7 +298,7 @@ class Records:
     strain : Strain
     """
 
-    def __init__(self, agreement: Agreement, objects: Recorded, options: Options) -> None:
+    def __init__(self, agreement: Agreement, objects: RecordedObjects, options: Options) -> None:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()
         self.rank_loads = IterationLog(1)

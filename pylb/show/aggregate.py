@@ -12,12 +12,12 @@ from pylb.model.snapshot import F64, I64
 
 
 def step(n: int, most: int) -> int:
-    """Number of neighbours in a cell, such that `n` values make at most `most` cells."""
+    """Return how many neighbours form a cell, such that `n` values give at most `most` cells."""
     return max(1, -(-n // most))
 
 
 def largest(data: F64, rows: int, columns: int) -> F64:
-    """The maximum of each block of `rows` x `columns` values; the last blocks may be smaller.
+    """Return the maximum of each block of `rows` x `columns` values; the last may be smaller.
 
     A single slow rank is never averaged away.
     """
@@ -26,17 +26,17 @@ def largest(data: F64, rows: int, columns: int) -> F64:
 
 
 def brightest(cells: F64) -> float:
-    """The value at which colours end: the largest one, unless few cells exceed all others by far.
+    """Return the value of the brightest colour: the maximum, unless few cells are far above others.
 
-    If the largest value is more than twice the 95th percentile, colours end a quarter above this
-    percentile; otherwise one spike would give nearly all cells the same dark colour.
+    If the maximum is more than twice the 95th percentile, the brightest colour is at 1.25 times
+    this percentile.  Otherwise, one spike would give nearly all cells the same dark colour.
     """
     high, most = float(np.quantile(cells, 0.95)), float(cells.max())
     return 1.25 * high if 0 < 2.0 * high < most else most
 
 
 def mean(values: F64, width: int) -> F64:
-    """The mean of each `width` neighbours along the last axis."""
+    """Return the mean of each group of `width` neighbours along the last axis."""
     starts = np.arange(0, values.shape[-1], width)
     counts = np.diff([*starts, values.shape[-1]])
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
@@ -49,7 +49,7 @@ def quantized(cells: F64, top: float) -> Any:
 
 
 def last(values: F64, width: int) -> F64:
-    """The last of each `width` neighbours."""
+    """Return the last of each group of `width` neighbours."""
     n = len(values)
     return np.asarray(values[np.minimum(np.arange(width - 1, n + width - 1, width), n - 1)])
 
@@ -63,12 +63,12 @@ def picture(
     saved: F64,
     recorded: F64 | None = None,
 ) -> dict[str, Any]:
-    """Loads of the ranks over the iterations, (m, p) seconds, in at most `rows` x `columns` cells.
+    """Reduce loads of ranks over iterations, (m, p) seconds, to at most `rows` x `columns` cells.
 
-    ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
-    ranks and ``iteration_step`` iterations each; their colours end at ``brightest`` seconds.
-    Maximum, mean, elapsed time, the seconds `saved` so far, and the maximum of the `recorded` run
-    are lines.
+    A value of ``cells``, (rows, columns) uint16, means 0 ... ``top`` seconds; it is the largest
+    load of ``rank_step`` ranks in ``iteration_step`` iterations.  The brightest colour is at
+    ``brightest`` seconds.  These become lines: maximum, mean, elapsed time, the seconds `saved` so
+    far, and the maximum of the `recorded` run.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)

@@ -1,4 +1,4 @@
-"""Two runs side by side: where the time went, and what each LB step did."""
+"""Compare two runs: where their time went, and what each LB step did."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Spent(NamedTuple):
     Attributes
     ----------
     computing : float
-        Mean load of the ranks, over all iterations: the run cannot be shorter on equal ranks.
+        Mean load of the ranks, summed over all iterations: a lower bound on ranks of equal speed.
     imbalance : float
-        What the slowest rank of each iteration takes beyond that mean.
+        Load of the slowest rank minus the mean load, summed over all iterations.
     messages : float
-        What iterations take beyond their slowest rank: messages, and all else.
+        Time of the iterations minus the load of their slowest rank: messages and all other time.
     balancing_seconds : float
-        Costs of the LB steps.
+        Sum of the costs of the LB steps.
     seconds : float
-        The whole run.
+        Time of the whole run.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Spent(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Counts of a run: LB steps, objects and bytes that they moved."""
+    """Counts of a run: iterations, LB steps, migrations and their bytes."""
 
     iterations: int
     balancings: int
@@ -58,7 +58,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, course: Course) -> Counted:
-        """Count."""
+        """Count the iterations, LB steps and migrations of a run."""
         done = course.balancings
         return cls(
             course.n_iterations,
@@ -68,8 +68,8 @@ class Counted(NamedTuple):
         )
 
 
-class Step(NamedTuple):
-    """The LB steps of both runs after an iteration; None: that run had none there."""
+class StepPair(NamedTuple):
+    """The LB steps of both runs after an iteration; None: this run had none there."""
 
     iteration: int
     first: Receipt | None
@@ -103,19 +103,19 @@ class Comparison(NamedTuple):
 
     @property
     def speedup(self) -> float:
-        """Seconds of the first run over those of the second."""
+        """Seconds of the first run divided by seconds of the second."""
         first, second = self.spent
         return first.seconds / second.seconds if second.seconds > 0 else 1.0
 
-    def steps(self) -> Iterator[Step]:
-        """The LB steps of both runs, in the order of the iterations."""
+    def steps(self) -> Iterator[StepPair]:
+        """Yield the LB steps of both runs, in order of the iterations."""
         first = {r.iteration: r for r in self.first.balancings}
         second = {r.iteration: r for r in self.second.balancings}
         for iteration in sorted(first.keys() | second.keys()):
-            yield Step(iteration, first.get(iteration), second.get(iteration))
+            yield StepPair(iteration, first.get(iteration), second.get(iteration))
 
     def doubts(self) -> list[str]:
-        """Reasons why the runs may not be comparable."""
+        """Return reasons why the runs may not be comparable."""
         pairs = [
             ("ranks", self.first.n_ranks, self.second.n_ranks),
             ("objects", self.first.n_objects, self.second.n_objects),
@@ -124,7 +124,7 @@ class Comparison(NamedTuple):
         return [f"{a} {what} and {b}" for what, a, b in pairs if a != b]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
+        """Return all figures, ready for JSON."""
         runs = [
             {**one._asdict(), **count._asdict()}
             for one, count in zip(self.spent, self.counted, strict=True)

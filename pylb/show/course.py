@@ -24,9 +24,9 @@ from pylb.show.objects import Objects
 
 
 class Migrations(NamedTuple):
-    """The migrations of one LB step, added up for each pair of ranks: k pairs.
+    """The migrations of one LB step, added up for each of k pairs of ranks.
 
-    Their bytes are 0 where the sizes of the objects are not known.
+    The bytes are 0 if the sizes of the objects are not known.
     """
 
     iteration: int  # the iteration after which they took place
@@ -37,7 +37,7 @@ class Migrations(NamedTuple):
 
 
 class Heavy(NamedTuple):
-    """An object with a high load: mean seconds, in how many iterations, its last rank."""
+    """An object with a high load: mean seconds, number of its iterations, and its last rank."""
 
     key: int
     name: str
@@ -48,7 +48,7 @@ class Heavy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The data from which pictures of a run are made."""
+    """The data of a run that pages and pictures show."""
 
     title: str
     n_ranks: int
@@ -76,7 +76,7 @@ class Course:
 
     @functools.cached_property
     def mean(self) -> F64:
-        """Mean of the ranks, (m,)."""
+        """Mean seconds of the ranks, (m,)."""
         return np.asarray(self.times.mean(axis=1))
 
     @functools.cached_property
@@ -100,12 +100,12 @@ class Course:
 
     @property
     def saved(self) -> F64:
-        """Seconds that LB steps have saved up to the end of each iteration, less their cost."""
+        """Seconds that LB steps have saved up to the end of each iteration, minus their cost."""
         return saved(self.balancings, self.n_iterations)
 
 
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
-    """Seconds that LB steps have saved up to the end of each of `m` iterations, less their cost.
+    """Return the seconds that LB steps have saved up to each of `m` iterations, minus their cost.
 
     The gain of an LB step is divided equally among the iterations in which it was saved.
     """
@@ -127,7 +127,7 @@ def of(
     coords: Mapping[int, Any] | None = None,
     stem: str | None = None,
 ) -> Course:
-    """The course of a run; arguments as of `pylb.report`.
+    """Make the course of a run; the arguments are those of `pylb.report`.
 
     Raises
     ------
@@ -177,10 +177,10 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters that are shown
+SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # the parameters to show
 
 
-# ---- a record of pylb's own -----------------------------------------------------------------
+# ---- a run record ---------------------------------------------------------------------------
 
 
 def of_stretches(
@@ -194,10 +194,10 @@ def of_stretches(
     title: str,
     names: Mapping[int, str] | None = None,
 ) -> Course:
-    """The course of a run of `Balancer`.
+    """Make the course of a run of `Balancer`.
 
-    `figures` are time, mean and idle of each iteration; `times`, (m, p), defaults to what the
-    stretches contain.
+    `figures` are time, mean and idle of each iteration; `times`, (m, p), are by default those of
+    the stretches.
     """
     stretches = [
         s for s in stretches if s.iterations
@@ -276,7 +276,7 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """The heaviest objects of a run in pieces; the last piece gives the rank of an object."""
+    """Return the heaviest objects of a run in pieces; the last piece gives an object's rank."""
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)
     number = np.bincount(which, counts)
@@ -312,12 +312,12 @@ def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
 
 
 def as_recorded(run: Replay) -> Replay:
-    """The replay of the recorded placement, with the same network."""
+    """Replay the recorded placement, with the same network."""
     return replay(run.trace, "none", alpha=run.network.alpha, beta=run.network.beta)
 
 
 def moves_after(run: Replay, iteration: int) -> Migrations | None:
-    """The migrations at the end of one iteration; None if there were none."""
+    """Return the migrations at the end of one iteration; None if there were none."""
     t = run.trace
     if not 0 <= iteration < t.n_phases - 1:
         return None
@@ -328,7 +328,7 @@ def moves_after(run: Replay, iteration: int) -> Migrations | None:
 
 
 def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
-    """The migrations of entities from the ranks `before` to the ranks in `tasks`."""
+    """Return the migrations of entities from the ranks `before` to the ranks in `tasks`."""
     t = run.trace
     source, target = before[t.task_entity[tasks]], run.rank[tasks]
     moved = (source >= 0) & (source != target)

@@ -1,13 +1,13 @@
-"""Efficiencies of a run, as POP defines them and TALP (of BSC's DLB) reports them.
+"""Efficiencies of a run, as defined by POP and reported by TALP (of BSC's DLB).
 
-"Useful" is what each rank computes in a region, "elapsed" what the region takes:
+"Useful" is the computing time of a rank in a region, "elapsed" the time of the region:
 
     parallel efficiency      = mean useful / elapsed
     load balance             = mean useful / max useful
     communication efficiency = max useful / elapsed
 
-The first is the product of the other two.  A region is the whole run ("Global", as TALP calls it),
-or the iterations from one LB step to the next.
+The first is the product of the other two.  A region is the whole run ("Global" in TALP), or the
+iterations from one LB step to the next.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ WHOLE = "Global"
 class Region(NamedTuple):
     """Efficiencies of some iterations.
 
-    ``of_iterations`` is the sum of the means over the sum of the maxima of its iterations.  A load
-    that is uneven in each iteration, but even over the region, counts as imbalance there and as
-    communication in the other efficiencies.
+    ``of_iterations`` is the sum of the means divided by the sum of the maxima of the iterations.
+    If the load is uneven in each iteration, but even over the region, this counts as imbalance in
+    ``of_iterations``, and as communication in the other efficiencies.
     """
 
     name: str
     first: int
     iterations: int
-    elapsed: float  # seconds, with the LB steps at the end of its iterations
+    elapsed: float  # seconds, including the LB steps at the end of its iterations
     useful: float  # seconds that all ranks computed together
     max_useful: float  # seconds of the rank that computed most in the whole region
     parallel_efficiency: float
@@ -44,7 +44,7 @@ class Region(NamedTuple):
 
 
 def regions(course: Course) -> list[Region]:
-    """The whole run, and the stretches between its LB steps, if it had any."""
+    """Return the whole run and, if it had LB steps, the stretches between them."""
     m = course.n_iterations
     cuts = sorted({0, m, *(i + 1 for i in course.balanced_after if 0 <= i + 1 < m)})
     out = [_region(course, WHOLE, 0, m)]
@@ -74,14 +74,14 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """A ratio; 1 if nothing ran, as no rank waits."""
+    """Return part / whole; 1 if both are 0, as no rank waits."""
     return part / whole if whole > 0 else 1.0
 
 
 def talp(course: Course) -> dict[str, Any]:
-    """The regions in the shape of TALP's JSON (DLB 3.5), times in nanoseconds.
+    """Return the regions in the JSON format of TALP (DLB 3.5), with times in nanoseconds.
 
-    What pylb does not measure is absent: the version of DLB, instructions, cycles, MPI calls.
+    Data that pylb does not measure are absent: version of DLB, instructions, cycles, MPI calls.
     Figures that TALP does not have are under ``pylb``.
     """
     return {

@@ -22,29 +22,29 @@ def explore(
     coords: Mapping[int, Any] | None = None,
     **settings: Any,
 ) -> Any:
-    """Explore a recorded run in a notebook: scrub through it, and replay it under other choices.
+    """Explore a recorded run in a notebook: move through its iterations, and replay it.
 
     Sliders and lists change the strategy, the trigger, the number of ranks, the network, the cost
-    of an LB step and the speed of one rank; the C core replays the run after each change.  A click
+    of an LB step and the speed of one rank.  The C core replays the run after each change.  A click
     on a decision shows its receipt and its migrations.
 
     Parameters
     ----------
     run : Trace, RunRecord, Replay or path
     stem : str, optional
-        Which run of a folder.
+        Which run, if a folder has several.
     coords : mapping from int to 1 ... 3 floats, optional
         Coordinates of the objects by key, for the view of the objects.  Default: objects that
         communicate are drawn close to each other.
     **settings
         Initial settings: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
-        per message and per byte), `cost` (seconds of an LB step; default: the mean of the run's
-        own, else the time of the strategy), `rank` and its `speed`.
+        per message and per byte), `cost` (seconds of an LB step; default: the mean of the recorded
+        LB steps, else the time of the strategy), `rank` and its `speed`.
 
     Returns
     -------
     Explorer
-        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its ``replay`` is the run as shown.
+        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its ``replay`` is the shown run.
 
     Raises
     ------

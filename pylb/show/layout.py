@@ -10,20 +10,20 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I64
 
-COARSE = 600  # objects of the coarsest graph
+COARSE = 600  # number of objects in the coarsest graph
 PIVOTS = 24
 SMOOTHINGS = 12
-ROUNDS = 2000  # upper limit of the distances that are computed, in edges
+ROUNDS = 2000  # largest distance that is computed, in edges
 ISOMETRIC = np.array([[0.87, -0.87, 0.0], [0.5, 0.5, 1.0]]).T
 
 
 def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
-    """Positions (n, 2) from 1 to 3 coordinates of each key; three are seen from above a corner.
+    """Return positions (n, 2) from 1 to 3 coordinates of each key, 3 in isometric projection.
 
     Raises
     ------
     DomainError
-        A key is missing, or its coordinates are not 1 ... 3 finite numbers, as many for all.
+        A key is missing, coordinates are not 1 ... 3 finite numbers, or their number differs.
     """
     missing = [k for k in key.tolist() if k not in given]
     if missing:
@@ -40,14 +40,14 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
 
 
 class Graph(NamedTuple):
-    """Neighbours of each object: those of i are ``to[start[i]:start[i + 1]]``, i itself first."""
+    """Object i has the neighbours ``to[start[i]:start[i + 1]]``; the first of them is i itself."""
 
     start: I64
     to: I64
 
     @classmethod
     def of(cls, n: int, src: Any, dst: Any) -> Graph:
-        """The graph of these edges, in both directions and without repetitions."""
+        """Make the graph of these edges, in both directions and without repetitions."""
         own = np.arange(n, dtype=np.int64)
         pairs = np.unique(
             np.concatenate([own * (n + 1), src * np.int64(n) + dst, dst * np.int64(n) + src])
@@ -56,19 +56,20 @@ class Graph(NamedTuple):
         return cls(np.searchsorted(row, own), to)
 
     def least(self, values: Any) -> Any:
-        """The least value among each object and its neighbours, along the first axis."""
+        """Return the least value among each object and its neighbours, along the first axis."""
         return np.minimum.reduceat(values[self.to], self.start, axis=0)
 
     def means(self, values: F64) -> F64:
-        """The mean of each object and its neighbours, along the first axis."""
+        """Return the mean over each object and its neighbours, along the first axis."""
         degree = np.diff([*self.start, len(self.to)])
         return np.asarray(np.add.reduceat(values[self.to], self.start, axis=0) / degree[:, None])
 
 
 def of_graph(n: int, src: Any, dst: Any) -> F64:
-    """Positions (n, 2), such that objects that communicate are close to each other.
+    """Return positions (n, 2) such that objects that communicate are close to each other.
 
-    Pivot MDS (Brandes and Pich 2007) of a coarsened graph, smoothed on each finer one.
+    The method is pivot MDS (Brandes and Pich 2007) on a coarsened graph; the positions are then
+    smoothed on each finer graph.
     """
     random = np.random.default_rng(0)
     return _placed(Graph.of(n, np.asarray(src), np.asarray(dst)), random)
@@ -89,7 +90,10 @@ def _placed(graph: Graph, random: Any) -> F64:
 
 
 def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
-    """Join each object to its neighbour of least random number, on and on; parts, their number."""
+    """Merge each object with the neighbour of least random number, transitively.
+
+    Returns the part of each object, and the number of parts.
+    """
     number = random.permutation(len(graph.start))
     object_of = np.argsort(number)
     part = object_of[graph.least(number)]

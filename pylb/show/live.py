@@ -1,4 +1,4 @@
-"""A run in progress: what `pylb watch` shows, and the bar of ``lb.iterate(progress=True)``."""
+"""Show a run in progress: for ``pylb watch``, and the bar of ``lb.iterate(progress=True)``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-MOST_RANKS = 24  # lines of the table; of more ranks the slowest are shown
-RECENT = 48  # iterations of a spark line
+MOST_RANKS = 24  # lines of the table; with more ranks, the slowest are shown
+RECENT = 48  # number of iterations in a spark line
 
 
 def spark(values: Any, top: float) -> str:
@@ -32,7 +32,7 @@ def spark(values: Any, top: float) -> str:
 
 
 def state(course: Course) -> dict[str, Any]:
-    """The state of the run, ready for JSON."""
+    """Return the state of the run, ready for JSON."""
     recent = course.times[-RECENT:]
     last = course.times[-1]
     mean = float(last.mean())
@@ -64,7 +64,7 @@ def state(course: Course) -> dict[str, Any]:
 
 
 def expected(r: Receipt) -> float | None:
-    """Expected savings in seconds per iteration: of the chosen strategy, else of the best one."""
+    """Return the expected gain per iteration in seconds: of the chosen or the best strategy."""
     gains = [a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)]
     chosen = [a.gain for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     known = chosen or gains
@@ -72,7 +72,7 @@ def expected(r: Receipt) -> float | None:
 
 
 def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
-    """A line for each rank that is shown: rank, seconds, ratio to the mean, last iterations."""
+    """Return a line for each shown rank: rank, seconds, ratio to the mean, last iterations."""
     top = max((max(r["recent"]) for r in now["slowest"]), default=0.0)
     mean = now["mean"]
     return [
@@ -90,7 +90,7 @@ COLUMNS = ("rank", "last iteration", "/ mean", "the iterations before")
 
 
 def head(now: dict[str, Any]) -> str:
-    """The run in one line."""
+    """Describe the run in one line."""
     word = "saved" if now["saved"] >= 0 else "lost"
     saved = f", {word} {seconds(abs(now['saved']))}" if now["balancings"] else ""
     return (
@@ -103,7 +103,7 @@ def head(now: dict[str, Any]) -> str:
 
 
 def foot(now: dict[str, Any]) -> str:
-    """The expected gain of the last decision, and its receipt."""
+    """Describe the last decision: its expected gain, and its receipt."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
@@ -112,7 +112,7 @@ def foot(now: dict[str, Any]) -> str:
 
 
 class View:
-    """Draw a state with rich: as much as fits on the terminal."""
+    """A state that rich can draw, as much of it as fits on the terminal."""
 
     SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 
@@ -161,7 +161,7 @@ class LiveRun(Protocol):
 
 
 def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
-    """Pass on the `n` iterations of a loop and show a bar on standard error; for one rank only."""
+    """Yield the `n` iterations of a loop, and show a bar on standard error; for one rank only."""
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
     with closing(passes), closing(bar):  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""The objects of a run for a page: where each one is, its load, and the rank to which it moves."""
+"""The objects of a run for a page: position, load, rank, and new rank of each object."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay
 from pylb.show import aggregate, layout
 
-MOST_OBJECTS = 100_000  # more are thinned out
-MOST_CELLS = 200_000  # objects of all frames of a page together
-MOST_EDGES = 4000  # lines between objects
-SAMPLED = 4  # iterations whose edges are taken
+MOST_OBJECTS = 100_000  # of more objects, only a part is shown
+MOST_CELLS = 200_000  # limit of the objects in all frames of a page together
+MOST_EDGES = 4000  # limit of the lines between objects
+SAMPLED = 4  # number of iterations whose edges are used
 
 
 class Present(NamedTuple):
-    """The objects of an iteration: their indices in `Objects.key`, ranks, loads in seconds."""
+    """The objects of an iteration: indices in `Objects.key`, ranks, and loads in seconds."""
 
     index: Any
     rank: I32
@@ -37,9 +37,9 @@ class Objects:
     key : (n,) int64
     n_ranks, n_iterations : int
     at : callable
-        The objects of an iteration: a `Present`.
+        ``at(iteration)`` returns the objects of an iteration, a `Present`.
     edges : callable
-        The objects that communicate in an iteration: two arrays of indices.
+        ``edges(iteration)`` returns the pairs of objects that communicate, two arrays of indices.
     """
 
     key: I64
@@ -50,7 +50,7 @@ class Objects:
 
     @classmethod
     def of_replay(cls, run: Replay) -> Objects:
-        """The objects of a replay."""
+        """Make it from a replay."""
         t = run.trace
 
         def at(i: int) -> Present:
@@ -65,7 +65,7 @@ class Objects:
 
     @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], n_ranks: int) -> Objects | None:
-        """The objects of a record; None if it has no iteration."""
+        """Make it from the stretches of a record; None if there is no iteration."""
         if not stretches:
             return None
         key = np.unique(np.concatenate([s.key for s in stretches]))
@@ -88,7 +88,7 @@ class Objects:
 
 
 class ObjectPicture:
-    """What a page is told of the objects of a run; `coords` are their coordinates by key."""
+    """The data of a page about the objects of a run; `coords` are coordinates by key."""
 
     def __init__(self, objects: Objects, coords: Mapping[int, Any] | None = None) -> None:
         self._objects = objects
@@ -98,14 +98,15 @@ class ObjectPicture:
         self._top = max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
 
     def _sample(self) -> list[int]:
-        """Iterations from the whole run."""
+        """Return some iterations, spread over the whole run."""
         m = self._objects.n_iterations
         return sorted(set(np.linspace(0, m - 1, min(m, SAMPLED)).astype(int).tolist()))
 
     def base(self) -> dict[str, Any]:
-        """What does not depend on the iteration: positions, lines between objects, keys.
+        """Return what does not depend on the iteration: positions, lines between objects, keys.
 
-        ``place`` are bytes: x and y, uint16, of each object; empty if nothing places them.
+        ``place`` has the bytes of x and y, uint16, of each object; it is empty if there are neither
+        coordinates nor edges.
         """
         o = self._objects
         src, dst = (np.concatenate(x) for x in zip(*map(o.edges, self._sample()), strict=True))
@@ -130,10 +131,10 @@ class ObjectPicture:
         }
 
     def frame(self, iteration: int) -> dict[str, Any]:
-        """The objects in an iteration, as bytes.
+        """Return the objects in an iteration, as bytes.
 
-        ``rank`` is the rank plus 1 of each object, uint32, 0: it does not exist; ``load`` is the
-        root of load / top, in 255 parts.
+        ``rank`` is the rank of each object plus 1, uint32; 0: the object does not exist.  ``load``
+        is 255 times the square root of load / top.
         """
         o, step = self._objects, self._step
         now = o.at(iteration)
@@ -145,7 +146,7 @@ class ObjectPicture:
         return {**out, "load": load[::step].tobytes()}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
-        """As many frames as a page may have: before and after `wanted` iterations, then others."""
+        """Return as many frames as a page may have: first those around the `wanted` iterations."""
         m, n = self._objects.n_iterations, -(-len(self._objects.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))
         if m <= room:
@@ -160,7 +161,7 @@ class ObjectPicture:
 
 
 def _scaled(where: F64) -> bytes:
-    """Positions as uint16, in the same scale for both axes."""
+    """Return positions as uint16, with the same scale for both axes."""
     low = where.min(axis=0)
     size = float((where.max(axis=0) - low).max()) or 1.0
     return bytes(np.rint((where - low) / size * 65535).astype("<u2").tobytes())

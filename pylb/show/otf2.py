@@ -15,14 +15,14 @@ from pylb.errors import DomainError
 from pylb.show import timeline
 from pylb.show.course import Course, Migrations
 
-NANO = 1_000_000_000  # ticks of the clock in a second
+NANO = 1_000_000_000  # ticks of the clock per second
 
 
 def write(course: Course, folder: str | os.PathLike[str]) -> Path:
     """Write the archive, and return its anchor file ``traces.otf2`` in `folder`.
 
     Regions are iterations, the computing in them, and LB steps.  Migrations are messages between
-    ranks in an LB step, with the number of objects as attribute; max/mean is a metric of rank 0.
+    ranks in an LB step; their number of objects is an attribute.  max/mean is a metric of rank 0.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def write(course: Course, folder: str | os.PathLike[str]) -> Path:
 
 
 class _Archive:
-    """The definitions of the archive, and its events in the order of time."""
+    """Writes the definitions of the archive, and its events in order of time."""
 
     def __init__(self, library: Any, trace: Any, course: Course) -> None:
         define, self._course = trace.definitions, course
@@ -67,7 +67,7 @@ class _Archive:
 
     @staticmethod
     def _communicator(library: Any, define: Any, locations: list[Any]) -> Any:
-        """A communicator of all ranks."""
+        """Define a communicator of all ranks."""
         groups = library.GroupType.COMM_LOCATIONS, library.GroupType.COMM_GROUP
         mpi: Any = {"paradigm": library.Paradigm.MPI, "members": tuple(locations)}
         whole = [define.group("all ranks", group_type=kind, **mpi) for kind in groups]
@@ -88,7 +88,7 @@ class _Archive:
                 self._step(steps[i], done, end, moves.get(i))
 
     def _run(self, i: int, begin: float, end: float) -> None:
-        """An iteration on every rank."""
+        """Write an iteration on every rank."""
         course = self._course
         mean = float(course.mean[i])
         ratio = float(course.max[i]) / mean if mean > 0 else 1.0
@@ -100,7 +100,7 @@ class _Archive:
             rank.leave(_ticks(end), self._iteration)
 
     def _step(self, r: Receipt, begin: float, end: float, moves: Migrations | None) -> None:
-        """An LB step on every rank, with its migrations as messages."""
+        """Write an LB step on every rank, with its migrations as messages."""
         region = self._steps[r.strategy]
         for rank in self._ranks:
             rank.enter(_ticks(begin), region)

@@ -1,8 +1,8 @@
-"""The report: one page of HTML that needs no network and can be sent to a colleague.
+"""The report: one HTML page that needs no network and can be sent to a colleague.
 
-Text of the run reaches the page only as JSON, and the script shows it only as text; a policy in the
-page forbids everything but its own script and style.  The constants below limit the cells, receipts
-and arrows of a page, however long the run was.
+Text of the run is in the page only as JSON, and the script shows it only as text.  A policy in the
+page forbids everything except its own script and style.  The constants below limit the cells,
+receipts and arrows of a page, even for a long run.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ STATIC = Path(__file__).with_name("static")
 SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
 MOST_RECEIPTS = 250
-MOST_FLOWS = 40  # pairs of ranks of one LB step
-MOST_GROUPS = 24  # of neighbouring ranks, between which all migrations are shown
+MOST_FLOWS = 40  # limit of the pairs of ranks shown for one LB step
+MOST_GROUPS = 24  # limit of the groups of neighbouring ranks in the picture of all migrations
 MOST_REGIONS = 40
 
 POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:"
@@ -53,19 +53,19 @@ which may not run here.</noscript></main>
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
-    """Write the page; the file appears once it is complete."""
+    """Write the page; the file appears when it is complete."""
     out = Path(path)
     files.write_text(out, html(course))
     return out
 
 
 def html(course: Course) -> str:
-    """The page as text, all ASCII."""
+    """Return the page as ASCII text."""
     return framed(script_json(data(course)), "page.js")
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """A page with the JSON `run` and these scripts, which is allowed `also` this."""
+    """Return a page with the JSON `run` and these scripts; `also` extends its policy."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
@@ -78,7 +78,7 @@ def framed(run: str, *scripts: str, also: str = "") -> str:
 
 
 def static(*names: str) -> str:
-    """Files of the page's script or style."""
+    """Return the text of files of the page's script or style."""
     return "\n".join((STATIC / name).read_text(encoding="ascii") for name in names)
 
 
@@ -87,11 +87,11 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-# ---- what the page is told ------------------------------------------------------------------
+# ---- the data of the page -------------------------------------------------------------------
 
 
 def data(course: Course) -> dict[str, Any]:
-    """All data of the page."""
+    """Return all data of the page."""
     shown = _chosen(course)
     step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
@@ -111,7 +111,7 @@ def data(course: Course) -> dict[str, Any]:
 
 
 def objects(course: Course) -> dict[str, Any] | None:
-    """The objects in some iterations, above all before and after LB steps; bytes in base64."""
+    """Return the objects in some iterations, mainly before and after LB steps; bytes in base64."""
     if course.objects is None:
         return None
     picture = ObjectPicture(course.objects, course.coords)
@@ -121,14 +121,14 @@ def objects(course: Course) -> dict[str, Any] | None:
 
 
 def coded(values: dict[str, Any]) -> dict[str, Any]:
-    """The same with bytes in base64, for JSON."""
+    """Return `values` with bytes in base64, for JSON."""
     return {
         k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in values.items()
     }
 
 
 def loads(course: Course) -> dict[str, Any]:
-    """The loads of the ranks over the iterations, no finer than a screen, and the LB steps."""
+    """Return the loads of the ranks over the iterations, reduced to a screen, and the LB steps."""
     picture = aggregate.picture(
         course.times,
         course.elapsed,
@@ -143,7 +143,7 @@ def loads(course: Course) -> dict[str, Any]:
 
 
 def facts(course: Course) -> list[tuple[str, Any]]:
-    """Names and values, for a table beside the title."""
+    """Return names and values for a table beside the title."""
     whole = efficiency.regions(course)[0]
     objects = sum(int(m.objects.sum()) for m in course.moves)
     nbytes = sum(int(m.bytes.sum()) for m in course.moves)
@@ -163,7 +163,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
 
 
 def _chosen(course: Course) -> list[Receipt]:
-    """All decisions; of too many, the LB steps that cost or saved most."""
+    """Return all decisions; if there are too many, the LB steps that cost or saved most."""
     history = list(course.history)
     if len(history) <= MOST_RECEIPTS:
         return history
@@ -179,7 +179,7 @@ FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
 def listed(r: Receipt) -> dict[str, Any]:
-    """A receipt as a line in the list of decisions."""
+    """Return a receipt as a line in the list of decisions."""
     return {
         "iteration": r.iteration,
         "until": r.until,
@@ -198,7 +198,7 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
-    """All data of a chosen decision: its line, sentences, fitted lines, flows."""
+    """Return all data of a chosen decision: its line, sentences, fitted lines, flows."""
     return {
         **listed(r),
         "trigger": clip(r.trigger),
@@ -209,6 +209,6 @@ def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
 
 
 def flows(moves: Migrations) -> list[list[int]]:
-    """(from, to, objects, bytes) of the pairs of ranks with the most migrations."""
+    """Return (from, to, objects, bytes) for the pairs of ranks with the most migrations."""
     order = np.argsort(-moves.objects, kind="stable")[:MOST_FLOWS]
     return [[int(a[i]) for a in moves[1:]] for i in order]

@@ -31,16 +31,16 @@ def report(
     run : RunRecord, Trace, Replay or path
     path : path
         ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the run
-        and of the stretches between LB steps, in the shape of TALP's.
+        and of the stretches between LB steps, in the format of TALP.
     title : str, optional
-        Default: the file's name, or the kind of run.
+        Title of the page.  Default: the file's name, or the kind of run.
     names : mapping from int to str, optional
-        Names of objects by key.  Any text is safe: it is shown as text.
+        Names of objects by key.  Any text is safe, because it is shown as text.
     coords : mapping from int to 1 ... 3 floats, optional
         Coordinates of the objects by key, at which the page draws them.  Default: objects that
         communicate are drawn close to each other.
     stem : str, optional
-        Which run of a folder.
+        Which run, if a folder has several.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""A page that shows a run while its program writes it: `pylb watch --serve`.
+"""Serve a page that shows a run while its program writes it: ``pylb watch --serve``.
 
-A server for this host alone.  The address contains a secret, so that other users of the host cannot
-read the run.  The file is read only while a browser asks for it, and seldom if reading takes long.
-The server runs with the policy SCHED_IDLE where there is one: it takes free time of the cores, and
-next to nothing (its weight is 3, that of others 1024) from ranks that need them.
+The server is only for this host.  Its address contains a secret, so that other users of the host
+cannot read the run.  The file is read only while a browser asks for it, and rarely if reading takes
+long.  If possible, the server runs with the policy SCHED_IDLE: it uses free time of the cores, and
+takes almost none from the ranks (its weight is 3, that of other processes 1024).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pylb.errors import DomainError, FormatError
 from pylb.replay.run_record import RunRecord
 from pylb.show import course, live, page
 
-SHARE = {True: 0.05, False: 0.005}  # of a core, with the policy SCHED_IDLE and without it
+SHARE = {True: 0.05, False: 0.005}  # fraction of a core, with the policy SCHED_IDLE and without it
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -34,17 +34,17 @@ HEADERS = {
 
 
 class RunFile:
-    """The state of the run in a file that grows, read again at most every `interval` seconds."""
+    """The state of the run in a growing file, which is read at most every `interval` seconds."""
 
     def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
         self._path, self._interval, self._share = Path(path), interval, share
         self._lock = threading.Lock()
-        self._due = 0.0  # when the file may be read again
+        self._due = 0.0  # time from which the file may be read again
         self._tried = ""  # the state of the file when it was read last
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """All that a page shows; if the page has `seen` it, only what it was."""
+        """Return the data for a page; only the state's line of text if the page has `seen` it."""
         with self._lock:
             if time.monotonic() >= self._due:
                 self._read()
@@ -68,7 +68,7 @@ class RunFile:
 
 
 def _lost(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether receipts are missing in `new`, because the file was being written."""
+    """Say whether receipts are missing in `new`, because the file was being written."""
     goes_on = "picture" in old and new["picture"]["n_iterations"] >= old["picture"]["n_iterations"]
     return bool(goes_on and new["decisions_in_all"] < old["decisions_in_all"])
 
@@ -79,7 +79,7 @@ def _shown(path: Path) -> dict[str, Any]:
 
 
 def step_back() -> bool:
-    """Let this process run only when a core is free; False: this system has no such policy."""
+    """Run this process only when a core is free; return False if the system cannot do this."""
     try:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     except (AttributeError, OSError):
@@ -95,11 +95,11 @@ class Server(ThreadingHTTPServer):
     path : path
         The file that the program writes.
     port : int
-        0: any free one.
+        Port; 0: any free port.
     interval : float
-        Seconds between two readings of the file, at least.
+        Least number of seconds between two readings of the file.
     share : float
-        Part of a core's time that the reading may take.
+        Fraction of a core's time that reading may take.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOSTS[0]}:{self.server_port}/{self.token}/"
 
     def page(self) -> str:
-        """The page; it asks for the run itself."""
+        """The page, which then asks for the run."""
         return page.framed(script_json(None), "live.js", also="; connect-src 'self'")
 
 

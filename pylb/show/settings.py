@@ -16,8 +16,8 @@ from pylb.replay.replayed import BASELINES, Replay, replay
 from pylb.replay.trace import Trace
 from pylb.show import aggregate, course, page
 
-MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
-MOST_DECISIONS = 400  # in the list
+MOST_ROWS, MOST_COLUMNS = 128, 512  # limits of the cells of the heat map
+MOST_DECISIONS = 400  # limit of the list of decisions
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class ExplorerSettings:
     """The settings that a user can change."""
 
     strategy: str = "auto"
-    trigger: str = "auto"  # by name; empty: use `every`
+    trigger: str = "auto"  # name of the trigger; empty: use `every`
     every: int = 10  # iterations from one LB step to the next
-    n_ranks: int = 0  # 0: as recorded
+    n_ranks: int = 0  # 0: as many as recorded
     alpha: float = 0.0  # seconds per message
     beta: float = 0.0  # seconds per byte
-    cost: float | None = None  # seconds of an LB step; None: what the strategy takes
+    cost: float | None = None  # seconds of an LB step; None: the run time of the strategy
     rank: int = 0  # the rank whose speed is changed
-    speed: float = 1.0  # of that rank, among ranks of speed 1
+    speed: float = 1.0  # speed of this rank; the other ranks have speed 1
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
@@ -62,7 +62,7 @@ class ExplorerSettings:
         Raises
         ------
         DomainError, UnknownStrategyError
-            A setting out of its domain.
+            A setting is out of its domain.
         """
         run = self.on(trace)
         when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
@@ -77,7 +77,7 @@ class ExplorerSettings:
         )
 
     def on(self, trace: Trace) -> Trace:
-        """Return the run on that number of ranks."""
+        """Return the run on the number of ranks of these settings."""
         return trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
 
     def _speeds(self, trace: Trace) -> Any:
@@ -101,9 +101,9 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 def on_ranks(trace: Trace, n_ranks: int) -> Trace:
     """Place the same objects on another number of ranks.
 
-    The objects, in the order of their ranks and of the record, are cut into equal parts, so that
-    neighbours stay neighbours.  An object stays where its first task is.  Speeds and background of
-    the recorded ranks do not apply: the new ranks are equal.
+    The list of objects, in order of their ranks, is cut into equal parts, so that neighbours stay
+    neighbours.  An object stays on the rank of its first task.  The new ranks are equal: recorded
+    speeds and background are not used.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
 
 def _of_tasks(trace: Trace, where: I32) -> I32:
-    """The rank of each task, by its entity."""
+    """Return the rank of each task from the rank of its entity."""
     same = trace._repeats is not None and trace._repeats[1:].all()
     if not same:
         return where.take(
@@ -147,7 +147,7 @@ def _of_tasks(trace: Trace, where: I32) -> I32:
 
 
 def _first_tasks(trace: Trace) -> I64:
-    """The first task of each entity; for most it is in the first phase."""
+    """Return the first task of each entity; most are in the first phase."""
     out = np.full(trace.n_entities, -1)
     left = len(out)
     for begin, end in pairwise(trace.task_ptr.tolist()):
@@ -160,11 +160,11 @@ def _first_tasks(trace: Trace) -> I64:
     return out
 
 
-# ---- what a browser is told -----------------------------------------------------------------
+# ---- data for the browser -------------------------------------------------------------------
 
 
 def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Loads and LB steps of a replay, no finer than a screen, and the maxima as recorded."""
+    """Return loads and LB steps of a replay, reduced to a screen, and the recorded maxima."""
     out = aggregate.picture(
         run.rank_times,
         run.metrics["max"],
@@ -177,7 +177,7 @@ def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Figures of the whole run, for a line of text."""
+    """Return figures of the whole run, for a line of text."""
     ratio = run.metrics["max_over_mean"]
     return {
         "time": run.time,
@@ -192,12 +192,12 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
-    """The list of decisions; `told` gives details of each."""
+    """Return the list of decisions; `told` gives details of each."""
     return [page.listed(r) for r in run.decisions[:MOST_DECISIONS]]
 
 
 def told(run: Replay, index: int) -> dict[str, Any]:
-    """Details of decision number `index`: receipt in sentences, fitted lines, migrations.
+    """Return details of decision number `index`: receipt in sentences, fitted lines, migrations.
 
     Raises
     ------

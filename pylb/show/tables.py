@@ -1,4 +1,4 @@
-"""A run as tables of comma-separated values."""
+"""Write a run as tables of comma-separated values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def tables(course: Course) -> dict[str, Table]:
-    """Each table by name: its columns and its rows."""
+    """Return each table by name: its columns and its rows."""
     most, mean, costs = course.max, course.mean, course.costs
     balanced = set(course.balanced_after)
     iterations = (

@@ -15,11 +15,11 @@ from pylb.show.course import Course
 
 # Process ids.  The ranks are threads of one process, which Perfetto can collapse.
 RANKS, FIGURES = 1, 2
-EIGHTH = 0.125  # microseconds: exact in binary, and a whole number of Perfetto's nanoseconds
+EIGHTH = 0.125  # microseconds: 125 ns, which binary floating-point numbers represent exactly
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
-    """Write the trace, one event at a time, so that only one of them is in memory."""
+    """Write the trace, one event at a time to save memory."""
     out = Path(path)
     with files.writing(out, "w", encoding="ascii") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
@@ -30,11 +30,11 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 
 
 def events(course: Course) -> Iterator[dict[str, Any]]:
-    """Each rank's computing in each iteration, LB steps, decisions, migrations and max/mean.
+    """Yield each rank's computing in each iteration, LB steps, decisions, migrations, max/mean.
 
     An iteration begins on all ranks at the same time, after the previous one and its LB step.
-    Times are in microseconds, as the format demands, and rounded to eighths: Perfetto drops a slice
-    that begins even slightly before the previous one ends.
+    Times are in microseconds, as the format requires.  They are rounded to eighths, because
+    Perfetto drops a slice that begins even slightly before the previous one ends.
     """
     yield _name("process_name", RANKS, _thread(0), clip(f"pylb: {course.title}"))
     yield _name("process_name", FIGURES, _thread(0), "figures")
@@ -60,7 +60,7 @@ def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _thread(rank: int) -> int:
-    """The thread number of a rank; not 0, which some readers take for the idle thread."""
+    """Return the thread number of a rank; not 0, which means the idle thread to some readers."""
     return rank + 1
 
 
@@ -75,7 +75,7 @@ def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any])
 
 
 def begins(course: Course) -> Any:
-    """When each iteration begins, and when the run ends, (m + 1,) seconds."""
+    """Return when each iteration begins, and when the run ends: (m + 1,) seconds."""
     early = sum(r.cost for r in course.balancings if r.iteration < 0)
     costs = course.costs.copy()
     if len(costs):
@@ -84,7 +84,7 @@ def begins(course: Course) -> Any:
 
 
 def _end_of(course: Course, begin: Any, iteration: int) -> float:
-    """When iteration `iteration` ends and its LB step begins."""
+    """Return the time at which an iteration ends and its LB step begins."""
     if iteration < 0:
         return 0.0
     i = min(iteration, course.n_iterations - 1)
@@ -105,7 +105,7 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
 
 
 def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
-    """An arrow for each pair of ranks, from the beginning of the LB step to its end."""
+    """Yield an arrow for each pair of ranks, from the beginning of the LB step to its end."""
     flow = 0
     for moves in course.moves:
         start = _eighths(_end_of(course, begin, moves.iteration))

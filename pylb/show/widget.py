@@ -1,4 +1,4 @@
-"""The widget of the explorer; needs anywidget."""
+"""The widget of the explorer, which needs anywidget."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # the last request
+        self._on_ranks = (trace.n_ranks, self.trace)  # the trace of the last request
         self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={
@@ -93,7 +93,7 @@ class Explorer(anywidget.AnyWidget):
             }
 
     def _run_of(self, asked: ExplorerSettings) -> Trace:
-        """The run on the requested number of ranks."""
+        """Return the run on the requested number of ranks."""
         n_ranks = asked.n_ranks or self.trace.n_ranks
         if n_ranks != self._on_ranks[0]:
             self._on_ranks = (n_ranks, asked.on(self.trace))
@@ -103,7 +103,7 @@ class Explorer(anywidget.AnyWidget):
         return dataclasses.replace(asked, n_ranks=0).replay(self._run_of(asked))
 
     def _as_recorded(self, asked: ExplorerSettings) -> Replay:
-        """The recorded placement; the last two results are kept."""
+        """Replay the recorded placement; the last two results are kept."""
         key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
         if key not in self._recorded:
             self._recorded[key] = self._replayed(key)
@@ -127,7 +127,10 @@ class Explorer(anywidget.AnyWidget):
             self.send({"kind": "error", "said": str(why)})
 
     def _objects(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The objects in an iteration and in the next one; on request what they have in common."""
+        """Return the objects in an iteration and in the next one.
+
+        On request, also the data that do not depend on the iteration.
+        """
         found = ObjectPicture(Objects.of_replay(self.replay), self._coords)
         i = min(max(int(message["iteration"]), 0), len(self.replay.rank_times) - 1)
         follows = i + 1 < len(self.replay.rank_times)
@@ -141,7 +144,7 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget; if it cannot be shown, its last picture with a note."""
+        """Return the widget, and for places that cannot show it, its last picture with a note."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None
@@ -151,7 +154,7 @@ class Explorer(anywidget.AnyWidget):
 
 
 def _still(run: Replay) -> str:
-    """Loads of the ranks as an image: phases to the right, ranks upwards; empty: no matplotlib."""
+    """Return an image of the loads of ranks (y) over phases (x); "" without matplotlib."""
     try:
         optional.require("matplotlib")
     except MissingPartError:

@@ -13,8 +13,8 @@ from pylb.lab import (
     Change,
     Host,
     Lab,
+    LabPlan,
     Link,
-    Plan,
     Profile,
     announce,
     state,
@@ -24,7 +24,7 @@ from pylb.lab.shares import SLACK
 
 pytest.importorskip("yaml")
 
-TWO = Plan(
+TWO = LabPlan(
     hosts=(
         Host("fast", 2, Profile(0.5), Link(2e7, 1e-3)),
         Host("slow", 1, Profile(0.2), Link(2e7, 1e-3)),
@@ -47,7 +47,7 @@ def hosts():
 def swap():
     """Skip if memory cannot be limited, or if there is no swap."""
     try:
-        Lab(Plan((Profile(memory=2**26),))).close()
+        Lab(LabPlan((Profile(memory=2**26),))).close()
     except NotAllowedError as error:
         pytest.skip(str(error))
     yield
@@ -177,7 +177,7 @@ for sweep in range(2):
 
 def test_memory_beyond_the_limit_pages(swap):
     for memory in (2**26, 2**28):
-        with Lab(Plan((Profile(1.0, memory=memory),))) as lab:
+        with Lab(LabPlan((Profile(1.0, memory=memory),))) as lab:
             assert lab.run([sys.executable, "-S", "-c", PAGING]) == 0
             (use,) = lab.usage()
         assert use.memory <= memory + SLACK
@@ -196,7 +196,7 @@ def test_changes_come_at_their_time_and_at_their_moment(capfd):
         "print(announce('half'), announce('half'), announce('never'))\n"
         "print(used(1.0))\n"
     )
-    plan = Plan(
+    plan = LabPlan(
         (Profile(0.8),),
         changes=(
             Change(when="half", values={"share": 0.2}),

@@ -6,9 +6,9 @@ from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.lab import (
     Change,
     Host,
+    LabPlan,
     Limit,
     Link,
-    Plan,
     Profile,
     caps,
     units,
@@ -19,7 +19,7 @@ pytest.importorskip("yaml")
 
 def load(tmp_path, text):
     (tmp_path / "lab.yaml").write_text(text)
-    return Plan.load(tmp_path / "lab.yaml")
+    return LabPlan.load(tmp_path / "lab.yaml")
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ def test_hosts(tmp_path):
 
 
 def test_ranks_without_a_share_get_equal_parts():
-    plan = Plan((Profile(), Profile(0.1)))
+    plan = LabPlan((Profile(), Profile(0.1)))
     assert [limit.share for limit in plan.limits(8, cores=2)] == [0.25, 0.1]
     assert [limit.share for limit in plan.limits(1, cores=2)] == [1.0, 0.1]
-    capped = Plan((Profile(cap=23.0),)).limits(4, cores=2)
+    capped = LabPlan((Profile(cap=23.0),)).limits(4, cores=2)
     assert [limit.share for limit in capped] == pytest.approx(
         [0.35, 0.15, 0.25 * 3.4 / 3, 0.65 / 3], rel=1e-3
     )
 
 
 def test_changes_of_some_ranks_take_a_profile_for_each():
-    plan = Plan(
+    plan = LabPlan(
         (Profile(0.5), Profile(0.25)), changes=(Change(at=1.0, ranks=(2,), values={"share": 1.0}),)
     )
     wide = plan.expanded(4)
@@ -174,7 +174,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(FormatError, match=r"lab\.yaml: not YAML: .*line 1"):
         load(tmp_path, "share: [")
     with pytest.raises(MissingFileError, match=r"nowhere\.yaml: no such file"):
-        Plan.load(tmp_path / "nowhere.yaml")
+        LabPlan.load(tmp_path / "nowhere.yaml")
 
 
 ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -206,5 +206,5 @@ ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_made_files_get_short_errors(tmp_path, text):
     (tmp_path / "lab.yaml").write_text(text)
     with pytest.raises((FormatError, DomainError), match=r"lab\.yaml: ") as caught:
-        Plan.load(tmp_path / "lab.yaml")
+        LabPlan.load(tmp_path / "lab.yaml")
     assert len(str(caught.value)) < 500

@@ -5,7 +5,7 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError
-from pylb.replay import LogGP, simulate_cycle
+from pylb.replay import LogGP, simulate_step
 
 NET = LogGP(L=2e-6, o=1e-6, g=1e-6, G=1e-9)
 
@@ -24,7 +24,7 @@ def part(run, name):
 
 def test_a_central_step_by_hand():
     s = ring(24, 3)
-    run, plan = simulate_cycle(s, "GreedyLB", network=NET), pylb.place(s, "GreedyLB")
+    run, plan = simulate_step(s, "GreedyLB", network=NET), pylb.place(s, "GreedyLB")
     assert (run.strategy, run.n_ranks, run.n_objects) == ("GreedyLB", 3, 24)
     assert (run.before, run.after) == (plan.before.max_over_mean, plan.after.max_over_mean)
     assert run.migrations == plan.migrations
@@ -65,13 +65,13 @@ def test_the_directory_tells_homes_and_those_who_send():
     first = max(sent)
     asker = int(plan.rank[2])
     second = 16 if 1 in moved and home[8] != asker else 0
-    assert part(simulate_cycle(s, "GreedyLB", network=NET), "directory").sent == first + second
+    assert part(simulate_step(s, "GreedyLB", network=NET), "directory").sent == first + second
 
 
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_distributed_parts_do_not_grow_with_the_program(name):
     """Four times the ranks, with as many objects each."""
-    small, large = (simulate_cycle(ring(40 * p, p), name, network=NET) for p in (64, 256))
+    small, large = (simulate_step(ring(40 * p, p), name, network=NET) for p in (64, 256))
     assert [p.name for p in small.parts] == ["statistics", "strategy", "migration", "directory"]
     for a, b in zip(small.parts, large.parts, strict=True):
         for what in ("sent", "received", "kept"):
@@ -80,12 +80,12 @@ def test_distributed_parts_do_not_grow_with_the_program(name):
 
 
 def test_central_parts_grow():
-    small, large = (simulate_cycle(ring(40 * p, p), "BestFitLB", network=NET) for p in (64, 256))
+    small, large = (simulate_step(ring(40 * p, p), "BestFitLB", network=NET) for p in (64, 256))
     assert part(large, "database").kept == 4 * part(small, "database").kept
 
 
 def test_bad_arguments():
     with pytest.raises(DomainError, match="1 rank: expected 2 or more"):
-        simulate_cycle(pylb.Snapshot([1.0], [0]))
+        simulate_step(pylb.Snapshot([1.0], [0]))
     with pytest.raises(DomainError, match="snapshot"):
-        simulate_cycle([1.0])
+        simulate_step([1.0])

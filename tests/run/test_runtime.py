@@ -27,7 +27,7 @@ from pylb.errors import (
     UnknownKeyError,
 )
 from pylb.run.migration import _packed
-from pylb.run.objects import Moves
+from pylb.run.objects import LeavingObjects
 from pylb.run.sizes import SAMPLE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
@@ -305,7 +305,7 @@ def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
     list(lb.local())
-    moves = Moves(np.array([0]), np.array([0], np.int32))
+    moves = LeavingObjects(np.array([0]), np.array([0], np.int32))
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
         _packed(lb._objects, moves, None)
 

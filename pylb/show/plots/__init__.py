@@ -1,8 +1,9 @@
-"""Pictures of a run, with matplotlib: one function for each picture.
+"""Pictures of a run, drawn by matplotlib: one function for each picture.
 
-Each draws on the axes `ax`, by default those of a new figure, and returns them; without matplotlib
-it raises `MissingPartError`.  If there are more ranks or iterations than pixels, neighbours are
-drawn as one.  The colours, of Okabe and Ito and of the map cividis, are colour-blind safe.
+Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
+matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels,
+neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
+safe.
 """
 
 from pylb.show.plots.common import BLUE, GREY, ORANGE, VERMILLION

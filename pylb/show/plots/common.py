@@ -1,4 +1,4 @@
-"""Shared parts of all pictures: axes, colours, marks, legends, checks."""
+"""What all pictures share: axes, colours, marks, legends, checks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ else:
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
 
-MOST_ROWS, MOST_COLUMNS = 250, 1000  # of a heat map: about what a figure has pixels for
-MOST_LINES = 12  # up to so many LB steps are marked by a line across the picture
-MOST_BARS = 40  # ranks drawn as bars
+MOST_ROWS, MOST_COLUMNS = 250, 1000  # limits for a heat map: about the pixels of a figure
+MOST_LINES = 12  # up to this number of LB steps, each is a line across the picture
+MOST_BARS = 40  # up to this number of ranks, each is a bar
 POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
 
 
@@ -60,9 +60,9 @@ def ratio(times: F64) -> float:
 
 
 def norm(cells: F64, relative: bool) -> Any:
-    """The scale of colours.
+    """Return the scale of colours.
 
-    Seconds above `aggregate.brightest` share one colour, and ratios below an eighth.
+    All seconds above `aggregate.brightest` have the same colour; so do all ratios below 1/8.
     """
     from matplotlib.colors import LogNorm, Normalize
 

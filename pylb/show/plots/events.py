@@ -12,7 +12,7 @@ from pylb.whatif.prediction import Prediction
 from pylb.whatif.recorder.recording import Recording
 
 MOST_RANKS = 64
-MOST_OPS = 20_000  # operations of a rank; a picture has no room for more
+MOST_OPS = 20_000  # limit of a rank's operations; a picture has no room for more
 
 
 def timeline(
@@ -22,7 +22,7 @@ def timeline(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """When each rank computes and waits in a prediction, and the critical path through it.
+    """Draw when each rank computes and waits in a prediction, and the critical path.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def timeline(
 
 
 def _met(run: Recording, told: Prediction, rank: int) -> F64:
-    """When the rank has computed and met other ranks (earliest time on a shared processor)."""
+    """Return the times at which the rank has computed and met other ranks."""
     assert told.steps is not None
     steps, ops = told.steps[rank], run.ops[rank]
     speed = told.target.speed[told.target.placement[rank]]

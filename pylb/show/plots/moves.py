@@ -12,13 +12,13 @@ from pylb.model.snapshot import F64, Snapshot
 from pylb.show import aggregate, course
 from pylb.show.plots.common import BLUE, ORANGE, VERMILLION, Axes, axes, finish, heat
 
-MOST_GROUPS = 24  # of neighbouring ranks, as ends of flows
-MOST_CELLS = 256  # rows of a matrix
-GAP = 0.25  # between ends, as a part of their mean height
+MOST_GROUPS = 24  # limit of the groups of neighbouring ranks at each side of the bands
+MOST_CELLS = 256  # limit of the rows of a matrix
+GAP = 0.25  # gap between groups, as a fraction of their mean height
 
 
 def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
-    """Objects that moved, as bands from the ranks that they left to the ranks that they went to.
+    """Draw migrations as bands from the old ranks to the new ranks.
 
     The width of a band is its number of objects; more than 24 ranks are drawn in groups of
     neighbours.
@@ -73,7 +73,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
 
 
 def _ends(sums: Any) -> Any:
-    """Where each end of the flows begins."""
+    """Return where each group begins at the side of the picture."""
     gap = GAP * sums.sum() / max(len(sums), 1)
     return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
 
@@ -103,7 +103,7 @@ def _bands(ax: Any, count: F64) -> None:
 def communication(
     snapshot: Snapshot, rank: ArrayLike | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Bytes that each rank sends to each other rank in an iteration, as a matrix.
+    """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
     ``communication(snap)`` and ``communication(snap, plan.rank)`` show before and after.  The
     diagonal is communication within a rank.  More than 256 ranks are added up in groups.
@@ -111,7 +111,7 @@ def communication(
     Parameters
     ----------
     snapshot : Snapshot
-        With edges.
+        It must have edges.
     rank : (n,) array of int, optional
         Another placement than the snapshot's own.
 

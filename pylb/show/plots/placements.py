@@ -1,4 +1,4 @@
-"""The objects of ranks."""
+"""Draw the objects of ranks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from pylb.errors import OutOfRangeError
 from pylb.model.snapshot import Snapshot
 from pylb.show.plots.common import Axes, axes, colour_bar
 
-MOST_SAID = 12  # ranks whose seconds are written beside their number
+MOST_SAID = 12  # up to this number of ranks, seconds are written beside their numbers
 MOST_PANELS = 64  # ranks drawn side by side if the caller names none
 
 
 def objects(
     snapshot: Snapshot, ranks: int | Iterable[int] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """The objects of ranks: each is a square coloured by its load, each rank a box of squares.
+    """Draw the objects of ranks: a square for each object, coloured by its load; a box per rank.
 
-    Objects lie in the order of the snapshot, row by row; objects that may not migrate have a frame.
+    Objects are drawn row by row, in the order of the snapshot.  Objects that may not migrate have a
+    frame.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Loads of the ranks: over the iterations, maximum and mean, before and after an LB step."""
+"""Draw the loads of the ranks: over iterations, maximum and mean, before and after an LB step."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def rank_loads(
     relative: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Seconds of each rank in each iteration as a heat map, with the LB steps marked.
+    """Draw the seconds of each rank in each iteration as a heat map, and mark the LB steps.
 
-    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with
-    the largest value among them: a single slow rank is never averaged away.  If few cells exceed
-    the others by far, the colours end below these cells; the colour bar says up to where they go.
+    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
+    largest value, so a single slow rank is never averaged away.  If few cells are far above the
+    others, they share the brightest colour; the colour bar gives their largest value.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def rank_loads(
     balanced_after : sequence of int, optional
         Iterations at whose end an LB step took place: ``run.balanced_after``.
     relative : bool
-        Divide by the mean over the ranks of the same iteration, so that 1 is in balance even if the
-        whole load changes.  The colours follow the logarithm: twice and half the mean are equally
-        far from it.
+        Divide by the mean over the ranks in the same iteration, so that 1 means balance even if the
+        total load changes.  The scale is logarithmic: twice the mean and half the mean are equally
+        far from 1.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def imbalance(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Maximum and mean over the ranks, iteration by iteration, with the LB steps marked.
+    """Draw maximum and mean over the ranks in each iteration, and mark the LB steps.
 
     The area between the two is the time that the ranks wait for the slowest one.
 
@@ -133,10 +133,10 @@ def imbalance(
 
 
 def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Seconds of each rank before and after an LB step.
+    """Draw the seconds of each rank before and after an LB step.
 
-    Up to 40 ranks are bars in their order; more are two curves, each sorted from the slowest rank
-    to the fastest.
+    Up to 40 ranks are drawn as bars, in their order.  More are drawn as two curves, each sorted
+    from the slowest rank to the fastest.
 
     Parameters
     ----------

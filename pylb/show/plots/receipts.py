@@ -1,4 +1,4 @@
-"""When the run was rebalanced, why, and what the best schedule would have been."""
+"""Draw when a run was rebalanced, why, and what the best schedule would have been."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from pylb.show.plots.common import (
 )
 from pylb.show.plots.ranks import imbalance
 
-MOST_WORDS, MOST_TRIED = 12, 60  # LB steps with a label, and for which room is sought
+MOST_WORDS = 12  # limit of the LB steps with a label
+MOST_TRIED = 60  # limit of the LB steps for which free space for a label is searched
 
 
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
-    """Maximum and mean over the ranks with the lines that the trigger fitted, and its period τ.
+    """Draw maximum and mean over the ranks, and the lines and the period τ of the trigger.
 
     The lines of each LB step begin at the LB step before it.  A bar below them shows the ideal
     period that the trigger computed (Menon 2012, eq. 3.5).
@@ -39,7 +40,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
-        A run with a trigger that fits lines: "metabalancer", "menon", ...
+        A run with a trigger that fits lines, e.g. "metabalancer" or "menon".
 
     Raises
     ------
@@ -54,7 +55,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
     first = 0
     thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
-    labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}  # each once
+    labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}  # each used once
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
         for name, colour in (("max", VERMILLION), ("mean", BLUE)):
@@ -75,7 +76,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
-    """The time of each iteration, as replayed and under the best schedule found.
+    """Draw the time of each iteration in a replay and with the best schedule found.
 
     Parameters
     ----------
@@ -123,12 +124,12 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
 
 
 def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
-    """The decisions of a run over its iterations: their effect on max/mean, and what they saved.
+    """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
-    A line leads from max/mean before an LB step to that of the new placement, both for the
-    estimated loads that the strategy saw; a circle shows the measured max/mean in the iterations
-    after it.  Decisions to hold are marked below.  The LB steps that saved or lost most have a
-    label, as far as there is room: objects moved, and seconds saved beyond the cost.
+    A line goes from max/mean before an LB step to max/mean of the new placement, both with the
+    estimated loads.  A circle shows the measured max/mean in the iterations after it.  Decisions to
+    hold are marked below.  The LB steps that saved or lost most have a label, if there is room:
+    number of migrations, and seconds saved minus cost.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
     """Label LB steps, those that saved or lost most first, unless labels would overlap."""
     above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
     points = sorted(points, key=lambda p: -abs(p[0].net) if p[0].net == p[0].net else 0.0)
-    ax.figure.draw_without_rendering()  # the size of the axes depends on what is around them
+    ax.figure.draw_without_rendering()  # sets the size of the axes, which depends on their labels
     taken: list[Any] = []
     for r, y in points[:MOST_TRIED]:
         said = ax.annotate(_words(r), (r.iteration, y), **above)

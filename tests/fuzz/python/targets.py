@@ -12,7 +12,7 @@ import numpy as np
 
 import pylb
 from pylb.io import h5
-from pylb.lab.plan import Plan
+from pylb.lab.plan import LabPlan
 from pylb.model.speed_models import SpeedModels
 from pylb.partition import files
 from pylb.show import course, efficiency, page
@@ -189,5 +189,5 @@ def made(folder: Path) -> list[Target]:
         Target("a.npz", [bytes_of("a.npz")], files.read),
         Target("machine", [bytes_of("machine")], pylb.Machine.read),
         Target("models", [bytes_of("models")], SpeedModels.load),
-        Target("lab.yaml", [lab], Plan.load),
+        Target("lab.yaml", [lab], LabPlan.load),
     ]

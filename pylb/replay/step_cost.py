@@ -66,7 +66,7 @@ class LogGP(NamedTuple):
         return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
 
 
-class CyclePart(NamedTuple):
+class StepPart(NamedTuple):
     """One part of an LB step.
 
     Attributes
@@ -78,7 +78,7 @@ class CyclePart(NamedTuple):
 
     Examples
     --------
-    >>> first = pylb.replay.simulate_cycle(trace[0], "GreedyLB").parts[0]
+    >>> first = pylb.replay.simulate_step(trace[0], "GreedyLB").parts[0]
     >>> first.name
     'statistics'
     """
@@ -90,8 +90,8 @@ class CyclePart(NamedTuple):
     kept: int
 
 
-class Cycle(NamedTuple):
-    """A simulated LB step; made by `simulate_cycle`.
+class SimulatedStep(NamedTuple):
+    """A simulated LB step; made by `simulate_step`.
 
     Attributes
     ----------
@@ -99,13 +99,13 @@ class Cycle(NamedTuple):
     n_ranks, n_objects, migrations : int
     before, after : float
         max/mean of the ranks' times before and after the LB step.
-    parts : tuple of CyclePart
+    parts : tuple of StepPart
         Statistics, database, strategy, answer, migration, directory, in this order; a distributed
         strategy has no database and no answer.
 
     Examples
     --------
-    >>> told = pylb.replay.simulate_cycle(trace[0], "GreedyLB")
+    >>> told = pylb.replay.simulate_step(trace[0], "GreedyLB")
     >>> [part.name for part in told.parts]
     ['statistics', 'database', 'strategy', 'answer', 'migration', 'directory']
     """
@@ -116,7 +116,7 @@ class Cycle(NamedTuple):
     migrations: int
     before: float
     after: float
-    parts: tuple[CyclePart, ...]
+    parts: tuple[StepPart, ...]
 
     @property
     def seconds(self) -> float:
@@ -124,9 +124,9 @@ class Cycle(NamedTuple):
         return sum(part.seconds for part in self.parts)
 
 
-def simulate_cycle(
+def simulate_step(
     snapshot: Snapshot, strategy: str = "BestFitLB", *, network: LogGP | None = None, seed: int = 0
-) -> Cycle:
+) -> SimulatedStep:
     """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
 
     The strategy really runs, in this process.  Its measured run time counts for rank 0 if it is
@@ -156,7 +156,7 @@ def simulate_cycle(
 
     Examples
     --------
-    >>> told = pylb.replay.simulate_cycle(trace[0], "GossipLB")
+    >>> told = pylb.replay.simulate_step(trace[0], "GossipLB")
     >>> told.seconds < 1.0
     True
     """
@@ -166,12 +166,12 @@ def simulate_cycle(
         raise DomainError(f"the snapshot has {snapshot.n_ranks} rank: expected 2 or more")
     handled = 3 * RECORD  # bytes: the records of a rank and its two children
     both_ways = 2 * net.tree(snapshot.n_ranks, RECORD)
-    record = CyclePart("statistics", both_ways, handled, handled, handled)
+    record = StepPart("statistics", both_ways, handled, handled, handled)
     entry = find(strategy)
     rank, parts = (_distributed if entry.distributed else _central)(snapshot, entry.name, net, seed)
     moved = np.flatnonzero(rank != snapshot.rank)
     after = snapshot.with_rank(rank)
-    return Cycle(
+    return SimulatedStep(
         strategy=entry.name,
         n_ranks=snapshot.n_ranks,
         n_objects=snapshot.n_objects,
@@ -187,7 +187,7 @@ def simulate_cycle(
     )
 
 
-def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32, list[CyclePart]]:
+def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32, list[StepPart]]:
     p = snapshot.n_ranks
     plan = place(snapshot, name, seed=seed)
     own = FACTS * np.bincount(snapshot.rank, minlength=p)
@@ -197,15 +197,15 @@ def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32,
     start = net.tree(p, 0)
     return plan.rank, [
         # Half of what goes up the tree passes through a child of rank 0.
-        CyclePart("database", start + facts * net.G, facts // 2, facts, facts),
-        CyclePart("strategy", plan.seconds, 0, 0, 0),
-        CyclePart("answer", start + moves * net.G, moves, moves // 2, moves),
+        StepPart("database", start + facts * net.G, facts // 2, facts, facts),
+        StepPart("strategy", plan.seconds, 0, 0, 0),
+        StepPart("answer", start + moves * net.G, moves, moves // 2, moves),
     ]
 
 
 def _distributed(
     snapshot: Snapshot, name: str, net: LogGP, seed: int
-) -> tuple[I32, list[CyclePart]]:
+) -> tuple[I32, list[StepPart]]:
     p = snapshot.n_ranks
     begin = time.process_time()
     seen = traffic(snapshot, name, seed=seed)
@@ -215,7 +215,7 @@ def _distributed(
     busiest = float((2.0 * seen.messages * max(net.o, net.g) + 2.0 * seen.bytes * net.G).max())
     most = int(seen.bytes.max())
     return seen.rank, [
-        CyclePart("strategy", rounds + busiest + computed, most, most, ENTRY * int(seen.held.max()))
+        StepPart("strategy", rounds + busiest + computed, most, most, ENTRY * int(seen.held.max()))
     ]
 
 
@@ -237,20 +237,20 @@ def _pairs(
 
 def _exchanged(
     name: str, p: int, source: I32, target: I32, nbytes: NDArray[np.int64], kept: int, net: LogGP
-) -> CyclePart:
+) -> StepPart:
     sends, receives, out, into = _pairs(p, source, target, nbytes)
     seconds = net.exchange(p, sends + receives, out + into)
-    return CyclePart(name, seconds, int(out.max()), int(into.max()), kept)
+    return StepPart(name, seconds, int(out.max()), int(into.max()), kept)
 
 
-def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> CyclePart:
+def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
     size = np.zeros(len(moved), np.int64) if snapshot.bytes is None else snapshot.bytes[moved]
     source, target = snapshot.rank[moved], rank[moved]
     kept = np.bincount(target, size, minlength=snapshot.n_ranks).max(initial=0)
     return _exchanged("migration", snapshot.n_ranks, source, target, size, int(kept), net)
 
 
-def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> CyclePart:
+def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
     """The old rank of a moved object tells its home, which tells the ranks that send to it."""
     p = snapshot.n_ranks
     key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key
@@ -268,7 +268,7 @@ def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
         source, target = home[once // p], (once % p).astype(np.int32)
     tells = _exchanged("", p, source, target, np.full(len(source), MOVE, np.int64), 0, net)
     kept = MOVE * int(np.bincount(home, minlength=p).max())
-    return CyclePart(
+    return StepPart(
         "directory",
         told.seconds + tells.seconds,
         told.sent + tells.sent,
