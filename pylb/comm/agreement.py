@@ -261,7 +261,7 @@ class Agreement:
         if error is not None:
             sends = self.told(error)
         record, received = self.transport.step(sample, sends, into)
-        stats = Stats._make(record)
+        stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
                 raise error

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import PLACES, Agreement, Step
+from pylb.comm.agreement import PLACES, Agreement, Stats, Step
 from pylb.comm.cores import Cores
-from pylb.comm.parcel import size_of
 from pylb.comm.transport import Memory, Sends
 from pylb.errors import StateError
 from pylb.model.network import Network
@@ -47,9 +46,9 @@ class Virtual:
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
         """Return the merged record of all samples, and what the other ranks sent to this one."""
-        sent = {rank: [np.array(memoryview(p).cast("B")) for p in parts] for rank, parts in sends}
+        sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
-            nbytes = sum(size_of(p) for _, p in sends)
+            nbytes = sum(len(part) for parts in sent.values() for part in parts)
             _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
 
         def doing() -> str:
@@ -58,7 +57,7 @@ class Virtual:
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
-        record = _core.stats([sample for sample, _ in values])
+        record = Stats._make(_core.stats([sample for sample, _ in values]))  # for all ranks
         received: list[Sends] = [[] for _ in values]
         for source, (_, sent) in enumerate(values):
             for rank, parts in sent.items():

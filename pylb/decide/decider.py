@@ -21,7 +21,7 @@ from pylb.decide.trigger import Cycle, Trigger, make
 from pylb.errors import DomainError
 from pylb.partition import libraries
 from pylb.partition.libraries import available
-from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
+from pylb.place.registry import Strategy, find, values_of
 
 NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers whose LB steps are done even if they do not pay
@@ -175,7 +175,7 @@ class Decider:
         chosen = given.strategy_params if given.selects else {}
         self.core = _core.Decider(
             n_ranks=n_ranks,
-            candidates=tuple(_candidate(s, own) for s in given.strategies),
+            candidates=tuple(s.candidate(own) for s in given.strategies),
             trigger=given.trigger,
             selects=given.selects,
             selection=values_of("selection", SELECTION, chosen),
@@ -239,10 +239,3 @@ def books(paid: float, saved: float, until: int) -> str:
     """Return the reason for switching LB steps off, in words."""
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
     return f"{spent}; they are switched off until iteration {until}"
-
-
-def _candidate(s: Strategy, params: Mapping[str, Any]) -> tuple[Any, ...]:
-    what = s.name if s.call is None else s.bound(params)
-    values = [] if s.call else s.values(params)
-    looks_at = sum(LOOKS_AT[word] for word in s.looks_at)
-    return what, s.name, s.family == "refinement", looks_at, values

@@ -119,6 +119,20 @@ class Strategy:
             return self.name
         return functools.partial(self.call, **given) if given else self.call
 
+    def candidate(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return what a decider of the C core is told of it."""
+        return self._candidate({**given}) if given else self._default
+
+    @functools.cached_property
+    def _default(self) -> tuple[Any, ...]:
+        return self._candidate({})
+
+    def _candidate(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        what = self.name if self.call is None else self.bound(given)
+        values = [] if self.call else self.values(given)
+        looks_at = sum(LOOKS_AT[word] for word in self.looks_at)
+        return what, self.name, self.family == "refinement", looks_at, values
+
 
 def _table() -> dict[str, Strategy]:
     out = {}

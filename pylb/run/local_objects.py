@@ -134,6 +134,8 @@ class LocalObjects:
 
     def _pending(self) -> tuple[I64, I64, I64]:
         """Return keys that leave the store, that others must learn, and that others must forget."""
+        if not self._gone:
+            return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
         known = ~np.isin(gone, self._unregistered)
         stay = self._unregistered[~np.isin(self._unregistered, gone)]

@@ -104,10 +104,11 @@ class SynchronousLoop(IterationLoop):
         try:
             self._start(n)
             self._resumed = _core.clock()
-            for left in range(n - 1, -1, -1):
-                state.agreement.at = f"in iteration {state.done}"
-                yield state.done
-                self._end_pass(is_last=left == 0)
+            first = state.done
+            for it in range(first, first + n):
+                state.agreement.at = f"in iteration {it}"
+                yield it
+                self._end_pass(is_last=it == first + n - 1)
             self._mode.weigh()
             state.records.cut()  # between loops add() and remove() act immediately
             self._mode.catch_up(is_over=True)

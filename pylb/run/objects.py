@@ -125,11 +125,10 @@ class NewObjects:
         return self.keys.find(key) >= 0
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
-        """Add an object with a new key."""
+        """Add an object with a new key.  given: the properties that differ from the default."""
         self.keys.add(key)
         for name, one in given.items():
-            if one != PROPERTIES[name][1]:
-                self._given.setdefault(name, {})[len(self._values)] = one
+            self._given.setdefault(name, {})[len(self._values)] = one
         self._values.append(value)
 
     def without(self, key: int) -> NewObjects:

@@ -78,17 +78,17 @@ class ProgramObjects:
             raise DuplicateKeyError(
                 f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
             )
-        for name, value in (("nbytes", nbytes), ("memory", memory)):
-            if value is not None and not 0 <= operator.index(value) < 2**63:
-                raise DomainError(f"{name} is {value}: expected zero or more bytes")
-        if work is not None and not 0.0 < float(work) < math.inf:
-            raise DomainError(f"work is {work!r}: expected a number above 0")
-        given = {
-            "nbytes": operator.index(nbytes),
-            "memory": -1 if memory is None else operator.index(memory),
-            "migratable": bool(migratable),
-            "work": 0.0 if work is None else float(work),
-        }
+        given: dict[str, Any] = {}
+        if nbytes:
+            given["nbytes"] = _bytes("nbytes", nbytes)
+        if memory is not None:
+            given["memory"] = _bytes("memory", memory)
+        if not migratable:
+            given["migratable"] = False
+        if work is not None:
+            if not 0.0 < float(work) < math.inf:
+                raise DomainError(f"work is {work!r}: expected a number above 0")
+            given["work"] = float(work)
         objects.add(key, block, given)
 
     def remove(self, key: int) -> Any:
@@ -210,6 +210,13 @@ class ProgramObjects:
             if not self._objects.catches_up():
                 raise UnknownKeyError(f"{why} {self.rank}") from None
             return self._mail.inbox(key)
+
+
+def _bytes(name: str, value: Any) -> int:
+    """A number of bytes."""
+    if not 0 <= operator.index(value) < 2**63:
+        raise DomainError(f"{name} is {value}: expected zero or more bytes")
+    return operator.index(value)
 
 
 class NoMessages:

@@ -31,7 +31,7 @@ class RunState:
     @property
     def done(self) -> int:
         """Number of iterations so far."""
-        return self.records.done
+        return len(self.records.figures)
 
     def clock(self) -> str:
         """The clock of loads, which depends on shared cores.  Collective the first time."""

@@ -8,6 +8,7 @@ passes while it runs, divided by its speed; when it has waited, the event sets i
 from __future__ import annotations
 
 import contextvars
+import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from greenlet import getcurrent, greenlet
 from pylb import _core
 from pylb.errors import DeadlockError, by_rank
 
+OBJECTS = 50  # objects made by each rank after which Python looks for garbage
 Doing = str | Callable[[], str]  # the call in which a rank waits, or a function that returns it
 
 
@@ -88,6 +90,17 @@ class Scheduler:
 
     def run(self, program: Callable[[int], Any]) -> list[Any]:
         """Run ``program(rank)`` on every rank; return the results, or raise the first error."""
+        usual = gc.get_threshold()
+        gc.set_threshold(usual[0] and max(usual[0], OBJECTS * len(self.ranks)), *usual[1:])
+        try:
+            self._run(program)
+        finally:
+            gc.set_threshold(*usual)
+        if self.failure is not None:
+            raise self.failure
+        return [rank.result for rank in self.ranks]
+
+    def _run(self, program: Callable[[int], Any]) -> None:
         for rank in self.ranks:
             rank.life = greenlet(self._live)
             rank.life.gr_context = contextvars.copy_context()
@@ -101,9 +114,6 @@ class Scheduler:
             self.running = rank
             if rank.life:  # the greenlet has begun
                 rank.life.throw(Ended)
-        if self.failure is not None:
-            raise self.failure
-        return [rank.result for rank in self.ranks]
 
     def _live(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
         try:
