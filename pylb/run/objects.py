@@ -213,6 +213,8 @@ class Store:
         if not len(gone) and n == len(self):
             return self.items(), self.window
         order = self._order(gone, parts)
+        if order is None and len(parts) == 1:
+            return parts[0], np.zeros(n)
         n_kept = n if order is None else len(order)
         estimates = np.empty((self.rows, n_kept))
         for row, out in enumerate(estimates):
