@@ -60,6 +60,12 @@ class Addresses:
         self._new_askers: list[I64] = []
         self.n_objects = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that this rank needs for the places of objects."""
+        askers = self._asker.nbytes + sum(rows.nbytes for rows in self._new_askers)
+        return self._here.nbytes + self._asked.nbytes + askers
+
     def _home(self, keys: I64) -> I32:
         return _core.home(keys, self._size)
 

@@ -1,0 +1,35 @@
+"""What a rank sends, receives and keeps does not grow with all objects, except where it places."""
+
+from pathlib import Path
+
+import pytest
+
+SMALL, TIMES = 32, 4  # ranks of the smaller program; the larger one has so many times more
+LIKE_ALL = 0.8 * TIMES  # growth of what is proportional to all objects
+
+
+@pytest.fixture
+def growth(monkeypatch):
+    """By how much each part grows, for a strategy: the largest of all ranks."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
+    from growth import PARTS, run
+
+    def measure(strategy):
+        small, large = (run(p, strategy, 4) for p in (SMALL, TIMES * SMALL))
+        out = {part: max(large[part]) / max(1, max(small[part])) for part in PARTS}
+        return out | {name: large[name] / small[name] for name in ("kept, places", "kept, own")}
+
+    return measure
+
+
+@pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
+def test_no_part_grows_with_all_objects(growth, strategy):
+    """Under a distributed strategy, with as many objects a rank."""
+    found = growth(strategy)
+    assert max(found.values()) < LIKE_ALL, found
+
+
+def test_only_the_placing_rank_grows_under_a_central_strategy(growth):
+    found = growth("BestFitLB")
+    assert found.pop("placement") > LIKE_ALL  # the load database, on rank 0
+    assert max(found.values()) < LIKE_ALL, found
