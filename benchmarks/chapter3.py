@@ -13,7 +13,9 @@ Figure 3.4: kneighbor on virtual ranks; a load is a number of computed steps.  H
 suddenly computes four times longer: how many iterations pass until pylb rebalances?
 
 Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages,
-and the run time with and without load balancing.  Both programs really run, on virtual ranks.
+and the run time with and without load balancing.  Both programs really run, on virtual ranks.  A
+second table says where the time of an iteration goes.  leanmd has 64 cells and 896 computes: with
+27 cells and 378 atoms, as small as a test, its objects were calls of Python rather than forces.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ STEP = 2e-6  # seconds for one step of kneighbor
 NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
 TRIGGERS = ("metabalancer", "auto")
 WITHIN = 1.03  # of the best fixed period
+GAINS = (1.25, 1.0)  # of leanmd and of kneighbor, at least
 PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20))
 
 
@@ -239,10 +242,25 @@ def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, An
         "mean": run.iterations.mean.tolist(),
         "off_seconds": off.report.seconds,
         "seconds": run.report.seconds,
+        "parts": {"unbalanced": parts_of(off), "balanced": parts_of(run)},
         "off_max_over_mean": off.report.mean_max_over_mean,
         "max_over_mean": run.report.mean_max_over_mean,
         "migrations": run.report.migrations,
     }
+
+
+def parts_of(run: runs.Run) -> dict[str, float]:
+    """Milliseconds of an iteration: work, waiting for the slowest rank, LB steps, and the rest:
+    messages, and the collective step that delivers them."""
+    it, n = run.iterations, len(run.iterations.time)
+    work, slowest, cost = it.mean.sum(), it.max.sum(), run.report.balancing_seconds
+    seconds = {
+        "work": work,
+        "imbalance": slowest - work,
+        "LB steps": cost,
+        "messages": run.report.seconds - slowest - cost,
+    }
+    return {name: 1e3 * float(each) / n for name, each in seconds.items()}
 
 
 class Scattered(kneighbor.Ring):
@@ -256,7 +274,7 @@ class Scattered(kneighbor.Ring):
 
 def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     """The family of strategies picked for leanmd and for kneighbor with large messages."""
-    fluid, steps = Fluid(3), 100 if quick else 150
+    fluid, steps = Fluid(4), 60 if quick else 150
     fast = pylb.VirtualCluster(RANKS)
     slow = pylb.VirtualCluster(RANKS, network=NETWORK)
     ring = Scattered(  # heavy on half of the ranks from the start
@@ -298,14 +316,18 @@ def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     show(head, rows, title=f"Figures 3.6, 3.7: what is picked, on {RANKS} ranks")
     for name, r in made.items():
         print(f"{name}: {r['why']}")
+    rows = [[name, way, *p.values()] for name, r in made.items() for way, p in r["parts"].items()]
+    first = next(iter(made.values()))["parts"]["balanced"]
+    show(["program", "", *first], rows, title="ms of an iteration")
     table = pylb.strategies()
-    for (name, r), talks in zip(made.items(), (False, True), strict=True):
+    for (name, r), talks, least in zip(made.items(), (False, True), GAINS, strict=True):
         first = table.get(r["strategies"][0]) if r["strategies"] else None
         is_right = first is not None and ("communication" in first.looks_at) == talks
         kind = "looks at communication" if talks else "looks at loads alone"
         check(f"{name}: the first strategy {kind}", is_right, verdicts)
-        text = f"{name}: {r['off_seconds'] / r['seconds']:.3f} times as fast as unbalanced"
-        check(text, r["seconds"] < r["off_seconds"], verdicts)
+        gain = r["off_seconds"] / r["seconds"]
+        text = f"{name}: {gain:.3f} times as fast as unbalanced ({least})"
+        check(text, gain >= least, verdicts)
     return made
 
 

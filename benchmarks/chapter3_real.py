@@ -24,7 +24,7 @@ if __name__ == "__main__":
     on_two_ranks()
 
 import numpy as np
-from chapter3 import WITHIN, Scattered, draw_32, draw_34, milli, row_32
+from chapter3 import WITHIN, Scattered, draw_32, draw_34, milli, parts_of, row_32
 from common.figures import check, figure_arguments, picture, save
 from mpi4py import MPI
 
@@ -40,6 +40,7 @@ from lennardjones import Fluid  # isort: skip
 
 comm = MPI.COMM_WORLD
 TRIGGERS = ("metabalancer", "auto")
+BOUND = 1.2  # of the time that leanmd's work would take in perfect balance
 PERIODS = (1, 2, 4, 8, 14, 20, 30, 45, 60, 90, 120)
 Program = Callable[..., runs.Run]
 
@@ -76,6 +77,7 @@ def summary(run: runs.Run, seconds: list[float]) -> dict[str, Any]:
         "cost": run.report.balancing_seconds,
         "max_over_mean": run.report.mean_max_over_mean,
         "migrations": run.report.migrations,
+        "parts": parts_of(run),
         "max": run.iterations.max.tolist(),
         "mean": run.iterations.mean.tolist(),
     }
@@ -167,7 +169,7 @@ def shows(run: runs.Run, start: int) -> bool:
 def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     """The family of strategies picked for leanmd and for kneighbor with large messages."""
     steps, repeats = (60, 2) if quick else (150, 3)
-    fluid = Fluid(3)
+    fluid = Fluid(4)
     work = kneighbor.calibrate(comm, 0.1e-3)
     ring = Scattered(16 * comm.size, 4, 128 * 1024, work, 0, 0.5, 4)
     ways = {"off": {"mode": "off"}, "auto": {}}
@@ -200,6 +202,17 @@ def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
             check(f"{name}: the first strategy {kind}", is_right, verdicts)
             ratio = r["off"]["seconds"] / r["auto"]["seconds"]
             check(f"{name}: {ratio:.3f} times as fast as unbalanced", ratio > 1.0, verdicts)
+        rows = [
+            [name, way, *p["parts"].values()] for name, r in made.items() for way, p in r.items()
+        ]
+        one = made["leanmd (3.6)"]["auto"]
+        show(["program", "", *one["parts"]], rows, title="ms of an iteration")
+        above = sum(one["parts"].values()) / one["parts"]["work"]
+        check(
+            f"leanmd: {above:.3f} times its work (bound 1, at most {BOUND})",
+            above <= BOUND,
+            verdicts,
+        )
     return made
 
 

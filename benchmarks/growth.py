@@ -152,7 +152,8 @@ def main() -> None:
         for strategy in args.strategies.split(",")
     ]
     cells = [
-        [f"{x[0]:,} / {x[1]:,}" if isinstance(x, tuple) else x for x in row.values()] for row in rows
+        [f"{x[0]:,} / {x[1]:,}" if isinstance(x, tuple) else x for x in row.values()]
+        for row in rows
     ]
     show(list(rows[0]), cells)
     print("bytes sent / received by the rank with the most of them")
