@@ -1,6 +1,6 @@
 """How what a rank sends, receives and keeps grows with the number of ranks.
 
-    python benchmarks/growth.py [--ranks 2,4,8,16,64,256,1024] [--objects 16] [--json out/growth.json]
+    python benchmarks/growth.py [--ranks 2,4,8,16,64,256,1024] [--objects 16]
 
 The real runtime on virtual ranks, with a fixed number of objects a rank: objects on a ring, each of
 which sends to the next two; one rank in eight has objects that take three times as long.  Two LB
