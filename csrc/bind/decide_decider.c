@@ -272,6 +272,31 @@ PLB_PY_METHOD(
     return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
 }
 
+PLB_PY_METHOD(decider, learn,
+              "learn($self, key, rank, here, work, speed, /)\n--\n\n"
+              "Learn speeds from the objects of a sample, on the rank that has them: mean\n"
+              "seconds on their ranks, and the user's estimates, (n,) float64 or None. Fills\n"
+              "speed (p,) float64; zero: equal speeds.")
+{
+    const int64_t *key;
+    const int32_t *rank;
+    const double *here, *work;
+    PyObject *out;
+    int64_t n = -1;
+    if (plb_py_parse(c, "key:i8 rank:i4 here:f8 work:f8? speed:O", &key, &n, &rank, &n, &here, &n,
+                     &work, &n, &out) != 0) {
+        return NULL;
+    }
+    double *speed = plb_py_in_place(out, "speed", NPY_FLOAT64, self->core.opt.n_ranks);
+    if (speed == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(
+        c, plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
+    self->busy = false;
+    return PLB_PY_NONE(c, c->code);
+}
+
 PLB_PY_METHOD(decider, placed,
               "placed($self, figures, speed, /)\n--\n\n"
               "Take the result of the rank that placed, on all ranks: `figures` and `speed`\n"
@@ -357,13 +382,21 @@ PLB_PY_METHOD0(decider, receipts,
 }
 
 static PyMethodDef decider_methods[] = {
-    PLB_PY_ENTRY(decider, network),  PLB_PY_ENTRY(decider, expect),
-    PLB_PY_ENTRY(decider, observe),  PLB_PY_ENTRY(decider, next),
-    PLB_PY_ENTRY(decider, weigh),    PLB_PY_ENTRY(decider, look),
-    PLB_PY_ENTRY(decider, looked),   PLB_PY_ENTRY(decider, choose),
-    PLB_PY_ENTRY(decider, place),    PLB_PY_ENTRY(decider, placed),
-    PLB_PY_ENTRY(decider, balanced), PLB_PY_ENTRY(decider, abandon),
-    PLB_PY_ENTRY(decider, receipts), {0},
+    PLB_PY_ENTRY(decider, network),
+    PLB_PY_ENTRY(decider, expect),
+    PLB_PY_ENTRY(decider, observe),
+    PLB_PY_ENTRY(decider, next),
+    PLB_PY_ENTRY(decider, weigh),
+    PLB_PY_ENTRY(decider, look),
+    PLB_PY_ENTRY(decider, looked),
+    PLB_PY_ENTRY(decider, choose),
+    PLB_PY_ENTRY(decider, place),
+    PLB_PY_ENTRY(decider, placed),
+    PLB_PY_ENTRY(decider, balanced),
+    PLB_PY_ENTRY(decider, abandon),
+    PLB_PY_ENTRY(decider, receipts),
+    PLB_PY_ENTRY(decider, learn),
+    {0},
 };
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
@@ -418,7 +451,26 @@ PLB_PY_FN(first_cost,
                : PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, first_cost), {0}};
+PLB_PY_FN(sampled,
+          "sampled(keys, n_objects, n_ranks, /)\n--\n\n"
+          "Return the places of the objects from which speeds are learned with a distributed\n"
+          "strategy, (m,) int64. n_objects: of all ranks.")
+{
+    const int64_t *key;
+    int64_t n = -1, n_objects;
+    int32_t n_ranks;
+    if (plb_py_parse(c, "keys:i8 n_objects:l n_ranks:i", &key, &n, &n_objects, &n_ranks) != 0) {
+        return NULL;
+    }
+    int64_t *out = plb_py_memory(c, n, sizeof *out);
+    return out == NULL
+               ? NULL
+               : plb_py_copy(
+                     out, plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out),
+                     NPY_INT64);
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, first_cost), PLB_PY_ENTRY(fn, sampled), {0}};
 
 static int constants(PyObject *module)
 {

@@ -44,21 +44,22 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     figures = m * PLB_N_TRACE_FIGURES;
     if (plb_py_fields(c, object,
                       "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
-                      "background:f8@? figures:f8@? measured:f8@? _repeats:u1@?",
+                      "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@?",
                       &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m,
-                      &out->speed, &p, &out->background, &p, &out->figures, &figures,
-                      &out->measured, &p, &out->repeats, &m) != 0) {
+                      &out->speed, &p, &out->background, &p, &out->memory_limit, &p, &out->figures,
+                      &figures, &out->measured, &p, &out->repeats, &m) != 0) {
         return -1;
     }
-    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m];
-    return plb_py_fields(c, object,
-                         "task_entity:i4@? task_rank:i4@? task_home:i4@? task_load:f8@? "
-                         "task_bytes:i8@? task_memory:i8@? edge_src:i4@? edge_dst:i4@? "
-                         "edge_bytes:f8@? edge_messages:f8@?",
-                         &out->task_entity, &tasks, &out->task_rank, &tasks, &out->task_home,
-                         &tasks, &out->task_load, &tasks, &out->task_bytes, &tasks,
-                         &out->task_memory, &tasks, &out->edge_src, &edges, &out->edge_dst, &edges,
-                         &out->edge_bytes, &edges, &out->edge_messages, &edges);
+    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks;
+    return plb_py_fields(
+        c, object,
+        "task_entity:i4@? task_rank:i4@? task_home:i4@? task_load:f8@? "
+        "task_bytes:i8@? task_memory:i8@? task_coords:f8@? edge_src:i4@? edge_dst:i4@? "
+        "edge_bytes:f8@? edge_messages:f8@?",
+        &out->task_entity, &tasks, &out->task_rank, &tasks, &out->task_home, &tasks,
+        &out->task_load, &tasks, &out->task_bytes, &tasks, &out->task_memory, &tasks,
+        &out->task_coords, &coords, &out->edge_src, &edges, &out->edge_dst, &edges,
+        &out->edge_bytes, &edges, &out->edge_messages, &edges);
 }
 
 /* ---- metrics and times of ranks ------------------------------------------------------------- */

@@ -37,15 +37,16 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     const char *name;
     int64_t n_params = -1, n_neighbours = -1;
     s->n = s->n_edges = -1;
-    if (plb_py_parse(c,
-                     "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
-                     "background:d memory_limit:l id:i8 load:f8 memory:i8? migratable:b1? "
-                     "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
-                     &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks,
-                     &s->neighbour, &n_neighbours, &s->speed, &s->background, &s->memory_limit,
-                     &s->id, &s->n, &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n,
-                     &s->edge_object, &s->n_edges, &s->edge_peer_id, &s->n_edges,
-                     &s->edge_peer_rank, &s->n_edges, &s->edge_bytes, &s->n_edges) != 0) {
+    if (plb_py_parse(
+            c,
+            "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
+            "background:d memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? "
+            "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
+            &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks, &s->neighbour,
+            &n_neighbours, &s->speed, &s->background, &s->memory_limit, &s->lenient, &s->id, &s->n,
+            &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object,
+            &s->n_edges, &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank, &s->n_edges,
+            &s->edge_bytes, &s->n_edges) != 0) {
         return -1;
     }
     s->n_neighbours = n_neighbours < 0 ? 0 : (int32_t)n_neighbours;
@@ -188,14 +189,16 @@ static PyObject *rank_of(const agent_t *self)
 #define AGENT(X)                                                                                  \
     X(agent, done, PyBool_FromLong(self->core->done), "Whether the placement is known.")          \
     X(agent, rank, rank_of(self), "New rank of each of this rank's own objects, (n,) int32.")     \
+    X(agent, memory, PyLong_FromLongLong(self->core->memory),                                     \
+      "Bytes of the objects that are on this rank afterwards.")                                   \
     X(agent, times, Py_BuildValue("dd", self->core->own_before, self->core->own_after),           \
       "Seconds of this rank in an iteration, before and after.")
 PLB_PY_PROPERTIES(agent, AGENT)
 
 PLB_PY_TYPE(agent, "pylb._core.Agent",
             "Agent(strategy, params, seed, rank, n_ranks, neighbours, speed, background,\n"
-            "      memory_limit, id, load, memory, migratable, edge_object, edge_peer_id,\n"
-            "      edge_peer_rank, edge_bytes)\n--\n\n"
+            "      memory_limit, lenient, id, load, memory, migratable, edge_object,\n"
+            "      edge_peer_id, edge_peer_rank, edge_bytes)\n--\n\n"
             "One rank in a distributed placement; csrc/place/kit/agent.h has the fields.",
             {Py_tp_getset, agent_getset}, )
 

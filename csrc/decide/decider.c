@@ -45,7 +45,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
                     PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
                     PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
-                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8)),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, memory_full)),
         err);
 out:
     return ret;

@@ -159,6 +159,23 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 
+enum { PLB_DECIDER_SAMPLE = 32 };
+
+/** The fraction of all objects from which the speeds are learned with a distributed strategy:
+ * on average PLB_DECIDER_SAMPLE objects of a rank. */
+double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
+
+/** The indices of the objects that belong to the sample, into out[n]; returns how many. */
+int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out);
+
+/** Learn speeds from the objects of the sample, on the rank that has them: speed[n_ranks], zero:
+ * all ranks count as equally fast. */
+int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
+                      const double *here, const double *work, double *speed, plb_err_t *err);
+
+/** What fraction of its memory limit a rank holds. */
+double plb_decider_full(int64_t held, int64_t limit);
+
 /** Take the result of the placing rank, on all ranks.  `speed`: from plb_decider_place, or NULL.
  */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,

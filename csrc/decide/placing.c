@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "decide/cycle.h"
 #include "decide/decider.h"
@@ -29,11 +30,82 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->speed);
 }
 
+/* The rank's objects that the learner of a distributed strategy sees: always the same keys. */
+static bool is_sampled(int64_t key, double fraction)
+{
+    return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
+}
+
+double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
+{
+    const double most = (double)PLB_DECIDER_SAMPLE * n_ranks;
+    return (double)n_objects <= most ? 1.0 : most / (double)n_objects;
+}
+
+int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out)
+{
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (fraction >= 1.0 || is_sampled(key[i], fraction)) {
+            out[m++] = i;
+        }
+    }
+    return m;
+}
+
+/* Only on the rank that has the loads: the learner takes O(p) memory. */
+static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
+{
+    return self->learner.p == 0 ? plb_learner_init(&self->learner, self->opt.n_ranks, err)
+                                : PLB_OK;
+}
+
+/* Learn from all objects, or, for a distributed strategy, from those of the sample. */
+static int observe(plb_decider_t *self, const plb_database_t *db, bool samples, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &db->snapshot;
+    const double fraction = samples ? plb_decider_sample(s->n_objects, s->n_ranks) : 1.0;
+    int64_t *at = NULL, *key = NULL, m = s->n_objects;
+    int32_t *rank = NULL;
+    double *here = NULL, *work = NULL;
+    if (fraction >= 1.0) {
+        return plb_learner_observe(&self->learner, m, s->key, s->rank, db->here, db->work, err);
+    }
+    PLB_NEW(at, s->n_objects);
+    m = plb_decider_sampled(s->key, s->n_objects, fraction, at);
+    PLB_NEW(key, m);
+    PLB_NEW(rank, m);
+    PLB_NEW_EACH(m, here, work);
+    for (int64_t k = 0; k < m; k++) {
+        key[k] = s->key[at[k]];
+        rank[k] = s->rank[at[k]];
+        here[k] = db->here[at[k]];
+        work[k] = db->work == NULL ? 0.0 : db->work[at[k]];
+    }
+    ret = plb_learner_observe(&self->learner, m, key, rank, here, db->work == NULL ? NULL : work,
+                              err);
+out:
+    PLB_FREE(at, key, rank, here, work);
+    return ret;
+}
+
+int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
+                      const double *here, const double *work, double *speed, plb_err_t *err)
+{
+    int ret = begin_to_learn(self, err);
+    PLB_THEN(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
+    for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
+        speed[r] = self->learner.unlike ? exp(self->learner.log_speed[r]) : 0.0;
+    }
+    return ret;
+}
+
 /* Give the strategy work and speeds instead of seconds, once ranks are known to differ in
  * speed.
  */
-static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, input_t *out,
-                   plb_err_t *err)
+static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
+                   input_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *s = &db->snapshot;
@@ -41,11 +113,8 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
     if (!self->opt.learns || db->here == NULL) {
         return ret;
     }
-    if (self->learner.p == 0) { /* only on the rank that has the loads: it takes O(p) memory */
-        PLB_PASS(plb_learner_init(&self->learner, s->n_ranks, err));
-    }
-    ret = plb_learner_observe(&self->learner, s->n_objects, s->key, s->rank, db->here, db->work,
-                              err);
+    PLB_PASS(begin_to_learn(self, err));
+    ret = observe(self, db, samples, err);
     if (ret != PLB_OK || !self->learner.unlike || !(looks_at & PLB_LOOKS_SPEED)) {
         return ret;
     }
@@ -134,6 +203,7 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .loss_2 = NAN,
         .loss_4 = NAN,
         .loss_8 = NAN,
+        .memory_full = NAN,
     };
 }
 
@@ -251,6 +321,73 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
     return ret;
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* held[n_ranks]: bytes of the objects under `rank`. */
+static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
+{
+    memset(held, 0, (size_t)s->n_ranks * sizeof *held);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        held[rank[i]] += s->memory[i];
+    }
+}
+
+static bool is_limited(const plb_snapshot_t *s)
+{
+    return s->memory != NULL && s->memory_limit != NULL;
+}
+
+/* As answer_of.  If no placement keeps the memory limits, a rank that exceeds its own keeps what
+ * it holds, but gets no more: a running program must go on. */
+static int answer_within(const plb_decider_t *self, plb_snapshot_t *s, int32_t *rank,
+                         int32_t *which, plb_placing_t *out, plb_err_t *err)
+{
+    int ret = answer_of(self, s, rank, which, out, err);
+    int64_t *limit = NULL, *held = NULL;
+    if (ret != PLB_ERR_INFEASIBLE || !is_limited(s)) {
+        return ret;
+    }
+    const int64_t *const strict = s->memory_limit;
+    PLB_NEW(limit, s->n_ranks);
+    PLB_NEW(held, s->n_ranks);
+    bytes_held(s, s->rank, held);
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        limit[r] = held[r] > strict[r] ? held[r] : strict[r];
+    }
+    s->memory_limit = limit;
+    ret = answer_of(self, s, rank, which, out, err);
+    s->memory_limit = strict;
+out:
+    plb_free(limit);
+    plb_free(held);
+    return ret;
+}
+
+double plb_decider_full(int64_t held, int64_t limit)
+{
+    return (double)held / (double)(limit > 0 ? limit : 1);
+}
+
+/* The largest fraction of its memory limit that a rank holds under `rank`; NAN: no limits. */
+static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *held = NULL;
+    *out = NAN;
+    if (!is_limited(s)) {
+        return ret;
+    }
+    PLB_NEW(held, s->n_ranks);
+    bytes_held(s, rank, held);
+    *out = 0.0;
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        *out = fmax(*out, plb_decider_full(held[r], s->memory_limit[r]));
+    }
+out:
+    plb_free(held);
+    return ret;
+}
+
 static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
 {
     return db->snapshot.n_ranks == self->opt.n_ranks
@@ -272,8 +409,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     input_t input;
     int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
-    ret = prepare(self, db, chosen->looks_at, &input, err);
-    PLB_THEN(answer_of(self, &input.snapshot, rank, &which, out, err));
+    ret = prepare(self, db, chosen->looks_at, chosen->agent != NULL, &input, err);
+    PLB_THEN(answer_within(self, &input.snapshot, rank, &which, out, err));
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
@@ -281,6 +418,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
             ret = look_ahead(self, which, &costs, rank, out, err);
         }
     }
+    PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
     PLB_THEN(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = input.speed == NULL ? 0.0 : input.speed[r];
@@ -325,7 +463,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
         return PLB_FAIL(err, PLB_ERR_STATE, "a look is not due");
     }
     PLB_PASS(check_ranks(self, db, err));
-    ret = prepare(self, db, PLB_LOOKS_SPEED, &input, err);
+    ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
     if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
                           plb_promise_is_void(&self->promise))) {
         ret = would_save(&input.snapshot, gain, err);

@@ -21,6 +21,7 @@
     X(idle_max)                                                                                   \
     X(predicted_idle_mean)                                                                        \
     X(predicted_idle_max)                                                                         \
+    X(memory_full)                                                                                \
     X(ahead)                                                                                      \
     X(present)                                                                                    \
     X(loss_0)                                                                                     \

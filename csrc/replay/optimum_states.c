@@ -66,7 +66,8 @@ int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t h
 void plb_states_compare(states_t *self, int64_t a, int64_t b)
 {
     const size_t size = (size_t)(ROWS * self->lay->n_slots) * sizeof *self->estimates;
-    if (self->estimates != NULL && memcmp(estimates_of(self, a), estimates_of(self, b), size) != 0) {
+    if (self->estimates != NULL &&
+        memcmp(estimates_of(self, a), estimates_of(self, b), size) != 0) {
         self->left_out = true;
     }
 }

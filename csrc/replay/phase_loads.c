@@ -97,6 +97,10 @@ void plb_phases_run(plb_phases_t *self)
     if (t->task_memory != NULL && self->n > 0) {
         memcpy(self->memory, t->task_memory + first, (size_t)self->n * sizeof *self->memory);
     }
+    if (t->task_coords != NULL && self->n > 0) {
+        memcpy(self->coords, t->task_coords + 3 * first,
+               3 * (size_t)self->n * sizeof *self->coords);
+    }
     if (self->opt.own_loads && self->opt.edges) {
         take_edges(self, i);
     }

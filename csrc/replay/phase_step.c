@@ -44,6 +44,8 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .bytes = self->sized ? self->bytes : NULL,
                 .memory = self->remembers ? self->memory : NULL,
                 .migratable = self->movable,
+                .coords = self->placed ? self->coords : NULL,
+                .memory_limit = self->memory_limit,
                 .speed = self->given,
                 .background = self->background,
             },

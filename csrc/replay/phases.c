@@ -22,6 +22,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->sent, p);
     PLB_NEW(self->speed, p);
     PLB_NEW(self->own_ranks, 2 * p);
+    PLB_NEW(self->own_limit, p);
     PLB_NEW(self->rank_ptr, p + 1);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
@@ -39,7 +40,8 @@ void plb_phases_free(plb_phases_t *self)
              self->bytes, self->memory, self->movable, self->estimate, self->load, self->drift,
              self->spare, self->order, self->rank_ptr, self->own_edge, self->own_amount, self->src,
              self->dst, self->amount, self->speed, self->sum, self->room_of_sums, self->total,
-             self->time, self->messages, self->sent, self->own_ranks);
+             self->time, self->messages, self->sent, self->own_ranks, self->own_limit,
+             self->coords);
     *self = (plb_phases_t){0};
 }
 
@@ -84,6 +86,7 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     PLB_RENEW(self->key, n);
     PLB_RENEW(self->bytes, n);
     PLB_RENEW(self->memory, n);
+    PLB_RENEW(self->coords, 3 * n);
     PLB_RENEW(self->movable, n);
     PLB_RENEW(self->order, n);
     PLB_RENEW(self->load, n);
@@ -131,6 +134,8 @@ out:
     self->ahead_end = -1;
     self->sized = t->task_bytes != NULL;
     self->remembers = t->task_memory != NULL;
+    self->placed = t->task_coords != NULL;
+    self->memory_limit = t->memory_limit;
     return ret;
 }
 
@@ -148,6 +153,11 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
     self->given = own(self->given, self->own_ranks, self->opt.n_ranks);
     self->background =
         own(self->background, self->own_ranks + self->opt.n_ranks, self->opt.n_ranks);
+    if (self->memory_limit != NULL) {
+        memmove(self->own_limit, self->memory_limit,
+                (size_t)self->opt.n_ranks * sizeof *self->own_limit);
+        self->memory_limit = self->own_limit;
+    }
     const int64_t m = self->n_edges;
     int ret = PLB_OK;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
@@ -211,6 +221,9 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
         if (self->from[k] < 0) {
             self->bytes[k] = t->task_bytes == NULL ? 0 : t->task_bytes[first + k];
             self->memory[k] = t->task_memory == NULL ? 0 : t->task_memory[first + k];
+            for (int64_t c = 3 * k; self->placed && c < 3 * k + 3; c++) {
+                self->coords[c] = t->task_coords[3 * first + c];
+            }
         }
     }
 }
@@ -228,6 +241,19 @@ static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
     }
 }
 
+static void keep_coords(plb_phases_t *self, int64_t old_n, int64_t n)
+{
+    double *old = self->spare;
+    for (int c = 0; self->placed && c < 3; c++) {
+        for (int64_t k = 0; k < old_n; k++) {
+            old[k] = self->coords[3 * k + c];
+        }
+        for (int64_t k = 0; k < n; k++) {
+            self->coords[3 * k + c] = self->from[k] < 0 ? 0.0 : old[self->from[k]];
+        }
+    }
+}
+
 static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
@@ -239,6 +265,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
         self->at[self->entity[k]] = -1;
     }
     keep_sizes(self, old_n, n);
+    keep_coords(self, old_n, n);
     carry_over(self, old_n, n);
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
@@ -325,6 +352,7 @@ void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
     }
     if (old_n > 0) {
         keep_sizes(self, old_n, n);
+        keep_coords(self, old_n, n);
         carry_over(self, old_n, n);
     }
     self->all_movable = true;

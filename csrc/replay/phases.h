@@ -49,7 +49,8 @@ typedef struct plb_phases {
     int32_t *entity, *rank, *from; /* from: the index in the phase before, or -1 */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
-    bool all_movable, alike, sized, remembers;
+    double *coords; /* [3 * n] */
+    bool all_movable, alike, sized, remembers, placed;
     double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
     double *drift;                    /* [n] drift of the estimates */
     double *spare;                    /* as large as these three; used while objects change */
@@ -70,6 +71,8 @@ typedef struct plb_phases {
     double *speed;                    /* [n_ranks] as given to the last move, else 1 */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                /* [2 * n_ranks] copy of both */
+    const int64_t *memory_limit;      /* [n_ranks] of the trace, or NULL */
+    int64_t *own_limit;               /* [n_ranks] copy of it */
     /* loads of ranks */
     double *sum, *room_of_sums, *total; /* [n_ranks, PLB_SUM_PHASES]; total[PLB_SUM_PHASES] */
     int64_t ahead, ahead_end;           /* the phases of these sums */

@@ -43,6 +43,7 @@ typedef struct plb_trace {
     const double *task_load;    /* [tasks] seconds */
     const int64_t *task_bytes;  /* [tasks] or NULL: what a migration sends */
     const int64_t *task_memory; /* [tasks] or NULL */
+    const double *task_coords;  /* [tasks * 3] or NULL */
 
     const int64_t *edge_ptr;            /* [n_phases + 1] */
     const int32_t *edge_src, *edge_dst; /* entities */
@@ -50,8 +51,9 @@ typedef struct plb_trace {
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
 
-    const double *speed;      /* [n_ranks] or NULL */
-    const double *background; /* [n_ranks] or NULL */
+    const double *speed;         /* [n_ranks] or NULL */
+    const double *background;    /* [n_ranks] or NULL */
+    const int64_t *memory_limit; /* [n_ranks] or NULL */
 
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] as measured, or NULL */
     const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
+
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {
     if (ptr[0] != 0) {
@@ -80,6 +82,7 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     PLB_TRY(check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err));
     PLB_TRY(check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
     PLB_TRY(check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
+    PLB_TRY(check_i64("memory_limit", t->memory_limit, 0, t->n_ranks, err));
     PLB_TRY(check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
 out:
     return ret;
@@ -104,7 +107,9 @@ int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
     const int ret = check_i64("task_bytes", t->task_bytes, a, b, err);
-    return ret != PLB_OK ? ret : check_i64("task_memory", t->task_memory, a, b, err);
+    PLB_PASS(ret);
+    PLB_PASS(check_i64("task_memory", t->task_memory, a, b, err));
+    return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 
 int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)

@@ -152,7 +152,7 @@ def settings(
         gives_up=when.name not in ASKED_FOR if gives_up is None else bool(gives_up),
         learns=bool(learns),
         # A trigger that the user chose is never overruled.
-        watches=bool(learns) and when.name == "auto" and not lag,
+        watches=bool(learns) and when.name == "auto" and not lag and not strategies[0].distributed,
         seed=seed,
         environment=environment,
     )

@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from pylb import console, optional
-from pylb.console import count, seconds, size
+from pylb.console import seconds, size
 from pylb.decide.alternative import Alternative
 from pylb.decide.dropped import Dropped
+from pylb.decide.sentences import explained
 from pylb.model.metrics import Reductions, reduction
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NAN = math.nan
-OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 COLUMNS = (
     "iteration until choice strategy max_over_mean predicted realised migrations bytes cost gain "
     "reason"
@@ -81,6 +81,9 @@ class Receipt:
         estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     predicted_idle_mean, predicted_idle_max : float
         The same on the new placement.
+    memory_full : float
+        The largest fraction of its memory limit that a rank holds on the new placement; nan without
+        limits.
     realised_idle_mean, realised_idle_max : float
         The same, measured in the iterations up to the next LB step.
     realised : float
@@ -141,6 +144,7 @@ class Receipt:
     idle_max: float = NAN
     predicted_idle_mean: float = NAN
     predicted_idle_max: float = NAN
+    memory_full: float = NAN
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
     realised: float = NAN
@@ -217,8 +221,8 @@ class Receipt:
         )
 
     def explain(self) -> str:
-        """Explain what was decided, why, what it cost and what it saved, in sentences."""
-        return _explained(self)
+        """Explain the decision in sentences."""
+        return explained(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name, and `max_over_mean`."""
@@ -306,170 +310,3 @@ class History(list[Receipt]):
 
     def _repr_html_(self) -> str:
         return console.html(HEADINGS, self.rows())
-
-
-# ---- in sentences ------------------------------------------------------------------------------
-
-
-def _explained(r: Receipt) -> str:
-    parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
-    if r.balanced:
-        parts += [_choice(r), _speeds(r), _price(r), _outcome(r), _idle(r)]
-    return " ".join(p for p in parts if p)
-
-
-def _decision(r: Receipt) -> str:
-    after = f"After iteration {r.iteration}"
-    if r.balanced:
-        what = "the program's data" if r.strategy == OWN else "the objects"
-        done = "were rebalanced" if r.moved else "would have been rebalanced"
-        return f"{after} {what} {done}: {r.reason}."
-    if r.times > 1:
-        again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
-        after += f", and {again} up to iteration {r.until}"
-    asked = "the trigger asked for an LB step, but none was done"
-    said = asked if r.choice == "off" else "nothing was moved"
-    return f"{after}, {said}: {r.reason}."
-
-
-def _inputs(r: Receipt) -> str:
-    if math.isnan(r.max):
-        return ""
-    return (
-        f"In that iteration the most loaded rank worked for {seconds(r.max)}; the mean over the "
-        f"ranks was {seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
-    )
-
-
-def _fits(r: Receipt) -> str:
-    f = r.figures
-    said = []
-    if _known(f, "max_slope") and _known(f, "mean_slope"):
-        said.append(
-            f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
-            f"{_growth(f['mean_slope'])}"
-        )
-    if _known(f, "tau"):
-        said.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
-    if _known(f, "residual") and f["residual"] > 1.0:
-        said.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
-    if _known(f, "excess"):
-        said.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
-    if _known(f, "level"):
-        said.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
-    if _known(f, "rate"):
-        said.append(
-            f"with LB steps at the best known interval, imbalance and LB steps together cost "
-            f"{seconds(f['rate'])} per iteration"
-        )
-    return f"Trigger {r.trigger} found: {'; '.join(said)}." if said else ""
-
-
-def _growth(slope: float) -> str:
-    return f"{'grew' if slope >= 0 else 'fell'} by {seconds(abs(slope))}"
-
-
-def _known(figures: dict[str, float], name: str) -> bool:
-    return math.isfinite(figures.get(name, math.nan))
-
-
-def _expected(r: Receipt) -> str:
-    others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
-    # Strategies that were not tried yet have the same estimate.
-    tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
-    taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
-    said = [_alternative(a) for a in taken + tried]
-    untried = len(others) - len(tried)
-    if untried:
-        gain = max(a.gain for a in others if a not in tried)
-        most = f"up to {seconds(gain)} per iteration" if gain > 0 else "nothing"
-        some = "another strategy, not tried yet, was"
-        if untried > 1:
-            some = f"{untried} other strategies, not tried yet, were"
-        said.append(f"{some} expected to save {most}")
-    if not said:
-        return ""
-    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"
-    return f"{'; '.join(said)}{left}."
-
-
-def _alternative(a: Alternative) -> str:
-    cost = "at a cost not known yet" if math.isnan(a.cost) else f"at a cost of {seconds(a.cost)}"
-    name = "A redistribution" if a.strategy == OWN else a.strategy
-    if not a.gain > 0:
-        return f"{name} was expected to save nothing, {cost}"
-    back = "" if math.isnan(a.cost) else f", repaid in {count(math.ceil(a.repaid_in), 'iteration')}"
-    return f"{name} was expected to save {seconds(a.gain)} per iteration {cost}{back}"
-
-
-def _choice(r: Receipt) -> str:
-    return f"{r.strategy} was chosen because {r.why}." if r.why else ""
-
-
-def _speeds(r: Receipt) -> str:
-    if not r.speed:
-        return ""
-    fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
-    ratio = r.speed[fast] / r.speed[slow]
-    return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
-
-
-def _price(r: Receipt) -> str:
-    if r.strategy == OWN:
-        moved = (
-            f"The program redistributed its data in its own way: max/mean was {r.before:.3g} "
-            f"before, and {r.predicted:.3g} in the first iteration after it"
-        )
-    elif r.migrations == 0:
-        moved = f"{r.strategy} left every object where it was"
-    else:
-        moves = "moved" if r.moved else "would have moved"
-        sent = f" ({size(r.bytes)})" if r.bytes else ""
-        aim = f"to reduce max/mean of the estimated loads from {r.before:.3g} to {r.predicted:.3g}"
-        moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}, {aim}"
-    steps = [
-        f"{seconds(s)} for {name}"
-        for name, s in (
-            ("gathering loads", r.seconds_statistics),
-            ("the strategy", r.seconds_strategy),
-            ("moving", r.seconds_migration),
-            ("slower first iterations", r.seconds_warm_up),
-        )
-        if s > 0
-    ]
-    of = f", of which {', '.join(steps)}" if steps else ""
-    return f"{moved}. The LB step cost {seconds(r.cost)}{of}."
-
-
-def _outcome(r: Receipt) -> str:
-    since = count(r.iterations, "iteration")
-    ratio = "" if math.isnan(r.realised) else f"their max/mean was {r.realised:.3g}"
-    if math.isnan(r.gain):
-        if ratio:
-            return f"In the {since} after it, {ratio}."
-        return "What it saves is not known yet."
-    ratio = f" ({ratio})" if ratio else ""
-    verb = "saved" if r.moved else "would have saved"
-    if r.gain <= 0:
-        lost = f"cost {seconds(-r.gain)} more" if r.gain < 0 else "saved nothing"
-        return f"It {lost if r.moved else 'would have ' + lost} in the {since} after it{ratio}."
-    times = f", {_times(r.gain / r.cost)} times its cost" if r.cost > 0 else ""
-    return f"It {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
-
-
-def _idle(r: Receipt) -> str:
-    if not (r.idle_mean > 0 and math.isfinite(r.realised_idle_mean)):
-        return ""
-    less = r.reductions.idle_mean
-    change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
-    aim = "" if r.strategy == OWN else f", to reduce it to {seconds(r.predicted_idle_mean)}"
-    return (
-        f"With the estimated loads, a rank waits {seconds(r.idle_mean)} per iteration for the most "
-        f"loaded one (mean of the ranks){aim}; afterwards it waited "
-        f"{seconds(r.realised_idle_mean)} ({change})."
-    )
-
-
-def _times(ratio: float) -> str:
-    """Format a ratio with two digits, without powers of ten."""
-    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"

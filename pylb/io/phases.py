@@ -73,6 +73,10 @@ class Phases:
         Ids of phases that the run did not record.
     speed, background : (p,) float64 or None
         As in a snapshot.  None for a record of vt.
+    memory_limit : (p,) int64 or None
+        Bytes of objects that fit on each rank.
+    task_coords : (t, 3) float64 or None
+        Positions of the objects.
     measured : (p,) float64 or None
         Speeds of the ranks that the run has learned; the loads are seconds on ranks of these
         speeds.  None: equal speeds.
@@ -108,6 +112,8 @@ class Phases:
     edge_type: NDArray[np.uint8] | None = None
     speed: F64 | None = None
     background: F64 | None = None
+    memory_limit: I64 | None = None
+    task_coords: F64 | None = None
     task_home: I32 | None = None
     measured: F64 | None = None
     figures: F64 | None = None
@@ -178,6 +184,8 @@ class Phases:
             key=self.entity_key[entity],
             speed=self.speed,
             background=self.background,
+            memory_limit=self.memory_limit,
+            coords=None if self.task_coords is None else self.task_coords[t],
         )
 
     def _part(self: Self, phases: I64) -> Self:
@@ -191,6 +199,7 @@ class Phases:
             "task_load",
             "task_bytes",
             "task_memory",
+            "task_coords",
         )
         of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}

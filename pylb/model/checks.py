@@ -68,3 +68,12 @@ def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
     if out.shape != (n,):
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")
     return out
+
+
+def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
+    """Check for n whole numbers of bytes, zero or more; return them as an array, (n,)."""
+    out = floats(name, value, n)
+    bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
+    if len(bad):
+        raise DomainError(f"{name}[{bad[0]}] is {out[bad[0]]:g}: expected bytes, zero or more")
+    return np.array(value, dtype=np.int64)

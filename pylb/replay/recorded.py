@@ -10,17 +10,28 @@ import numpy as np
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import RunData, RunFacts, Stretch
-from pylb.model.snapshot import I64, Snapshot
+from pylb.model.snapshot import F64, I64, Snapshot
 
 Arrays = dict[str, Any]
+OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 
 
 def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
     speeds = [r.speed for r in run.history.balancings if r.moved]
+    ranks, stretches = run.parameters.get("ranks", {}), run.stretches
+    if "memory_limit" in ranks:  # objects whose memory is not known take what a migration sends
+        stretches = [
+            s._replace(memory=np.where(s.memory < 0, s.bytes, s.memory)) for s in stretches
+        ]
+    if "speed" in ranks:
+        speed = np.array(ranks["speed"])
+        stretches = [s._replace(load=s.load * speed[s.rank]) for s in stretches]
+        speeds = []
     return {
         "n_ranks": run.n_ranks,
-        **trace_arrays(run.stretches),
+        **trace_arrays(stretches),
+        **{name: frozen(np.array(row, OF_RANKS[name])) for name, row in ranks.items()},
         "figures": frozen(run.figures),
         "measured": np.array(speeds[-1]) if speeds and speeds[-1] else None,
         "recorded": RunFacts(
@@ -35,6 +46,7 @@ def trace_fields(run: RunData) -> Arrays:
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     """Return the fields of the trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
+    first = snapshots[0]
     out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
     for name in ("bytes", "memory"):
         if all(getattr(s, name) is None for s in snapshots):
@@ -44,7 +56,13 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
         "n_ranks": snapshots[0].n_ranks,
         "speed": snapshots[0].speed,
         "background": snapshots[0].background,
+        "memory_limit": snapshots[0].memory_limit,
+        "task_coords": None if first.coords is None else frozen(_coords(snapshots)),
     }
+
+
+def _coords(snapshots: Sequence[Snapshot]) -> F64:
+    return np.concatenate([s.coords for s in snapshots if s.coords is not None])
 
 
 def _check(snapshots: Sequence[Snapshot]) -> None:
@@ -58,7 +76,9 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
             raise DomainError(
                 f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
             )
-        for name in ("speed", "background"):
+        if (s.coords is None) != (first.coords is None):
+            raise DomainError(f"snapshots[{i}] and the first one: expected coords in both or none")
+        for name in OF_RANKS:
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(

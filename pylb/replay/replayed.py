@@ -193,6 +193,7 @@ def replay(
     foresight: bool = False,
     speed: ArrayLike | None = None,
     background: ArrayLike | None = None,
+    memory_limit: ArrayLike | None = None,
     seed: int = 0,
     strategy_params: dict[str, Any] | None = None,
     trigger_params: dict[str, Any] | None = None,
@@ -237,6 +238,8 @@ def replay(
         This means a perfect prediction.
     speed, background : (p,) array of float, optional
         Values for the ranks that replace those of the trace.
+    memory_limit : (p,) array of int, optional
+        Bytes of objects that fit on each rank, instead of those of the trace.
     **params
         Parameters of the strategy.
 
@@ -268,7 +271,7 @@ def replay(
         checks.seconds(name, value)
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
     seed = checks.integer("seed", seed)
-    trace = _with(trace, speed, background)
+    trace = _with(trace, speed, background, memory_limit)
     given = None
     if strategy in BASELINES:
         _check_baseline(strategy, every, trigger, {**(strategy_params or {}), **params})
@@ -399,12 +402,19 @@ def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]
     return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
 
-def _with(trace: Phases, speed: ArrayLike | None, background: ArrayLike | None) -> Phases:
+def _with(
+    trace: Phases,
+    speed: ArrayLike | None,
+    background: ArrayLike | None,
+    memory_limit: ArrayLike | None,
+) -> Phases:
     given: dict[str, Any] = {
         name: checks.floats(name, value, trace.n_ranks)
         for name, value in [("speed", speed), ("background", background)]
         if value is not None
     }
+    if memory_limit is not None:
+        given["memory_limit"] = checks.sizes("memory_limit", memory_limit, trace.n_ranks)
     return dataclasses.replace(trace, **given) if given else trace
 
 

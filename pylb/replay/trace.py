@@ -77,14 +77,13 @@ class Trace(Phases):
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
         """Make a trace whose phases are these snapshots; their objects keep their order.
 
-        Objects with the same `key` are the same object in all phases.  `coords`, `memory_limit` and
-        `node` are not kept.
+        Objects with the same `key` are the same object in all phases.  `node` is not kept.
 
         Raises
         ------
         DomainError
-            There are no snapshots; an object has several loads; or the number of ranks, `speed` or
-            `background` differ between the snapshots.
+            There are no snapshots; an object has several loads; or the number of ranks, `speed`,
+            `background` or `memory_limit` differ between the snapshots.
         DuplicateKeyError
             A key occurs twice in one snapshot.
         """

@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Stats
-from pylb.decide import receipts
+from pylb.decide import sentences
 from pylb.decide.decider import BALANCE, LOOK
 from pylb.errors import DomainError, StrategyError
 from pylb.measure.load_model import LoadModel
@@ -32,7 +32,7 @@ def _own(snapshot: Snapshot) -> NoReturn:
     raise StrategyError("the program itself redistributes its data")
 
 
-OWN = Strategy(receipts.OWN, "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
+OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
 
 
 class Measured(NamedTuple):
@@ -94,7 +94,10 @@ class AdvisorState(RunState):
         loads, measured = self.cells.now.loads, self.features is None
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
-        return CellStep(self.agreement, self.cells, self.decider, self.done - 1, loads, measured)
+        return CellStep(
+            *(self.agreement, self.cells, self.decider, self.done - 1),
+            *(loads, self.options.facts, measured),
+        )
 
     def _sums(self, model: LoadModel) -> F64:
         """Add up the sums of all ranks' models.  Collective."""

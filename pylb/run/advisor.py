@@ -27,6 +27,7 @@ from pylb.run.measuring import Measuring
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.partitioner import strategy_or_method
+from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.report import Iterations, Report
 from pylb.run.shadow import ShadowMode
 from pylb.run.stopwatch import Stopwatch
@@ -76,6 +77,9 @@ class Advisor:
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
         and `lag` is 0.
+    speed, background, memory_limit : optional
+        What is known of the ranks, as for `Balancer`; a memory limit counts the `memory` of cells,
+        else their `nbytes`.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
     record : bool or path
@@ -137,6 +141,9 @@ class Advisor:
         seed: int = 0,
         give_up: bool | None = None,
         unlike: bool | None = None,
+        speed: Any = None,
+        background: Any = None,
+        memory_limit: Any = None,
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
         strategy_params: Mapping[str, Any] | None = None,
@@ -163,7 +170,7 @@ class Advisor:
             **given,
             lag=steps,
             gives_up=give_up,
-            unlike=unlike,
+            unlike=learns(unlike, speed),
             seed=operator.index(seed),
             environment=said,
         )
@@ -174,7 +181,8 @@ class Advisor:
                     "an Advisor takes a strategy that sees all cells"
                 )
         prices = None if network is None else Network(*network)
-        options = Options(checked, mode, steps, clock, None, prices, record, None)
+        facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
+        options = Options(checked, mode, steps, clock, None, prices, record, None, facts)
         self._state = AdvisorState(agreement, options)
         self._mode: MeasuringMode = MODES[mode](self._state)
         self._watch = Stopwatch(clock)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.decide.decider import FIGURES, Decider
-from pylb.model.snapshot import F64, I32, Edges, Snapshot
+from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
 from pylb.run.database import Database
+from pylb.run.rank_facts import relative
 
 
 class Answer(NamedTuple):
@@ -49,22 +51,43 @@ class Answer(NamedTuple):
         """Place the objects.  start: the time when the gathering of the load database began."""
         gathered = max(_core.clock() - start, 0.0)  # it may have been set back
         decider.core.place(snapshot, here, work, *self[1:], drift)
+        if snapshot.speed is not None:
+            self.speed[:] = relative(snapshot.speed)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
 
 
 def snapshot_of(
-    db: Database, load: F64, rank: I32, n_ranks: int, coords: F64 | None = None
+    db: Database,
+    load: F64,
+    rank: I32,
+    n_ranks: int,
+    coords: F64 | None = None,
+    facts: Mapping[str, NDArray[Any]] | None = None,
 ) -> Snapshot:
-    """Make a snapshot of the load database; `load` and `rank` are in order of the keys."""
+    """Make a snapshot of the load database; `load`, in seconds, and `rank` are in order of keys.
+
+    facts: what is given of the ranks, see `RankFacts`.
+    """
+    facts = facts or {}
+    speed = facts.get("speed")
     remembers = db.memory is not None and np.any(db.memory >= 0)
+    memory = np.maximum(db.memory, 0) if remembers else None
+    if "memory_limit" in facts:
+        memory = occupied(db.memory, db.bytes)
     return Snapshot(
-        load=load,
+        load=load if speed is None else load * speed[rank],
         rank=rank,
         n_ranks=n_ranks,
         key=db.key,
         bytes=db.bytes,
-        memory=np.maximum(db.memory, 0) if remembers else None,
+        memory=memory,
         migratable=db.migratable,
         edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
         coords=coords,
+        **facts,
     )
+
+
+def occupied(memory: I64 | None, nbytes: I64) -> I64:
+    """The memory of objects, which is what a migration sends unless it is given."""
+    return nbytes if memory is None else np.where(memory < 0, nbytes, memory)

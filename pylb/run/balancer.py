@@ -7,10 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, settings
 from pylb.decide.receipts import History
 from pylb.errors import OutOfRangeError, suggesting
+from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
@@ -22,6 +25,7 @@ from pylb.run.loops import SynchronousLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.program_objects import ProgramObjects
+from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.report import Iterations, Report
 from pylb.run.shadow import ShadowMode
 from pylb.run.state import RunState
@@ -78,9 +82,21 @@ class Balancer(ProgramObjects):
     unlike : bool, optional
         The ranks may have different speeds (power caps, other programs, different processors):
         learn the speeds from the times of objects on different ranks, and give the strategies work
-        and speeds instead of seconds.  This takes a few LB steps.  Shadow mode and distributed
-        strategies do not use it.  Default: True if pylb chooses both the strategy and when to
-        rebalance, and `lag` is 0.
+        and speeds instead of seconds.  This takes a few LB steps.  Shadow mode does not use it.
+        Default: True if pylb chooses both the strategy and when to rebalance, `lag` is 0, and no
+        `speed` is given.
+    speed : float, (p,) array_like, Machine or callable, optional
+        Relative speeds of the ranks, if they are known: this rank's own number, that of each rank,
+        or those of a `pylb.Machine`.  A function without arguments is asked for the number of this
+        rank before each LB step.
+    background : float, (p,) array_like or callable, optional
+        Seconds per iteration that a rank spends on other work than its objects.
+    memory_limit : int, (p,) array_like, callable or "auto", optional
+        Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
+        the memory of the machine, or of the control group of the process, divided by the ranks
+        that share it, less what the process has when the Balancer is made.  An LB step keeps the
+        limits.  If no placement does, a rank that exceeds its limit gets no more objects, gives
+        away those that fit elsewhere if the strategy is distributed, and rank 0 says so once.
     give_up : bool, optional
         Stop LB steps while they cost more than they save, and try again now and then.  Default:
         True, unless `every` or a function of your own decides when to rebalance.
@@ -137,6 +153,9 @@ class Balancer(ProgramObjects):
         seed: int = 0,
         give_up: bool | None = None,
         unlike: bool | None = None,
+        speed: ArrayLike | Machine | Callable[[], float] | None = None,
+        background: ArrayLike | Callable[[], float] | None = None,
+        memory_limit: ArrayLike | Callable[[], int] | str | None = None,
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,
@@ -161,12 +180,13 @@ class Balancer(ProgramObjects):
             **words,
             lag=lag,
             gives_up=give_up,
-            unlike=unlike,
+            unlike=learns(unlike, speed),
             seed=operator.index(seed),
             environment=said,
         )
         prices = None if network is None else Network(*network)
-        options = Options(given, mode, lag, clock, load, prices, record, replay)
+        facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
+        options = Options(given, mode, lag, clock, load, prices, record, replay, facts)
         objects = LocalObjects(agreement, clock, load, given.learns)
         super().__init__(objects, lag)
         self._state = RunState(agreement, options, objects)

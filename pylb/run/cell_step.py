@@ -16,6 +16,8 @@ from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.answer import Answer, snapshot_of
 from pylb.run.cells import LocalCells, edges_of
 from pylb.run.database import Database, database
+from pylb.run.rank_facts import RankFacts
+from pylb.run.rank_facts import joined as of_ranks
 
 
 class Part(NamedTuple):
@@ -61,6 +63,7 @@ class CellStep:
     decider: Decider
     iteration: int
     loads: F64
+    facts: RankFacts
     measured: bool = True
 
     def place(self) -> Part:
@@ -99,21 +102,22 @@ class CellStep:
 
         def mine() -> dict[int, tuple[Any, ...]]:
             cells.talk = cells.talk._replace(edges=edges_of(cells.now.edges))
-            return {0: (cells.facts(), cells.edges(), self.loads, cells.now.coords)}
+            return {0: (cells.facts(), cells.edges(), self.loads, cells.now.coords, own)}
 
+        own = self.facts.own(self.iteration)
         came = exchange_objects(self.agreement, Step.GATHER, self.iteration, mine).values
         return [came[rank] for rank in sorted(came)]
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
         """Join the load database in order of keys; also return the seconds on present ranks."""
-        facts, edges, loads, coords = zip(*whole, strict=True)
+        facts, edges, loads, coords, own = zip(*whole, strict=True)
         db = database(list(facts), list(edges), [1] * len(whole))
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])
         rank = rank[db.order]
         _check(db, rank, edges)
         load = np.concatenate(loads)[db.order]
         places = None if coords[0] is None else _of_three(np.concatenate(coords))[db.order]
-        snapshot = snapshot_of(db, load, rank, len(whole), places)
+        snapshot = snapshot_of(db, load, rank, len(whole), places, of_ranks(list(own)))
         return snapshot, load if self.measured else None, db
 
     def _answered(self, fill: Any) -> Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.parcel import exchange_objects, gather_objects
-from pylb.decide.decider import Decider
+from pylb.decide.decider import FIGURES, Decider
 from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.place.registry import Strategy
 from pylb.run.answer import Answer, snapshot_of
@@ -20,7 +21,13 @@ from pylb.run.database import Database, joined
 from pylb.run.local_objects import LocalObjects
 from pylb.run.migration import migrate
 from pylb.run.objects import HERE, LeavingObjects, Properties
-from pylb.run.rounds import place_in_rounds
+from pylb.run.rank_facts import RankFacts
+from pylb.run.rank_facts import joined as of_ranks
+from pylb.run.rounds import PlacedInRounds, place_in_rounds
+from pylb.run.sampled_speeds import learn
+
+log = logging.getLogger("pylb")
+FULL = FIGURES.index("memory_full")
 
 
 class Placed(NamedTuple):
@@ -48,6 +55,7 @@ class LBStep:
     objects: LocalObjects
     decider: Decider
     iteration: int
+    facts: RankFacts
 
     def run(self, reason: int = -1) -> F64 | None:
         """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
@@ -62,6 +70,7 @@ class LBStep:
         strategy = self.decider.choose(reason)
         start = _core.clock()
         placed = self._in_rounds(strategy) if strategy.distributed else self._gathered(start)
+        self._say_memory(placed.figures)
         moving = _core.clock()
         objects, moves = self.objects, placed.moves
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
@@ -86,18 +95,27 @@ class LBStep:
     def _in_rounds(self, strategy: Strategy) -> Placed:
         """Place the objects by a distributed strategy: each rank places its own objects."""
         start = _core.clock()
-        given = self.decider.settings
-        rank, before, after = place_in_rounds(
+        given, own = self.decider.settings, self.facts.own(self.iteration)
+        speed = learn(self.agreement, self.iteration, self.objects, self.decider, own)
+        found = place_in_rounds(
             *(self.agreement, self.iteration, strategy),
             *(given.strategy_params, given.seed, self.objects),
+            own=own,
+            speed=speed,
         )
         stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
-        # "auto" never selects these strategies, so the ratios with messages are not needed.
-        ratios = [before.max_over_mean, after.max_over_mean] * 2
-        idle = [*before[1:], *after[1:]]
-        ahead = [0.0, *[math.nan] * 6]
-        figures = np.array([*ratios, math.nan, *idle, *ahead, 0.0, stats.time_max])
-        return Placed(figures, None, _moves_of(self.agreement.transport.rank, rank))
+        me = self.agreement.transport.rank
+        return Placed(_figures(found, stats.time_max), speed, _moves_of(me, found.rank))
+
+    def _say_memory(self, figures: F64) -> None:
+        """Say once, on rank 0, that a rank holds more than its memory limit."""
+        full = float(figures[FULL])
+        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
+            log.warning(
+                "pylb: after iteration %d: no placement keeps memory_limit; a rank holds %.0f %% "
+                "of its limit, and gets no more objects",
+                *(self.iteration, 100 * full),
+            )
 
     def _gathered(self, start: float) -> Placed:
         """Place the objects on rank 0, and tell each rank which of its objects move."""
@@ -166,20 +184,24 @@ class LBStep:
         return (
             *(store.keys, store.properties.of_database(), known[0], learned),
             *(objects.edges(), objects.passes, drift),
+            self.facts.own(self.iteration),
         )
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
         """Join all parts in order of key, which gives the same on any number of ranks."""
-        keys, given, loads, here, edges, passes, drift = map(list, zip(*whole, strict=True))
+        keys, given, loads, here, edges, passes, drift, own = map(list, zip(*whole, strict=True))
         counts = [len(part) for part in keys]
         every = Properties.join([Properties(n, g) for n, g in zip(counts, given, strict=True)])
         columns = [np.concatenate(keys), every["nbytes"], every.given.get("memory")]
         db = joined([*columns, every["migratable"], None], edges, passes)
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), counts)[db.order]
-        snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole))
+        facts = of_ranks(own)
+        snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole), facts=facts)
         learned, drifts = (
             None if x[0] is None else np.concatenate(x)[db.order] for x in (here, drift)
         )
+        if drifts is not None and snapshot.speed is not None:
+            drifts = drifts * snapshot.speed[rank]
         work = every["work"][db.order] if "work" in every.given else None
         return db, Known(snapshot, learned, work, drifts)
 
@@ -202,6 +224,27 @@ class Known(NamedTuple):
     here: F64 | None
     work: F64 | None
     drift: F64 | None
+
+
+def _figures(found: PlacedInRounds, seconds: float) -> F64:
+    """The figures of a placement in rounds, as `_core.Decider.place` fills them."""
+    before, after = found.before, found.after
+    known = {
+        "before": before.max_over_mean,
+        "predicted": after.max_over_mean,
+        # "auto" never selects these strategies, so the ratios with messages are not needed.
+        "before_with_messages": before.max_over_mean,
+        "predicted_with_messages": after.max_over_mean,
+        "idle_mean": before.idle_mean,
+        "idle_max": before.idle_max,
+        "predicted_idle_mean": after.idle_mean,
+        "predicted_idle_max": after.idle_max,
+        "memory_full": found.memory_full,
+        "ahead": 0.0,
+        "seconds_statistics": 0.0,
+        "seconds_strategy": seconds,
+    }
+    return np.array([known.get(name, math.nan) for name in FIGURES])
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:

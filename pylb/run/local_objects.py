@@ -107,6 +107,13 @@ class LocalObjects:
         self.new.add(key, value, given)
         self.stale = self.in_loop
 
+    def update(self, key: int, given: dict[str, Any]) -> None:
+        """Change properties of an object that is here."""
+        if key in self.new:
+            self.new.update(key, given)
+        else:
+            self.store.properties.update(self.store.place(key), given)
+
     def remove(self, key: int) -> Any:
         """Remove an object of this rank, and return it."""
         self.stale = self.in_loop

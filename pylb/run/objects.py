@@ -63,6 +63,13 @@ class Properties:
         """The arrays that a strategy or the decider uses."""
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
+    def update(self, place: int, given: dict[str, Any]) -> None:
+        """Change properties of one object."""
+        for name, one in given.items():
+            array = self[name]
+            array[place] = one
+            self.given[name] = array
+
     def take(self, index: Any) -> Properties:
         """The objects at these places."""
         given = {name: array[index] for name, array in self.given.items()}
@@ -130,6 +137,11 @@ class NewObjects:
         for name, one in given.items():
             self._given.setdefault(name, {})[len(self._values)] = one
         self._values.append(value)
+
+    def update(self, key: int, given: dict[str, Any]) -> None:
+        """Change properties of one of them."""
+        for name, one in given.items():
+            self._given.setdefault(name, {})[self.keys.find(key)] = one
 
     def without(self, key: int) -> NewObjects:
         """Return a copy without one of the objects."""

@@ -15,6 +15,7 @@ from pylb.decide.decider import Settings
 from pylb.errors import DomainError, StateError
 from pylb.model.network import Network
 from pylb.run.environment import CLOCKS, MODES
+from pylb.run.rank_facts import RankFacts
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Options:
     network: Network | None
     record: bool | str | os.PathLike[str]
     replay: str | os.PathLike[str] | None
+    facts: RankFacts
 
     def __post_init__(self) -> None:
         check_one_of("mode", self.mode, MODES)
@@ -58,6 +60,7 @@ class Options:
             "lag": self.lag,
             "record": self.record is not False,
             "replay": self.replay is not None,
+            **self.facts.words,
             **({"environment": list(given.environment)} if given.environment else {}),
         }
 

@@ -78,18 +78,32 @@ class ProgramObjects:
             raise DuplicateKeyError(
                 f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
             )
-        given: dict[str, Any] = {}
-        if nbytes:
-            given["nbytes"] = _bytes("nbytes", nbytes)
-        if memory is not None:
-            given["memory"] = _bytes("memory", memory)
+        told = {"nbytes": nbytes or None, "memory": memory, "work": work}
         if not migratable:
-            given["migratable"] = False
-        if work is not None:
-            if not 0.0 < float(work) < math.inf:
-                raise DomainError(f"work is {work!r}: expected a number above 0")
-            given["work"] = float(work)
-        objects.add(key, block, given)
+            told["migratable"] = False
+        objects.add(key, block, checked_properties(told))
+
+    def update(
+        self,
+        key: int,
+        *,
+        nbytes: int | None = None,
+        memory: int | None = None,
+        migratable: bool | None = None,
+        work: float | None = None,
+    ) -> None:
+        """Change what `add` was told of an object of this rank; None: as before.
+
+        Raises
+        ------
+        UnknownKeyError
+            No such object on this rank.
+        """
+        objects, key = self._objects, key_of(key)
+        if not objects.has(key):
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        told = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
+        objects.update(key, checked_properties(told))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
@@ -212,11 +226,21 @@ class ProgramObjects:
             return self._mail.inbox(key)
 
 
-def _bytes(name: str, value: Any) -> int:
-    """A number of bytes."""
-    if not 0 <= operator.index(value) < 2**63:
-        raise DomainError(f"{name} is {value}: expected zero or more bytes")
-    return operator.index(value)
+def checked_properties(told: dict[str, Any]) -> dict[str, Any]:
+    """The properties of an object that were told, as `PROPERTIES` has them."""
+    out: dict[str, Any] = {}
+    for name in ("nbytes", "memory"):
+        if (value := told.get(name)) is not None:
+            if not 0 <= operator.index(value) < 2**63:
+                raise DomainError(f"{name} is {value}: expected zero or more bytes")
+            out[name] = operator.index(value)
+    if (work := told.get("work")) is not None:
+        if not 0.0 < float(work) < math.inf:
+            raise DomainError(f"work is {work!r}: expected a number above 0")
+        out["work"] = float(work)
+    if told.get("migratable") is not None:
+        out["migratable"] = bool(told["migratable"])
+    return out
 
 
 class NoMessages:

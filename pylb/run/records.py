@@ -215,6 +215,7 @@ class RecordWriter:
 
     def write(self, records: Records, history: History) -> None:
         """Append the iterations since the last call.  Collective."""
+        records.tell_ranks()
         kept = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
             *(Step.RECORD, records.done),
@@ -226,6 +227,7 @@ class RecordWriter:
 
         Collective.
         """
+        records.tell_ranks()
         kept = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
             Step.RECORD, records.done, lambda: self._whole(records, kept, history, loops)
@@ -309,6 +311,7 @@ class Records:
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0
         self.strain = Strain()
+        self._facts = options.facts
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property
@@ -364,6 +367,12 @@ class Records:
     def is_due(self) -> bool:
         """Whether it is time to extend the file."""
         return self.done % EVERY == 0 or self._unwritten > LATEST
+
+    def tell_ranks(self) -> None:
+        """Learn, on rank 0, what is given of all ranks.  Collective if anything is."""
+        if self._facts.words and "ranks" not in self.parameters:
+            of_all = self._facts.of_all(self.done)
+            self.parameters = {**self.parameters, "ranks": of_all}
 
     def write(self, history: Callable[[], History]) -> None:
         """Extend the file, if there is one.  Collective."""

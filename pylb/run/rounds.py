@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 from operator import itemgetter
@@ -12,9 +13,11 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transport
-from pylb.model.snapshot import I32
+from pylb.model.snapshot import F64, I32
 from pylb.place.registry import Strategy
+from pylb.run.answer import occupied
 from pylb.run.local_objects import LocalObjects
+from pylb.run.rank_facts import Own
 
 Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
 
@@ -37,6 +40,24 @@ def neighbours(transport: Transport) -> I32:
     return np.flatnonzero([name == mine.encode() for name in names]).astype(np.int32)
 
 
+class PlacedInRounds(NamedTuple):
+    """A placement in rounds, as a rank knows it.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        New rank of each object of this rank.
+    before, after : RankTimes
+    memory_full : float
+        The largest fraction of its memory limit that a rank holds; nan without limits.
+    """
+
+    rank: I32
+    before: RankTimes
+    after: RankTimes
+    memory_full: float
+
+
 def place_in_rounds(
     agreement: Agreement,
     iteration: int,
@@ -44,11 +65,13 @@ def place_in_rounds(
     params: dict[str, Any],
     seed: int,
     objects: LocalObjects,
-) -> tuple[I32, RankTimes, RankTimes]:
-    """Return the new rank of each of this rank's objects, and the imbalance before and after.
+    own: Own,
+    speed: F64 | None,
+) -> PlacedInRounds:
+    """Place the objects of this rank.  Collective.
 
-    Collective.  An agent knows only its own objects, the messages of other agents, and the sums of
-    a round.
+    own: what is given of this rank; speed: of all ranks, None if they count as equal.  An agent
+    knows only its own objects, the messages of other agents, and the sums of a round.
 
     Raises
     ------
@@ -64,7 +87,9 @@ def place_in_rounds(
         mine, error = tally, None
         try:
             if agent is None:
-                agent = _agent(agreement.transport, strategy, params, seed, objects, near)
+                agent = _agent(
+                    agreement.transport, strategy, params, seed, objects, near, own, speed
+                )
             sends, mine = agent.round(received, tally)
         except Exception as why:
             error = why
@@ -86,7 +111,11 @@ def place_in_rounds(
         received.sort(key=itemgetter(0))
         tally = _tally(stats)
     before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
-    return agent.rank, before, after
+    limit, full = own.get("memory_limit"), math.nan
+    if limit is not None:
+        mine_full = agent.memory / max(limit, 1)
+        full = agreement.step(Step.PLACE, iteration, cost=mine_full)[0].cost_max
+    return PlacedInRounds(agent.rank, before, after, full)
 
 
 def _tally(s: Stats) -> Tally:
@@ -103,9 +132,14 @@ def _agent(
     seed: int,
     objects: LocalObjects,
     near: I32,
+    own: Own,
+    speeds: F64 | None,
 ) -> Any:
     """Make the agent for this rank's part of the load database."""
     store = objects.store
+    learned = 1.0 if speeds is None else speeds[transport.rank]
+    speed, limit = float(own.get("speed", learned)), own.get("memory_limit")
+    given = store.properties
     edges = objects.edges()
     here = store.places.places(edges[:, 1])
     rank = np.full(len(edges), transport.rank, np.int32)
@@ -120,13 +154,14 @@ def _agent(
         rank=transport.rank,
         n_ranks=transport.size,
         neighbours=near,
-        speed=1.0,
-        background=0.0,
-        memory_limit=-1,
+        speed=speed,
+        background=own.get("background", 0.0),
+        memory_limit=-1 if limit is None else int(limit),
+        lenient=True,
         id=store.keys,
-        load=store.estimates[0],
-        memory=None,
-        migratable=store.properties["migratable"],
+        load=store.estimates[0] * speed,
+        memory=None if limit is None else occupied(given["memory"], given["nbytes"]),
+        migratable=given["migratable"],
         edge_object=store.places.places(edges[:, 0]),
         edge_peer_id=edges[:, 1],
         edge_peer_rank=rank,

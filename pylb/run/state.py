@@ -50,7 +50,7 @@ class RunState:
 
     def step(self) -> LBStep:
         """Make an LB step after the last iteration."""
-        return LBStep(self.agreement, self.objects, self.decider, self.done - 1)
+        return LBStep(self.agreement, self.objects, self.decider, self.done - 1, self.options.facts)
 
     def network(self) -> Network:
         """Return the cost of messages: given, or measured once.  Collective."""

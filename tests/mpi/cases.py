@@ -317,13 +317,20 @@ def estimates_travel(comm):
 
 def placed(comm, strategy, n, **options):
     """(old rank, new rank) of every object of a program with the same loads and messages."""
-    load = np.random.default_rng(n).lognormal(0.0, 1.0, n)
+    work, speed = np.random.default_rng(n).lognormal(0.0, 1.0, n), options.get("speed")
+    mine = 1.0 if speed is None else speed[comm.rank]
     lb = pylb.Balancer(
-        comm, strategy=strategy, every=2, load=lambda key, block: load[key], seed=5, **options
+        comm,
+        strategy=strategy,
+        every=2,
+        load=lambda key, block: work[key] / mine,
+        seed=5,
+        **options,
     )
     for key in range(n):
         if (key * key // 7) % (comm.size + 2) % comm.size == lb.rank:
-            lb.add(key, bytes(key), migratable=key % 11 != 3)
+            memory = 10 + key % 9 if "memory_limit" in options else None
+            lb.add(key, bytes(key), migratable=key % 11 != 3, memory=memory)
     for _ in lb.iterate(2):
         for key, _ in lb.local():
             for step in (1, 7):
@@ -335,8 +342,19 @@ def placed(comm, strategy, n, **options):
     return old, new, lb.history
 
 
+def unlike_ranks(size, n):
+    """Speeds that are powers of two, other work, and memory limits; one is exceeded at first."""
+    speed = 2.0 ** (np.arange(size) % 3)
+    limit = (14 * n * 1.3 * speed / speed.sum()).astype(int) + 60
+    return {
+        "speed": speed.tolist(),
+        "background": [0.25 * (rank % 2) for rank in range(size)],
+        "memory_limit": limit,
+    }
+
+
 def in_rounds(comm):
-    """A distributed strategy gives the same placement as on virtual ranks."""
+    """A distributed strategy gives the same placement as on virtual ranks, whatever these are."""
     seen = []
 
     def look(snapshot):
@@ -345,12 +363,17 @@ def in_rounds(comm):
 
     node = [rank // 2 for rank in range(comm.size)]
     os.environ["PYLB_NODE"] = f"node{node[comm.rank]}"
-    for n in (0, 3, 40, 300):
-        placed(comm, look, n)
+    for n, options in [
+        (0, {}), (3, {}), (40, {}), (300, {}),
+        (40, unlike_ranks(comm.size, 40)), (300, unlike_ranks(comm.size, 300)),
+    ]:  # fmt: skip
+        placed(comm, look, n, **options)
         for name in [s.name for s in pylb.strategies().values() if s.distributed]:
-            old, new, (receipt, *_) = placed(comm, name, n)
+            old, new, (receipt, *_) = placed(comm, name, n, **options)
             if comm.rank == 0:
                 snapshot = dataclasses.replace(seen[-1], node=node)
+                for what, values in options.items():
+                    assert np.array_equal(getattr(snapshot, what), values)
                 plan = pylb.place(snapshot, name, seed=5)
                 assert np.array_equal(old, snapshot.rank)
                 assert np.array_equal(new, plan.rank), (name, n)
@@ -358,6 +381,11 @@ def in_rounds(comm):
                 assert np.isclose(receipt.before, plan.before.max_over_mean, rtol=1e-12)
                 assert np.isclose(receipt.predicted, plan.after.max_over_mean, rtol=1e-12)
                 assert n < 300 or comm.size == 1 or receipt.predicted < 1.05 < receipt.before
+                if options:
+                    held = np.bincount(new, snapshot.memory, comm.size)
+                    assert np.all(held <= snapshot.memory_limit)
+                    full = np.max(held / snapshot.memory_limit)
+                    assert np.isclose(receipt.memory_full, full, rtol=1e-12)
     os.environ.pop("PYLB_NODE", None)  # virtual ranks share it
     bad = {"fan_out": 0}
     raised(

@@ -28,6 +28,7 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
     "idle_max",
     "predicted_idle_mean",
     "predicted_idle_max",
+    "memory_full",
     "ahead",
     "present",
     "loss_0",
@@ -257,6 +258,7 @@ class Twin:
         figures = [plan.before.max_over_mean, plan.after.max_over_mean, before, after, passed_over]
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
+        figures += [NAN]  # without memory limits
         figures += [0.0, *[NAN] * 6, 0.0, NAN]  # without drifts it does not look ahead
         return figures, speed, plan.rank
 

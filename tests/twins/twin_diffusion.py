@@ -18,7 +18,7 @@ class Link:
 
 class Diffusion(twin_gossip.Gossip):
     def __init__(self, s, seed, overload, neighbours):
-        super().__init__(s, seed, overload, fan_out=4, rounds=3, iterations=50)
+        super().__init__(s, seed, overload, fan_out=4, rounds=3, iterations=100)
         sends = (
             [] if s.edges is None else list(zip(*(x.tolist() for x in s.edges[:3]), strict=True))
         )

@@ -7,7 +7,7 @@ import math
 import twin_place as twins
 from twin_random import MASK, Random
 
-SLACK, IDLE, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.005, 3, 8, 512
+SLACK, IDLE, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.002, 5, 8, 512
 UNLIMITED = 2**63 - 1
 
 
@@ -25,6 +25,7 @@ class Rank:
         self.random = Random((Random(seed).next() + r) & MASK)
         self.known = []  # [rank, room, memory, told]
         self.taken = 0
+        self.was_crowded = False  # whether any rank was above its memory limit
 
     def time(self, load):
         return self.q.background[self.r] + load / self.q.speed[self.r]
@@ -38,7 +39,12 @@ class Rank:
             return UNLIMITED
         return self.q.limit[self.r] - sum(o[2] for o in self.has)
 
+    def crowded(self):
+        return self.memory() < 0 and any(o[2] > 0 and not o[3] for o in self.has)
+
     def overloaded(self, limit):
+        if self.was_crowded and self.crowded():
+            return True
         return self.load > self.allowed(limit) + SLACK * limit * self.q.speed[self.r]
 
     def give(self, k):
@@ -66,6 +72,9 @@ class Gossip:
         self.most_known = min(KNOWN * fan_out * self.rounds, MOST)
         self.limit = max(overload * self.average(), self.average(), self.bound())
         self.failed, self.swapping = 0.0, False
+        self.crowded = any(a.memory() < 0 for a in self.ranks)
+        for a in self.ranks:
+            a.was_crowded = self.crowded
         node = s.node.tolist() if by_node and s.node is not None else None
         self.within = node is not None
         for a in self.ranks:
@@ -90,7 +99,8 @@ class Gossip:
     # ---- an iteration ------------------------------------------------------------------------
 
     def spread(self, a, post):
-        room = a.allowed(self.limit) - a.load
+        usual = sum(o[2] for o in a.has) // len(a.has) if a.has and not self.swapping else 0
+        room = 0.0 if a.memory() < usual else a.allowed(self.limit) - a.load
         if room <= 0 and not a.known:
             return
         members = a.node if self.within else range(self.q.p)
@@ -122,31 +132,51 @@ class Gossip:
 
     def offer(self, a, k, ceiling, post):
         _, load, memory, _ = a.has[k]
-        fit = [j for j, r in enumerate(a.known) if r[1] >= load and r[2] >= memory]
+        chance = {}  # what a rank could take of such objects
+        for j, r in enumerate(a.known):
+            most = r[2] / memory * load if memory > 0 else r[1]
+            if r[1] >= load and r[2] >= memory and min(most, r[1]) > 0:
+                chance[j] = min(most, r[1])
         total = 0.0
-        for j in fit:
-            total += a.known[j][1]
+        for x in chance.values():
+            total += x
         if total <= 0:
             return False
         left = a.random.uniform() * total
-        for j in fit:
-            left -= a.known[j][1]
-            if left < 0:
-                break
+        j = -1
+        while left >= 0 and (rest := [k for k in chance if k > j]):
+            j = rest[0]
+            left -= chance[j]
         r = a.known[j]
         post(r[0], ("offer", a.give(k), ceiling))
         r[1] -= load
         r[2] -= memory
         return True
 
+    def offer_memory(self, a, post):
+        """Offer the smallest object that is enough, else the largest, and so on."""
+        under = 2**63
+        while a.memory() < 0:
+            some = [(o[2], k) for k, o in enumerate(a.has) if not o[3] and 0 < o[2] < under]
+            if not some:
+                return
+            enough = [x for x in some if x[0] >= -a.memory()]
+            memory, k = min(enough) if enough else max(some, key=lambda x: (x[0], -x[1]))
+            if not self.offer(a, k, self.limit, post):
+                under = memory
+
     def offers(self, a, post):
-        excess = a.load - a.allowed(self.limit)
         if not a.overloaded(self.limit) or not a.known:
+            return
+        room = a.memory()
+        self.offer_memory(a, post)
+        excess = a.load - a.allowed(self.limit)
+        if excess <= SLACK * self.limit * self.q.speed[a.r]:
             return
         ceiling, total = self.limit, 0.0
         for k in a.known:
             total += k[1]
-        if not self.within and excess > total:
+        if not self.within and excess > total > 0:
             excess *= len(a.known) / (len(a.known) + 1.0)
             for k in a.known:
                 if excess > total:
@@ -168,19 +198,21 @@ class Gossip:
                 load, k = min(enough)
                 excess -= load if self.offer(a, k, ceiling, post) else 0.0
         if self.swapping and excess > 0:
-            self.offer_swaps(a, post)
+            self.offer_swaps(a, room, post)
 
-    def offer_swaps(self, a, post):
-        for j in range(min(len(a.known), self.fan_out)):
+    def offer_swaps(self, a, room, post):
+        most = min(len(a.known), self.fan_out)
+        slack = room // most if self.q.limited and room >= most > 0 else 0
+        for j in range(most):
             if a.has:
                 other = j + a.random.below(len(a.known) - j)
                 a.known[j], a.known[other] = a.known[other], a.known[j]
                 k = a.random.below(len(a.has))
                 if not a.has[k][3] and a.has[k][1] > 0:
-                    post(a.known[j][0], ("swap", a.give(k), self.limit))
+                    post(a.known[j][0], ("swap", a.give(k), self.limit, slack))
 
     def answer(self, a, sender, note, ceiling, post):
-        kind, o, _ = note
+        kind, o, slack = note[0], note[1], note[3] if len(note) > 3 else 0
         fits = a.load + o[1] <= a.allowed(ceiling) and o[2] <= a.memory()
         k = None
         if not fits and kind == "swap":
@@ -189,7 +221,10 @@ class Gossip:
             smaller = [
                 (x[1], k)
                 for k, x in enumerate(a.has)
-                if not x[3] and least <= x[1] < most and x[2] <= o[2] and o[2] - x[2] <= a.memory()
+                if not x[3]
+                and least <= x[1] < most
+                and x[2] - o[2] <= slack
+                and o[2] - x[2] <= a.memory()
             ]
             k = min(smaller)[1] if smaller else None
         if k is not None:
@@ -232,7 +267,9 @@ class Gossip:
             mail = self.begin()
             for a in self.ranks:
                 a.taken = 0
-            idle = iteration > 0 and (taken == 0 or (self.swapping and n_overloaded > IDLE * last))
+            idle = iteration > 0 and (
+                taken == 0 or ((self.swapping or self.within) and n_overloaded > IDLE * last)
+            )
             last, stalled = n_overloaded, stalled + 1 if idle else 0
             if stalled and self.within:  # the rest has to leave its node
                 self.within, stalled = False, 0
@@ -241,6 +278,11 @@ class Gossip:
                 break
             if n_overloaded == 0 or stalled == PATIENCE:
                 self.failed = self.failed if n_overloaded == 0 else self.limit
+                if self.crowded and n_overloaded and longest <= self.failed:
+                    self.limit = 1.1 * self.failed
+                    stalled, mail = 0, None
+                    iteration += 1
+                    continue
                 if self.failed == 0.0 or longest - self.failed <= CLOSE * self.failed:
                     break
                 self.limit = 0.5 * (self.failed + longest)
@@ -260,22 +302,24 @@ class Gossip:
         for a in self.ranks:
             for o in a.has:
                 rank[o[0]] = a.r
-        longer = self.q.n and max(self.q.times(rank)) > max(before)
+        if any(a.memory() < 0 for a in self.ranks):
+            return None
+        longer = not self.crowded and self.q.n and max(self.q.times(rank)) > max(before)
         return list(self.q.rank) if longer else rank
 
     def answers(self, a, offered, post):
+        ceiling = {}  # by sender: the first one beyond the limit holds for all offers that follow
         for sender, note in offered:
-            # Sent once with the first offer beyond the limit; it holds for all that follow.
-            first = next(n for s, n in offered if s == sender)
-            ceiling = first[2] if first[2] > self.limit else self.limit
-            self.answer(a, sender, note, ceiling, post)
+            if note[2] > self.limit:
+                ceiling.setdefault(sender, note[2])
+            self.answer(a, sender, note, ceiling.get(sender, self.limit), post)
 
 
-def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
-    """The rank of each object as GossipLB places it."""
+def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=100):
+    """The rank of each object as GossipLB places it; None if limits are still exceeded."""
     return Gossip(s, seed, overload, fan_out, rounds, iterations).run()
 
 
-def hierarchical(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
+def hierarchical(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=100):
     """As HierarchicalLB places it."""
     return Gossip(s, seed, overload, fan_out, rounds, iterations, by_node=True).run()

@@ -100,6 +100,16 @@ static double by_id(const plb_entry_t *e)
     return (double)e->id;
 }
 
+bool plb_agent_crowded(const plb_agent_t *self)
+{
+    for (int64_t k = 0; plb_agent_room(self) < 0 && k < self->n; k++) {
+        if (!self->entry[k].pinned && self->entry[k].memory > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
 {
     const int ret = sort_by(self, by_load, err);
@@ -183,16 +193,10 @@ static void tell_work(plb_agent_t *self)
 
 /* Tell the lower bounds: the longest object alone on the fastest rank, and this rank with only
  * its fixed objects. */
-static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
+static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
-    if (all->count[0] > 0) {
-        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "%lld ranks exceed memory_limit in the present placement: a "
-                        "distributed strategy keeps to the limits, but does not restore "
-                        "them (RefineLB does)",
-                        (long long)all->count[0]);
-    }
+    self->crowded = all->count[0] > 0;
     self->average = all->sum[0] / all->sum[1];
     self->mean_speed = all->sum[1] / self->share->n_ranks;
     self->before = all->max[0];
@@ -202,7 +206,6 @@ static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
         longest = !e->pinned && e->load > longest ? e->load : longest;
     }
     self->mine.max[0] = fmax(longest / all->max[1], plb_agent_time(self, fixed));
-    return PLB_OK;
 }
 
 /* The strategy has ended: tell each object's home where it is now, and all ranks the time of
@@ -220,21 +223,37 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     }
     self->own_after = plb_agent_time(self, load);
     self->mine.max[0] = self->own_after;
+    self->mine.count[0] = plb_agent_room(self) < 0;
     return ret;
 }
 
-/* Fill the answer; all objects stay if the iteration would become longer. */
-static void decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all)
+/* Fill the answer; all objects stay if the iteration would become longer, unless a rank had to
+ * give objects away for lack of memory. */
+static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                  plb_err_t *err)
 {
-    const bool longer = all->max[0] > self->before;
+    const bool longer = all->max[0] > self->before && !self->crowded;
+    if (all->count[0] > 0 && !self->share->lenient) {
+        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                        "%lld ranks still exceed memory_limit: their objects found no rank with "
+                        "room (RefineLB, which sees all ranks, may find one)",
+                        (long long)all->count[0]);
+    }
     for (int64_t i = 0; i < self->share->n; i++) {
         self->answer[i] = self->share->rank;
     }
     for (int64_t k = 0; !longer && k < n_in; k++) {
         self->answer[plb_lower_bound(self->share->id, self->share->n, in[k].id)] = in[k].peer;
     }
-    self->own_after = longer ? self->own_before : self->own_after;
+    if (longer) {
+        self->own_after = self->own_before;
+        self->memory = 0;
+        for (int64_t i = 0; self->share->memory != NULL && i < self->share->n; i++) {
+            self->memory += self->share->memory[i];
+        }
+    }
     self->done = true;
+    return PLB_OK;
 }
 
 static int work(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
@@ -263,7 +282,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
         self->stage = TELL_BOUND;
         break;
     case TELL_BOUND:
-        ret = tell_bound(self, all, err);
+        tell_bound(self, all);
         self->stage = FIRST;
         break;
     case FIRST:
@@ -275,7 +294,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
         ret = work(self, in, n_in, all, err);
         break;
     default:
-        decide(self, in, n_in, all);
+        ret = decide(self, in, n_in, all, err);
     }
     for (int k = 0; k < PLB_TALLY_SUMS; k++) { /* exact sums take no more (base/exact.h) */
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);

@@ -24,6 +24,7 @@ typedef struct plb_share {
     int32_t n_neighbours;     /* 0: all ranks are on one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: none */
+    bool lenient;         /* ranks that stay above their limits are no error */
 
     int64_t n;                 /* objects */
     const int64_t *id;         /* [n] their places in the order of all objects, ascending */
@@ -93,6 +94,7 @@ typedef struct plb_agent {
 
     int stage;                    /* stage of the common part (agent.c) */
     double before;                /* the longest time of a rank */
+    bool crowded;                 /* ranks exceed their limits in the present placement */
     double own_before, own_after; /* the time of this rank */
     bool done;
     int32_t *answer; /* [share->n] rank of each of its own objects; valid when done */
@@ -152,6 +154,9 @@ int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_e
 
 /** Hold the object of a note. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
+
+/** Whether this rank exceeds its limit, and holds objects whose leaving helps. */
+bool plb_agent_crowded(const plb_agent_t *self);
 
 /** Sort the entries by load (stable), pinned ones last.  *n_movable: how many are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);

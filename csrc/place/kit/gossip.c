@@ -28,7 +28,7 @@
 enum {
     KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
     MOST = 512,   /* ranks remembered, and notes of a rank in a round of gossip, at most */
-    PATIENCE = 3, /* a limit is given up after so many iterations in a row without progress */
+    PATIENCE = 5, /* a limit is given up after so many iterations in a row without progress */
 };
 
 /* Excess below this fraction of the limit is rounding of sums. */
@@ -39,11 +39,15 @@ static const double IDLE = 0.9;
 
 /* The search for the lowest reachable limit ends when it is known to within this fraction.
  */
-static const double CLOSE = 0.005;
+static const double CLOSE = 0.002;
+
+/* The limit is raised by this factor for ranks that must give objects away for their memory. */
+static const double MORE = 1.1;
 
 enum kind {
     NOTE_ROOM,    /* rank has room for `load` and `memory` */
     NOTE_CEILING, /* the receiver may take my offers up to `seconds` */
+    NOTE_SLACK,   /* what you return in exchange may take `memory` more bytes */
     NOTE_OFFER,   /* an object */
     NOTE_SWAP,    /* an object, in exchange for a smaller one */
     NOTE_RETURN,  /* an object: one that did not fit, or the smaller one of a swap */
@@ -51,6 +55,9 @@ enum kind {
 
 static bool overloaded(const plb_gossip_t *self)
 {
+    if (self->agent.crowded && plb_agent_crowded(&self->agent)) {
+        return true;
+    }
     return self->agent.load > self->allowed + SLACK * self->limit * self->agent.share->speed;
 }
 
@@ -126,14 +133,23 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
+/* The load for which this rank tells others that it has room.  None without memory for an object
+ * like its own: then it would be offered what it must send back.  While objects are swapped, those
+ * that come replace others. */
+static double free_load(const plb_gossip_t *self)
+{
+    const plb_agent_t *agent = &self->agent;
+    const int64_t usual = agent->n > 0 && !self->swapping ? agent->memory / agent->n : 0;
+    return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
+}
+
 /* Tell random other ranks about this rank, if it has room, and about those that it knows of. */
 static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     const plb_agent_t *agent = &self->agent;
-    const plb_receiver_t me = {agent->share->rank, false, self->allowed - agent->load,
-                               plb_agent_room(agent)};
+    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
     if (me.room <= 0.0 && self->n_known == 0) {
         return PLB_OK;
     }
@@ -151,14 +167,23 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
+/* The load that a rank could take of objects like this one; 0: it has no room for it. */
+static double chance(const plb_receiver_t *r, const plb_entry_t *e)
+{
+    if (r->room < e->load || r->memory < e->memory) {
+        return 0.0;
+    }
+    const double most = e->memory > 0 ? (double)r->memory / (double)e->memory * e->load : r->room;
+    return most < r->room ? most : r->room;
+}
+
 /* Draw a known rank with room for this object, with a probability proportional to its room; -1:
  * none. */
 static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
     double total = 0.0;
     for (int32_t k = 0; k < self->n_known; k++) {
-        const plb_receiver_t *r = &self->known[k];
-        total += r->room >= e->load && r->memory >= e->memory ? r->room : 0.0;
+        total += chance(&self->known[k], e);
     }
     if (total <= 0.0) {
         return -1;
@@ -166,9 +191,9 @@ static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
     double left = plb_rng_uniform(&self->rng) * total;
     int32_t last = -1;
     for (int32_t k = 0; k < self->n_known && (last < 0 || left >= 0.0); k++) {
-        const plb_receiver_t *r = &self->known[k];
-        if (r->room >= e->load && r->memory >= e->memory) {
-            left -= r->room;
+        const double own = chance(&self->known[k], e);
+        if (own > 0.0) {
+            left -= own;
             last = k;
         }
     }
@@ -205,7 +230,7 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     for (int32_t k = 0; k < self->n_known; k++) {
         total += self->known[k].room;
     }
-    if (self->within_node || *excess <= total) {
+    if (self->within_node || *excess <= total || total <= 0.0) {
         return self->limit;
     }
     *excess *= self->n_known / (self->n_known + 1.0);
@@ -263,9 +288,47 @@ static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double c
     return ret;
 }
 
+/* The object to offer for its memory: the smallest one that is enough, else the largest; below
+ * `under` bytes. -1: none. */
+static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
+{
+    int64_t best = -1;
+    for (int64_t k = 0; k < agent->n; k++) {
+        const plb_entry_t *e = &agent->entry[k];
+        if (e->pinned || e->memory <= 0 || e->memory >= under) {
+            continue;
+        }
+        const int64_t most = best < 0 ? 0 : agent->entry[best].memory;
+        if (best < 0 || (most < need ? e->memory > most : e->memory >= need && e->memory < most)) {
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* Offer objects until what stays keeps the memory limit.  An object that no known rank can take
+ * is followed by smaller ones. */
+static int offer_memory(plb_gossip_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t under = INT64_MAX;
+    plb_agent_t *agent = &self->agent;
+    while (ret == PLB_OK && plb_agent_room(agent) < 0) {
+        bool offered = false;
+        const int64_t k = find_bulky(agent, -plb_agent_room(agent), under);
+        if (k < 0) {
+            break;
+        }
+        const int64_t memory = agent->entry[k].memory;
+        ret = offer(self, k, self->limit, &offered, err);
+        under = offered ? under : memory;
+    }
+    return ret;
+}
+
 /* Nothing fits: offer a random object to each of some known ranks, in exchange for a smaller
  * one. */
-static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
+static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
@@ -278,7 +341,11 @@ static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
         self->known[j] = r;
         const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->n);
         if (!agent->entry[k].pinned && agent->entry[k].load > 0.0) {
-            ret = plb_agent_give(agent, k, r.rank, NOTE_SWAP, err);
+            if (room >= most && agent->share->memory_limit >= 0) {
+                ret = PLB_POST(agent, err, .peer = r.rank, .kind = NOTE_SLACK,
+                               .memory = room / most);
+            }
+            PLB_THEN(plb_agent_give(agent, k, r.rank, NOTE_SWAP, err));
         }
     }
     return ret;
@@ -290,24 +357,30 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     int64_t n = 0;
     bool offered = false;
     plb_agent_t *agent = &self->agent;
-    double excess = agent->load - self->allowed;
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
+    const int64_t room = plb_agent_room(agent); /* offers may come back */
+    int ret = offer_memory(self, err);
+    double excess = agent->load - self->allowed;
+    if (ret != PLB_OK || excess <= SLACK * self->limit * agent->share->speed) {
+        return ret;
+    }
     const double ceiling = raise_ceiling(self, &excess);
-    int ret = plb_agent_sort(agent, &n, err);
+    ret = plb_agent_sort(agent, &n, err);
     PLB_THEN(offer_one(self, n, excess, ceiling, &offered, err));
     if (ret == PLB_OK && !offered) {
         ret = offer_several(self, n, &excess, ceiling, err);
     }
-    return ret == PLB_OK && !offered && self->swapping && excess > 0.0 ? offer_swaps(self, err)
-                                                                       : ret;
+    return ret == PLB_OK && !offered && self->swapping && excess > 0.0
+               ? offer_swaps(self, room, err)
+               : ret;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* The smallest object that makes room for the larger one of a swap, or -1. */
-static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
+static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
     const double least = agent->load + note->load - self->allowed;
@@ -315,7 +388,8 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
     int64_t best = -1;
     for (int64_t k = 0; k < agent->n; k++) {
         const plb_entry_t *e = &agent->entry[k];
-        if (!e->pinned && e->load >= least && e->load < most && e->memory <= note->memory &&
+        if (!e->pinned && e->load >= least && e->load < most &&
+            e->memory - note->memory <= slack &&
             note->memory - e->memory <= plb_agent_room(agent) &&
             (best < 0 || e->load < agent->entry[best].load)) {
             best = k;
@@ -325,12 +399,13 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
 }
 
 /* Take an object if it fits within `allowed`, or in exchange for a smaller one; else return it. */
-static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
+static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
+                      plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
     const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent);
-    const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note) : -1;
+    const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note, slack) : -1;
     if (k >= 0) {
         ret = plb_agent_give(agent, k, note.peer, NOTE_RETURN, err);
     }
@@ -347,15 +422,21 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
     int ret = PLB_OK;
     int32_t from = -1;
     double allowed = self->allowed;
+    int64_t slack = 0;
     for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
         if (in[k].peer != from) {
             from = in[k].peer;
             allowed = self->allowed;
+            slack = 0;
+        }
+        if (in[k].kind == NOTE_SLACK) {
+            slack = in[k].memory;
+            continue;
         }
         if (in[k].kind == NOTE_CEILING) {
             allowed = plb_agent_allowed(&self->agent, in[k].seconds);
         } else {
-            ret = answer_one(self, in[k], allowed, err);
+            ret = answer_one(self, in[k], allowed, slack, err);
         }
     }
     return ret;
@@ -384,6 +465,10 @@ static void set_limit(plb_gossip_t *self, double limit)
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
+    if (self->agent.crowded && !reached && longest <= self->failed) {
+        set_limit(self, MORE * self->failed); /* memory alone is short: it may cost time */
+        return true;
+    }
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
         return false;
     }
@@ -396,8 +481,8 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[0];
     const bool idle = self->iteration > 0 &&
-                      (all->count[1] == 0 ||
-                       (self->swapping && (double)n_overloaded > IDLE * self->n_overloaded));
+                      (all->count[1] == 0 || ((self->swapping || self->within_node) &&
+                                              (double)n_overloaded > IDLE * self->n_overloaded));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
     if (self->stalled > 0 && self->within_node) { /* from now on objects may leave their node */

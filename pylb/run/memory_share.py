@@ -1,0 +1,116 @@
+"""The memory that a rank may use: its share of the machine's, or of a control group's."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pylb.comm.transport import Transport
+from pylb.errors import DomainError
+
+UNLIMITED = 1 << 60  # control groups of version 1 say about 2^63 if there is no limit
+
+
+class Bound(NamedTuple):
+    """The tightest limit that holds for this process.
+
+    Attributes
+    ----------
+    nbytes : int
+    name : str
+        The same for all processes that share it, on any node.
+    """
+
+    nbytes: int
+    name: str
+
+
+def share(transport: Transport, before: int) -> int:
+    """The bytes that objects of this rank may occupy.  Collective.
+
+    The limit of the machine or of the control group, divided by the ranks that share it, less what
+    the process had before there were objects.
+
+    Parameters
+    ----------
+    before : int
+        Bytes; see `resident`.
+    """
+    bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
+    every = [
+        name.decode().split("\n")
+        for name in transport.allgather(f"{bound.name}\n{process}".encode())
+    ]
+    sharing = sum(name == bound.name for name, _ in every)
+    in_process = sum(other == process for _, other in every)
+    return max(bound.nbytes // sharing - before // in_process, 0)
+
+
+def resident(proc: Path = Path("/proc")) -> int:
+    """Bytes of memory that this process has now; 0: not known."""
+    try:
+        pages = int((proc / "self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
+    """The limit of the machine, or that of a control group if it is lower.
+
+    Raises
+    ------
+    DomainError
+        Neither is known.
+    """
+    host = socket.gethostname()
+    found = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
+    total = _machine(proc)
+    if total:
+        found.append(Bound(total, host))
+    if not found:
+        raise DomainError(
+            "memory_limit is 'auto', but the memory of this machine is not known: expected bytes"
+        )
+    return min(found)
+
+
+def _machine(proc: Path) -> int:
+    try:
+        for line in (proc / "meminfo").read_text().splitlines():
+            if line.startswith("MemTotal:"):
+                return int(line.split()[1]) << 10
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
+    """The groups that limit the memory of this process, from its own one upwards."""
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, kinds, path = line.split(":", 2)
+        if number == "0":  # version 2
+            yield from _upwards(groups, path, "memory.max")
+        elif "memory" in kinds.split(","):
+            yield from _upwards(groups / "memory", path, "memory.limit_in_bytes")
+
+
+def _upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
+    group = root / path.lstrip("/")
+    while True:
+        try:
+            said, place = (group / name).read_text().strip(), str(group.stat().st_ino)
+        except OSError:  # above the root of a container, or no such controller
+            said, place = "max", ""
+        if said.isdigit() and int(said) < UNLIMITED:
+            yield place, int(said)
+        if group == root or root not in group.parents:
+            return
+        group = group.parent

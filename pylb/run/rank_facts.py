@@ -1,0 +1,160 @@
+"""What a run is told about its ranks: speeds, other work, memory limits."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.parcel import gather_objects
+from pylb.console import clip
+from pylb.errors import DomainError
+from pylb.model.machine import Machine
+from pylb.model.snapshot import F64
+from pylb.run import memory_share
+
+Own = dict[str, float | int]
+DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
+EXPECTED = {
+    "speed": "a number above 0, one for each rank, a pylb.Machine or a function",
+    "background": "seconds, zero or more, one number for each rank or a function",
+    "memory_limit": "bytes, zero or more, one number for each rank, a function or 'auto'",
+}
+
+
+class RankFacts:
+    """What this rank is told about itself.
+
+    Attributes
+    ----------
+    words : dict of str
+        What is given, and whether it is "auto"; the same on all ranks.
+
+    Raises
+    ------
+    DomainError
+        A value is out of its domain, or there is not one for each rank.
+    """
+
+    def __init__(self, agreement: Agreement, **given: Any) -> None:
+        self._agreement = agreement
+        self._given = {
+            name: self._resolved(name, value) for name, value in given.items() if value is not None
+        }
+        self.words = {
+            name: "auto" if value == "auto" else "given" for name, value in self._given.items()
+        }
+        self._before = memory_share.resident()
+        self._is_said = False
+
+    def _resolved(self, name: str, value: Any) -> Any:
+        """This rank's number, or what gives it later."""
+        transport = self._agreement.transport
+        if callable(value) or (name == "memory_limit" and isinstance(value, str)):
+            if value == "auto" or not isinstance(value, str):
+                return value
+            raise _refused(name, value)
+        if isinstance(value, Machine) and name == "speed":
+            value = value.speed
+        if np.ndim(value) == 0:
+            return _checked(name, value)
+        if np.shape(value) != (transport.size,):
+            raise DomainError(
+                f"{name} has shape {np.shape(value)}: expected ({transport.size},), one for each "
+                "rank"
+            )
+        return _checked(name, value[transport.rank])
+
+    def own(self, iteration: int) -> Own:
+        """The numbers of this rank now, by name.  Collective if some are found out only now.
+
+        Raises
+        ------
+        Exception
+            Of the user's function, on all ranks.
+        """
+        out: Own = {}
+        error: Exception | None = None
+        later = [name for name, value in self._given.items() if callable(value) or value == "auto"]
+        try:
+            out = {
+                name: self._number(name, value)
+                for name, value in self._given.items()
+                if value != "auto"
+            }
+        except Exception as why:
+            error = why
+        if later:
+            self._agreement.step(Step.GATHER, iteration, error=error)
+        if "auto" in self.words.values():
+            out["memory_limit"] = memory_share.share(self._agreement.transport, self._before)
+        return out
+
+    def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
+        return _checked(name, value()) if callable(value) else value
+
+    def of_all(self, iteration: int) -> dict[str, list[float]]:
+        """The numbers of all ranks, for a record; empty except on rank 0.  Collective."""
+        own = self.own(iteration)
+        every = gather_objects(self._agreement, Step.GATHER, iteration, own)
+        return {name: array.tolist() for name, array in joined(list(every.values())).items()}
+
+    def is_news(self, full: float) -> bool:
+        """Whether a rank holds more than its limit, for the first time."""
+        news = full > 1.0 and not self._is_said
+        self._is_said |= news
+        return news
+
+
+def joined(every: list[Own]) -> dict[str, NDArray[Any]]:
+    """The numbers of all ranks, one array for each name, from those of each rank."""
+    return {
+        name: np.array([own[name] for own in every], dtype)
+        for name, dtype in DTYPES.items()
+        if every and name in every[0]
+    }
+
+
+def gathered(agreement: Agreement, own: Own) -> dict[str, NDArray[Any]]:
+    """The numbers of all ranks, on every rank.  Collective if there are any."""
+    out = {}
+    for name, value in own.items():
+        every = agreement.transport.allgather(np.array([value], DTYPES[name]))
+        out[name] = np.frombuffer(b"".join(every), DTYPES[name])
+    return out
+
+
+def relative(speed: F64) -> F64:
+    """The speeds of all ranks with geometric mean 1, as receipts have them."""
+    out: F64 = speed / np.exp(np.mean(np.log(speed)))
+    return out
+
+
+def _checked(name: str, value: Any) -> float | int:
+    try:
+        if name == "memory_limit":
+            whole = operator.index(value)
+            if 0 <= whole < 2**63:
+                return whole
+            raise ValueError
+        out = float(value)
+    except (TypeError, ValueError):
+        raise _refused(name, value) from None
+    if not (1e-30 if name == "speed" else 0.0) <= out <= 1e30:
+        raise _refused(name, value)
+    return out
+
+
+def _refused(name: str, value: Any) -> DomainError:
+    return DomainError(f"{name} is {clip(repr(value), 60)}: expected {EXPECTED[name]}")
+
+
+def learns(unlike: bool | None, speed: Any) -> bool | None:
+    """The argument `unlike`, if speeds may be given."""
+    if unlike and speed is not None:
+        raise DomainError("unlike is True and speed is given: expected one of them")
+    return unlike if speed is None else False

@@ -1,0 +1,51 @@
+"""The speeds of the ranks for a distributed strategy: as given, or learned from a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.parcel import gather_objects
+from pylb.decide.decider import Decider
+from pylb.model.snapshot import F64
+from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import HERE
+from pylb.run.rank_facts import Own, gathered, relative
+
+
+def learn(
+    agreement: Agreement, iteration: int, objects: LocalObjects, decider: Decider, own: Own
+) -> F64 | None:
+    """Return the speed of each rank, (p,); None: they count as equal.  Collective.
+
+    Rank 0 learns from some objects of each rank, always the same ones: about 32 of a rank, however
+    many there are.
+    """
+    size = agreement.transport.size
+    if "speed" in own:
+        return relative(gathered(agreement, {"speed": own["speed"]})["speed"])
+    if not decider.settings.learns:
+        return None
+    speed = np.zeros(size)
+    whole = list(gather_objects(agreement, Step.GATHER, iteration, _sample(objects, size)).values())
+
+    def observe() -> None:
+        keys, here, work = (np.concatenate(part) for part in zip(*whole, strict=True))
+        rank = np.repeat(np.arange(size, dtype=np.int32), [len(part[0]) for part in whole])
+        order = np.argsort(keys)
+        given = work[order] if work.any() else None
+        decider.core.learn(keys[order], rank[order], here[order], given, speed)
+
+    agreement.on_root(Step.PLACE, iteration, observe)
+    agreement.transport.bcast(speed.view(np.uint8), 0)
+    return speed if speed[0] > 0 else None
+
+
+def _sample(objects: LocalObjects, size: int) -> tuple[Any, ...]:
+    """Keys, mean seconds on this rank and estimates of the work of some objects."""
+    store = objects.store
+    at = _core.sampled(store.keys, objects.n_objects, size)
+    return store.keys[at], store.estimates[HERE][at], store.properties["work"][at]

@@ -1,0 +1,288 @@
+"""What a program tells of its ranks: speeds, other work, memory limits."""
+
+import logging
+import os
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.model.machine import Machine
+from pylb.run import memory_share
+from pylb.virtual import VirtualCluster
+
+STRATEGIES = ["BestFitLB", "GreedyLB", "RefineLB", "VectorLB", "GossipLB", "DiffusionLB"]
+
+
+def run(p, strategy, loops=(3,), n=None, memory=None, first=None, work=1.0, **options):
+    """(bytes on each rank, history) after a run whose objects live on their first ranks."""
+    n = n or 24 * p
+
+    def main(comm):
+        told = {k: v(comm.rank) if callable(v) else v for k, v in options.items()}
+        speed = told.pop("pace", np.ones(p))[comm.rank]
+        lb = pylb.Balancer(
+            comm, strategy=strategy, every=2, load=lambda key, _: work / speed, **told
+        )
+        for key in range(n):
+            if (key % p if first is None else first(key)) == comm.rank:
+                lb.add(key, key, memory=None if memory is None else memory(key))
+        for count in loops:
+            for _ in lb.iterate(count):
+                pass
+        mine = [0 if memory is None else memory(key) for key, _ in lb.local()]
+        return sum(mine), len(mine), lb.history
+
+    found = VirtualCluster(p).run(main)
+    return [f[0] for f in found], [f[1] for f in found], found[0][2]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_given_speeds_are_used(strategy):
+    pace = np.array([1.0, 2.0, 4.0, 1.0])
+    _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
+    assert np.allclose(counts, 20 * pace, atol=3)
+    assert np.allclose(history[0].speed, pace / 8**0.25)
+    assert history[0].predicted < 1.1 < history[0].before
+
+
+@pytest.mark.parametrize("own", [lambda rank: 1.0 + rank, lambda rank: lambda: 1.0 + rank])
+@pytest.mark.parametrize("strategy", ["BestFitLB", "GossipLB"])
+def test_a_rank_may_tell_its_own_speed(strategy, own):
+    _, counts, _ = run(2, strategy, n=90, speed=own, pace=np.array([1.0, 2.0]))
+    assert np.allclose(counts, [30, 60], atol=1)
+
+
+def test_a_machine_tells_the_speeds():
+    machine = Machine.parse("node:2 rank:1")
+    _, counts, _ = run(2, "BestFitLB", n=90, speed=machine)
+    assert counts == [45, 45]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_other_work_counts(strategy):
+    _, counts, _ = run(2, strategy, n=90, background=[30.0, 0.0])
+    assert np.allclose(counts, [30, 60], atol=2)
+
+
+@pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
+def test_speeds_are_learned_with_a_distributed_strategy(strategy):
+    pace = np.array([1.0, 1.0, 3.0, 1.0])
+    work = np.random.default_rng(0).lognormal(0.0, 0.5, 400)
+
+    def main(comm):
+        lb = pylb.Balancer(
+            comm, strategy=strategy, every=4, unlike=True, give_up=False,
+            load=lambda key, _: work[key] / pace[comm.rank],
+        )  # fmt: skip
+        for key in range(400):
+            if key * key % 7 % 4 == comm.rank:
+                lb.add(key, key)
+        for _ in lb.iterate(60):
+            pass
+        return lb.iterations.max[-1] / (work.sum() / pace.sum()), lb.history
+
+    ratio, history = VirtualCluster(4).run(main)[2]
+    assert ratio < 1.05
+    learned = next(r.speed for r in reversed(history) if r.speed)
+    assert np.allclose(np.array(learned) / learned[0], pace, rtol=0.05)
+
+
+# ---- memory ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_memory_limits_are_kept(strategy):
+    limit = [100, 200, 400, 400]
+    held, _, history = run(4, strategy, n=60, memory=lambda key: 10, memory_limit=limit)
+    assert np.all(np.array(held) <= limit)
+    assert sum(held) == 600
+    assert history[0].memory_full == max(np.array(held) / limit) <= 1.0
+    assert "the fullest rank held" in history[0].explain()
+
+
+def test_without_memory_the_bytes_of_a_migration_count():
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy="BestFitLB", every=1, memory_limit=[250, 10_000])
+        for key in range(20):
+            if key % 2 == comm.rank:
+                lb.add(key, key, nbytes=50)
+        for _ in lb.iterate(2):
+            for _ in lb.local():
+                pass
+        return len(list(lb.local()))
+
+    assert VirtualCluster(2).run(main) == [5, 15]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_limits_that_nothing_can_keep(strategy, caplog):
+    """No more is put on a rank that exceeds its limit, and rank 0 says so once."""
+    with caplog.at_level(logging.WARNING, "pylb"):
+        held, _, history = run(
+            2, strategy, loops=(5,), n=40, memory=lambda key: 10,
+            first=lambda key: key % 4 // 3, memory_limit=[50, 120],
+        )  # fmt: skip
+    assert held[0] <= 300
+    assert held[1] <= 120
+    assert history[-1].memory_full > 1.0
+    assert sum("no placement keeps memory_limit" in r.message for r in caplog.records) == 1
+
+
+def test_a_distributed_strategy_lets_go_what_can_leave():
+    held, _, _ = run(
+        2, "GossipLB", n=40, memory=lambda key: 10,
+        first=lambda key: key % 4 // 3, memory_limit=[50, 120],
+    )  # fmt: skip
+    assert held == [280, 120]
+
+
+def test_auto_is_a_share_of_what_there_is():
+    seen = []
+
+    def look(snapshot):
+        seen.append(snapshot)
+        return snapshot.rank
+
+    run(4, look, n=8, memory_limit="auto")
+    limit = seen[0].memory_limit
+    bound, before = memory_share.tightest().nbytes, memory_share.resident()
+    assert np.all(limit == limit[0])
+    assert bound // 4 - before <= limit[0] <= bound // 4
+    assert np.all(seen[0].memory > 0)  # measured by packing
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_limits_of_control_groups(tmp_path):
+    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
+    put(proc / "meminfo", "MemFree: 1 kB\nMemTotal:  1000 kB\n")
+    assert memory_share.tightest(proc, groups).nbytes == 1000 << 10
+    put(proc / "self/cgroup", "0::/job/rank\n")
+    put(groups / "job/memory.max", "700000\n")
+    put(groups / "job/rank/memory.max", "max\n")
+    assert memory_share.tightest(proc, groups).nbytes == 700_000
+    put(proc / "self/cgroup", "5:cpu:/\n4:hugetlb,memory:/job\n")
+    put(groups / "memory/job/memory.limit_in_bytes", f"{2**63 - 4096}\n")
+    assert memory_share.tightest(proc, groups).nbytes == 1000 << 10
+    put(groups / "memory/memory.limit_in_bytes", "300000\n")
+    assert memory_share.tightest(proc, groups).nbytes == 300_000
+    put(proc / "self/statm", "9 4 1\n")
+    assert memory_share.resident(proc) == 4 * os.sysconf("SC_PAGE_SIZE")
+    assert memory_share.resident(tmp_path) == 0
+
+
+def test_an_update_counts():
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy="BestFitLB", every=2, memory_limit=[100, 1000])
+        for key in range(20):
+            if key % 2 == comm.rank:
+                lb.add(key, key, memory=1)
+                lb.update(key, memory=2)  # before it takes part
+        counts = []
+        for it in lb.iterate(5):
+            for key, _ in lb.local():
+                if it == 1:
+                    lb.update(key, memory=20, migratable=key != 3)
+            counts.append(len(list(lb.local())))
+        with pytest.raises(UnknownKeyError, match="key 99: no such object on rank"):
+            lb.update(99, memory=1)
+        with pytest.raises(DomainError, match="memory is -1: expected zero or more bytes"):
+            lb.update(next(iter(lb.local()))[0], memory=-1)
+        return counts[0], counts[-1]
+
+    assert VirtualCluster(2).run(main) == [(10, 5), (10, 15)]
+
+
+# ---- replay ----------------------------------------------------------------------------------
+
+
+def test_a_record_has_them_and_a_replay_uses_them(tmp_path):
+    path = tmp_path / "run.h5"
+
+    def main(comm):
+        lb = pylb.Balancer(
+            comm, strategy="BestFitLB", every=3, load=lambda key, _: (1.0 + key % 5) / 2**comm.rank,
+            speed=2.0**comm.rank, background=[1.0, 0.0], memory_limit=[2_000, 900 + comm.size],
+        )  # fmt: skip
+        for key in range(60):
+            if key % 2 == comm.rank:
+                lb.add(key, key, memory=30)
+        for _ in lb.iterate(10):
+            pass
+        lb.save(path)
+        return lb.history, dict(lb.local()).keys()
+
+    (history, here), _ = VirtualCluster(2).run(main)
+    trace = pylb.Trace.read(path)
+    assert trace.speed.tolist() == [1.0, 2.0]
+    assert trace.background.tolist() == [1.0, 0.0]
+    assert trace.memory_limit.tolist() == [2_000, 902]
+    again = trace.replay("BestFitLB", every=3, cost=0.0)
+    assert [r.iteration for r in again.decisions.balancings] == [
+        r.iteration for r in history.balancings
+    ]
+    assert again.decisions[0].memory_full == history[0].memory_full == 900 / 902
+    assert len(here) == 30
+    last = again.rank[trace.task_ptr[-2] :]
+    assert np.count_nonzero(last == 1) == 30
+    free = trace.replay("BestFitLB", every=3, cost=0.0, memory_limit=[10**6, 10**6])
+    assert np.count_nonzero(free.rank[trace.task_ptr[-2] :] == 1) > 30
+    with pytest.raises(DomainError, match=r"memory_limit\[1\] is -1: expected bytes"):
+        trace.replay("BestFitLB", every=3, memory_limit=[1, -1])
+
+
+# ---- what is refused -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"speed": 0.0}, r"speed is 0\.0: expected a number above 0"),
+        ({"speed": "fast"}, "speed is 'fast': expected a number above 0"),
+        ({"speed": [1.0, 2.0]}, r"speed has shape \(2,\): expected \(1,\)"),
+        ({"speed": float("nan")}, "speed is nan"),
+        ({"background": -1.0}, r"background is -1\.0: expected seconds"),
+        ({"memory_limit": -1}, "memory_limit is -1: expected bytes"),
+        ({"memory_limit": 1.5}, r"memory_limit is 1\.5: expected bytes"),
+        ({"memory_limit": "car"}, "memory_limit is 'car': expected bytes.* or 'auto'"),
+        ({"memory_limit": 2**63}, "memory_limit is 9223372036854775808"),
+        ({"speed": 1.0, "unlike": True}, "unlike is True and speed is given"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pylb.Balancer, pylb.Advisor])
+def test_what_is_refused(kind, options, message):
+    with pytest.raises(DomainError, match=message):
+        kind(strategy="BestFitLB", **options)
+
+
+@pytest.mark.parametrize("strategy", ["BestFitLB", "GossipLB"])
+def test_the_error_of_a_function_reaches_all_ranks(strategy):
+    def main(comm):
+        lb = pylb.Balancer(
+            comm, strategy=strategy, every=1,
+            memory_limit=(lambda: -5) if comm.rank == 1 else (lambda: 10),
+        )  # fmt: skip
+        lb.add(comm.rank, 0)
+        with pytest.raises(DomainError, match="memory_limit is -5: expected bytes") as caught:
+            list(lb.iterate(3))
+        return str(caught.value)
+
+    assert [said.startswith("rank 1: ") for said in VirtualCluster(3).run(main)] == [1, 0, 1]
+
+
+def test_an_advisor_keeps_the_limits():
+    def main(comm):
+        lb = pylb.Advisor(comm, strategy="BestFitLB", every=1, memory_limit=[30, 500], speed=[1, 1])
+        keys = np.arange(20)[comm.rank :: 2]
+        for _ in lb.iterate(3):
+            n = len(keys)
+            if plan := lb.advise(loads=np.ones(n), keys=keys, memory=np.full(n, 10)):
+                keys = plan.migrate(keys)
+        return len(keys), lb.history[0].memory_full
+
+    assert VirtualCluster(2).run(main) == [(3, 1.0), (17, 1.0)]
