@@ -10,7 +10,11 @@ from pylb import _core
 from pylb.decide.decider import BALANCE, FIGURES, WEIGH, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 
-PLACED = (1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, 0.0, *[math.nan] * 6, 0.1, 0.2)
+PLACED = (
+    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, math.nan, 0.0),
+    *[math.nan] * 6,
+    *(0.1, 0.2),
+)
 
 
 def decider(strategy="GreedyLB", network=(0.0, 0.0), params=None, **when):
