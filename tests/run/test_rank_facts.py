@@ -148,7 +148,7 @@ def test_auto_is_a_share_of_what_there_is():
     run(4, look, n=8, memory_limit="auto")
     limit = seen[0].memory_limit
     bound = memory_share.tightest().nbytes
-    assert np.all((0 < limit) & (limit <= bound // 4))
+    assert np.all((limit > 0) & (limit <= bound // 4))
     assert np.all(limit >= bound // 4 - (1 << 30))  # the tests have less than 4 GiB
     assert np.all(seen[0].memory > 0)  # measured by packing
 
