@@ -21,7 +21,7 @@
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an
  *     imbalance that needs theta / u iterations to repay theta must have existed for a part of
- *     this time;
+ *     this time.
  * This is multiplied by the share of earlier imbalances that has persisted.  At each moment t
  * of a cycle an LB step could have taken place.  In iteration t + j it would have gained e(t +
  * j) - |e(t + j) - e(t)|: this is e(t) if the imbalance stayed or rose, and less if it went
@@ -293,7 +293,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
 }
 
 /* Estimate what the next iteration would save if an LB step came before it: its u without an LB
- * step, minus that with one.  With one, it is the usual u of first iterations after LB steps.
+ * step, minus that with one.  With one, u is the usual one of first iterations after LB steps.
  * Without, it is the present u or, after a first iteration, the usual one of second iterations.
  * Half of that for each LB step in a row that came at once: the usual u becomes out of date.
  * -inf: not known, or there is time to look at more iterations. */

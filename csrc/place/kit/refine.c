@@ -88,7 +88,7 @@ static int64_t first_enough(const refiner_t *self, int32_t donor)
     return low;
 }
 
-/* The end of a donor's entries that fit on rank r. */
+/* The first entry of a donor that is too large for rank r (its entries are sorted by load). */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
     int64_t low = self->offers.start[donor];
@@ -172,7 +172,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r; sum 0: none. */
+/* Find a swap of the donor with rank r.  If there is none, the result's sum is 0. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
