@@ -27,7 +27,7 @@ typedef struct plb_cores {
 /* The ranks that have the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
-    double n_cores; /* fewer than n_ranks: they wait for one another */
+    double n_cores; /* if it is below n_ranks, ranks wait for a core */
     char words[48]; /* e.g. "4 ranks share 2 cores"; empty if they do not share */
 } plb_crowd_t;
 

@@ -42,20 +42,20 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
 }
 
 /* Compute a row of lengths for each (change, procedure, from, to, kept, alpha, beta). */
-static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks, int64_t *lengths,
-                       int32_t *stuck)
+static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
+                       int64_t *lengths, int32_t *stuck)
 {
     static const plb_py_field_t fields[] = {
-        PLB_PY_FIELD(plb_path_ask_t, change), PLB_PY_FIELD(plb_path_ask_t, procedure),
-        PLB_PY_FIELD(plb_path_ask_t, from),   PLB_PY_FIELD(plb_path_ask_t, to),
-        PLB_PY_FIELD(plb_path_ask_t, kept),   PLB_PY_FIELD(plb_path_ask_t, alpha),
-        PLB_PY_FIELD(plb_path_ask_t, beta),   {0}};
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(asks); i++) {
-        plb_path_ask_t ask;
-        if (plb_py_fill(c, fields, PyList_GET_ITEM(asks, i), &ask) != 0) {
+        PLB_PY_FIELD(plb_path_query_t, change), PLB_PY_FIELD(plb_path_query_t, procedure),
+        PLB_PY_FIELD(plb_path_query_t, from),   PLB_PY_FIELD(plb_path_query_t, to),
+        PLB_PY_FIELD(plb_path_query_t, kept),   PLB_PY_FIELD(plb_path_query_t, alpha),
+        PLB_PY_FIELD(plb_path_query_t, beta),   {0}};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(queries); i++) {
+        plb_path_query_t query;
+        if (plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query) != 0) {
             return -1;
         }
-        if (PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &ask,
+        if (PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &query,
                                                 lengths + i * run->streams.n_ranks, NULL,
                                                 stuck + i, &c->err)) != PLB_OK) {
             plb_py_fail(c);
@@ -66,23 +66,23 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks,
 }
 
 PLB_PY_FN(path_lengths,
-          "path_lengths(ops, comm_start, comm_member, asks, /)\n--\n\n"
-          "asks: a list of (change, procedure, from, to, kept, alpha, beta).  Return for each\n"
-          "the ns of the longest path to each rank's end, (asks, p) int64, and how many ranks\n"
+          "path_lengths(ops, comm_start, comm_member, queries, /)\n--\n\n"
+          "queries: a list of (change, procedure, from, to, kept, alpha, beta).  Return for each\n"
+          "the ns of the longest path to each rank's end, (queries, p) int64, and how many ranks\n"
           "are stuck.")
 {
-    PyObject *ops, *start, *member, *asks, *out = NULL;
+    PyObject *ops, *start, *member, *queries, *out = NULL;
     recording_t run;
     int64_t *lengths;
     int32_t *stuck;
-    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O asks:L", &ops, &start, &member, &asks) !=
-        0) {
+    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O queries:L", &ops, &start, &member,
+                     &queries) != 0) {
         return NULL;
     }
     if (view(c, ops, start, member, &run) == 0 &&
-        (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(asks), run.streams.n_ranks)) &&
-        (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(asks))) &&
-        all_lengths(c, &run, asks, lengths, stuck) == 0) {
+        (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(queries), run.streams.n_ranks)) &&
+        (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(queries))) &&
+        all_lengths(c, &run, queries, lengths, stuck) == 0) {
         out = Py_BuildValue("NN", plb_py_out(c, lengths), plb_py_out(c, stuck));
     }
     plb_pairing_free(&run.pairing);
@@ -115,14 +115,15 @@ typedef struct longest {
 } longest_t;
 
 /* Find the longest path: its stretches and its shares. */
-static int walk(const recording_t *run, const plb_path_ask_t *ask, int32_t n_procedures,
+static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n_procedures,
                 longest_t *out, plb_err_t *err)
 {
     plb_path_hop_t **hop = hops_of(&run->streams);
     if (hop == NULL) {
         return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for the critical path");
     }
-    int ret = plb_path_lengths(&run->streams, &run->pairing, ask, out->ns, hop, &out->stuck, err);
+    int ret =
+        plb_path_lengths(&run->streams, &run->pairing, query, out->ns, hop, &out->stuck, err);
     int32_t last = 0;
     for (int32_t r = 1; r < run->streams.n_ranks; r++) {
         last = out->ns[r] > out->ns[last] ? r : last;
@@ -139,8 +140,8 @@ static int walk(const recording_t *run, const plb_path_ask_t *ask, int32_t n_pro
     return ret;
 }
 
-static PyObject *longest_path(plb_py_call_t *c, const recording_t *run, const plb_path_ask_t *ask,
-                              int32_t n_procedures, longest_t *path)
+static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
+                              const plb_path_query_t *query, int32_t n_procedures, longest_t *path)
 {
     const int64_t p = run->streams.n_ranks, q = n_procedures + 1;
     int64_t *rows;
@@ -152,7 +153,7 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run, const pl
     memset(path->ns, 0, (size_t)p * sizeof *path->ns);
     memset(path->by_rank, 0, (size_t)p * sizeof *path->by_rank);
     memset(path->by_procedure, 0, (size_t)q * sizeof *path->by_procedure);
-    if (PLB_PY_UNLOCKED(c, walk(run, ask, n_procedures, path, &c->err)) != PLB_OK) {
+    if (PLB_PY_UNLOCKED(c, walk(run, query, n_procedures, path, &c->err)) != PLB_OK) {
         return plb_py_fail(c);
     }
     if ((rows = plb_py_new2(c, NPY_INT64, path->n, 4)) == NULL) {
@@ -175,16 +176,16 @@ PLB_PY_FN(critical_path,
           "stretches).")
 {
     PyObject *ops, *start, *member, *out = NULL;
-    plb_path_ask_t ask = {.change = PLB_PATH_NOTHING, .procedure = -1};
+    plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};
     int32_t n_procedures;
     recording_t run;
     longest_t path = {0};
     if (plb_py_parse(c, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i", &ops,
-                     &start, &member, &ask.alpha, &ask.beta, &n_procedures) != 0) {
+                     &start, &member, &query.alpha, &query.beta, &n_procedures) != 0) {
         return NULL;
     }
     if (view(c, ops, start, member, &run) == 0) {
-        out = longest_path(c, &run, &ask, n_procedures, &path);
+        out = longest_path(c, &run, &query, n_procedures, &path);
     }
     plb_free(path.stretch);
     plb_pairing_free(&run.pairing);

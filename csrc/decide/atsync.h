@@ -76,7 +76,7 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* a user's trigger gave different answers on different ranks */
-    int64_t iteration;       /* counted as the trigger counts */
+    int64_t iteration;       /* in the trigger's numbers */
     int64_t yes, no;         /* the lowest ranks with these answers; equal: no dispute */
 } plb_dispute_t;
 

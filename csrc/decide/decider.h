@@ -42,6 +42,7 @@ typedef struct plb_iteration {
     int64_t messages, bytes; /* between ranks */
 } plb_iteration_t;
 
+/* What the decider asks its caller to do. */
 typedef enum plb_ask {
     PLB_ASK_NOTHING,
     PLB_ASK_GAIN,
@@ -77,7 +78,8 @@ typedef struct plb_decider {
     plb_candidate_t *looks;               /* owned: what the selection sees of them */
     double *left;      /* owned: max/mean that each left the last time, or NAN */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* that leave a rank in this LB step; on the placing rank */
+    double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
+                          placing rank only */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_promise_t promise;

@@ -99,7 +99,7 @@ typedef struct plb_vt_phase {
 typedef struct plb_vt_scan {
     const char *text; /* not owned */
     size_t size;
-    char name[192]; /* of the file, or the end of it, for messages */
+    char name[192]; /* of the file, or the end of a long one; for error messages */
     int64_t rank;   /* metadata.rank, or -1 */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;

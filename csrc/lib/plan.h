@@ -13,7 +13,7 @@ struct pylb_plan {
     plb_route_t route;       /* the order in which the cells are sent */
     int64_t *send, *receive; /* [p + 1] owned: where the cells to (from) each rank begin */
     int64_t migrations;
-    /* Called before and after a migration, which counts as carrying the plan out. */
+    /* Called before and after each migration, to measure its time. */
     void (*begin)(void *arg);
     void (*end)(void *arg);
     void *arg;

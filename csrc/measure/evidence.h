@@ -62,8 +62,7 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
  * interval: each object counts as if it had been left out of the fit. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** Forget evidence against the speeds: a rank has changed, so it does not apply to its new speed.
- */
+/** A rank has changed: forget the evidence against the speeds, since it is about the old ones. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
 /** The gain over the best rival in the last intervals, in natural logarithms. */

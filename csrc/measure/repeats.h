@@ -50,8 +50,8 @@ typedef enum plb_division {
 typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
     double bold;        /* with the bold parts, by the models */
-    double bold_paging; /* with the bold parts, if ranks page with more rows than before */
-    double safe;        /* with the safe parts, under the same assumption */
+    double bold_paging; /* with the bold parts, if a rank pages as soon as it gets more rows */
+    double safe;        /* with the safe parts, if a rank pages as soon as it gets more rows */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 

@@ -40,7 +40,7 @@ typedef struct walker { /* a rank */
 typedef struct path {
     const plb_streams_t *s;
     const plb_pairing_t *pairs;
-    const plb_path_ask_t *ask;
+    const plb_path_query_t *query;
     plb_path_hop_t *const *hop;
     walker_t *rank;
     message_t *message;  /* by number of the send */
@@ -67,7 +67,7 @@ static int64_t larger(int64_t a, int64_t b)
  * only reduce the gain by `slack`, the time that the rank would have waited anyway. */
 static void forget(const path_t *p, walker_t *w, int64_t slack)
 {
-    if (!p->ask->kept) {
+    if (!p->query->kept) {
         w->work = w->gain = 0;
     } else if (w->gain > slack) {
         w->gain = larger(slack, 0);
@@ -81,15 +81,15 @@ static void hop(path_t *p, int32_t rank, int32_t from, int64_t op)
     }
 }
 
-static bool moves_to(const plb_path_ask_t *ask, int32_t target)
+static bool moves_to(const plb_path_query_t *query, int32_t target)
 {
-    return ask->change == PLB_PATH_MOVED && (ask->to < 0 || ask->to == target);
+    return query->change == PLB_PATH_MOVED && (query->to < 0 || query->to == target);
 }
 
 static void send(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walker_t *w = &p->rank[rank];
-    const bool moves = moves_to(p->ask, op->peer);
+    const bool moves = moves_to(p->query, op->peer);
     p->message[w->send++] =
         (message_t){w->longest, moves ? w->work : 0, moves ? w->gain : 0, w->at};
     if (moves) {
@@ -110,7 +110,7 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     }
     const message_t *m = &p->message[sent];
     walker_t *w = &p->rank[rank];
-    const double seconds = p->ask->alpha + p->ask->beta * (double)bytes;
+    const double seconds = p->query->alpha + p->query->beta * (double)bytes;
     const int64_t Cs = m->longest - m->gain + (int64_t)(seconds * 1e9 + 0.5);
     const int64_t Cr = w->longest + m->work;
     forget(p, w, Cr - Cs);
@@ -247,14 +247,14 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 /* Add the time since the previous operation. */
 static void pass(path_t *p, int32_t rank, const plb_op_t *op)
 {
-    const plb_path_ask_t *ask = p->ask;
+    const plb_path_query_t *query = p->query;
     walker_t *w = &p->rank[rank];
     const bool active = w->depth > 0;
     hop(p, rank, -1, 0);
-    if (!active || ask->change != PLB_PATH_ZEROED) {
+    if (!active || query->change != PLB_PATH_ZEROED) {
         w->longest += op->compute;
     }
-    if (active && ask->change == PLB_PATH_MOVED && (ask->from < 0 || ask->from == rank)) {
+    if (active && query->change == PLB_PATH_MOVED && (query->from < 0 || query->from == rank)) {
         w->work += op->compute;
         w->gain += op->compute;
     }
@@ -291,10 +291,10 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
         break;
     }
     case PLB_OP_ENTER:
-        w->depth += op->tag == p->ask->procedure;
+        w->depth += op->tag == p->query->procedure;
         break;
     case PLB_OP_LEAVE:
-        w->depth -= op->tag == p->ask->procedure && w->depth > 0;
+        w->depth -= op->tag == p->query->procedure && w->depth > 0;
         break;
     default:
         break;
@@ -383,10 +383,10 @@ static void unmake(path_t *p)
 }
 
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
-                     const plb_path_ask_t *ask, int64_t *longest, plb_path_hop_t *const *hop,
+                     const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err)
 {
-    path_t p = {.s = streams, .pairs = pairing, .ask = ask, .hop = hop};
+    path_t p = {.s = streams, .pairs = pairing, .query = query, .hop = hop};
     int ret = make(&p, err);
     for (int32_t r = streams->n_ranks; ret == PLB_OK && r-- > 0;) {
         wake(&p, r);

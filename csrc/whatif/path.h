@@ -31,14 +31,15 @@ typedef enum plb_path_change {
     PLB_PATH_ZEROED, /* the procedure takes no time */
 } plb_path_change_t;
 
-typedef struct plb_path_ask {
+/* The length of the critical path with a change is wanted. */
+typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
     int32_t from,
-        to; /* MOVED: only F on rank `from`, only by messages to rank `to`; -1: all ranks */
-    bool kept;
+        to;    /* MOVED: only F on rank `from`, only by messages to rank `to`; -1: all ranks */
+    bool kept; /* see above */
     double alpha, beta; /* seconds per message and per byte */
-} plb_path_ask_t;
+} plb_path_query_t;
 
 /* The step of the longest path into an operation. */
 typedef struct plb_path_hop {
@@ -58,7 +59,7 @@ typedef struct plb_stretch {
  * for each rank an array of its operations' hops.  *stuck: number of ranks that wait forever;
  * the length of their path ends there. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
-                     const plb_path_ask_t *ask, int64_t *longest, plb_path_hop_t *const *hop,
+                     const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);
 
 /** Find the path to the last operation of `rank`, from its beginning on; the caller frees *out. */

@@ -252,13 +252,13 @@ def procedures(
     kept = source is not None or target is not None
     between = (-1 if source is None else source, -1 if target is None else target)
     costs = _network(network)
-    asks: list[tuple[int, int, int, int, bool, float, float]] = [
+    queries: list[tuple[int, int, int, int, bool, float, float]] = [
         (change, number, *between, kept, *costs)
         for number in range(len(recording.procedures))
         for change in (MOVED, ZEROED)
     ]
-    asks.append((NOTHING, -1, -1, -1, False, *costs))
-    lengths, stuck = _core.path_lengths(recording.ops, *comm_arrays(recording.comms), asks)
+    queries.append((NOTHING, -1, -1, -1, False, *costs))
+    lengths, stuck = _core.path_lengths(recording.ops, *comm_arrays(recording.comms), queries)
     if stuck.any():
         warnings.warn(
             f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "

@@ -45,8 +45,8 @@ def marked(run, seed):
 def test_agrees_with_the_twin(ranks):
     for seed in range(15):
         run = marked(program(seed, ranks), seed)
-        asks = [(*change, 0.0, 0.0) for change in CHANGES]
-        lengths, stuck = _core.path_lengths(run.ops, *comm_arrays(run.comms), asks)
+        queries = [(*change, 0.0, 0.0) for change in CHANGES]
+        lengths, stuck = _core.path_lengths(run.ops, *comm_arrays(run.comms), queries)
         for change, got, waits in zip(CHANGES, lengths, stuck, strict=True):
             expected, twin_waits = Twin(run, *change).run()
             assert got.tolist() == expected, (seed, change)

@@ -339,7 +339,7 @@ typedef struct leaving {
     int32_t *number;  /* [n held] number of the object in the ties */
     int32_t *to;      /* [n held] rank, or -1 */
     int32_t *at;      /* [n known] entry of an object, or -1 */
-    plb_heap_t queue; /* for one link; key: -gain per load, id: turn() */
+    plb_heap_t queue; /* objects for one link, as {-gain per load, turn()} */
 } leaving_t;
 
 static void leaving_free(leaving_t *self)
