@@ -24,13 +24,25 @@ static void anchored_free(anchored_t *self)
     PLB_FREE(self->weight, self->fixed, self->net_start, self->pin, self->net_weight);
 }
 
+/* As anchor() counts them: a graph that is not symmetric may have more than half its entries. */
+static int64_t count_edges(const plb_question_t *in)
+{
+    int64_t out = 0;
+    for (int32_t v = 0; in->start != NULL && v < in->n_vertices; v++) {
+        for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
+            out += in->to[j] > v;
+        }
+    }
+    return out;
+}
+
 /* Add these vertices and nets. self->in has the nets of the question or its graph already. */
 static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = in->n_vertices, k = in->n_parts, nets = in->n_nets;
     const int32_t pins = nets > 0 ? in->net_start[nets] : 0;
-    const int64_t edges = in->start == NULL ? 0 : in->start[n] / 2;
+    const int64_t edges = count_edges(in);
     const int64_t most = nets + edges + n;
     *self = (anchored_t){.in = *in};
     if (most + k > INT32_MAX / 4 || pins + 2 * (edges + n) > INT32_MAX) {
