@@ -110,6 +110,8 @@ class Step(IntEnum):
     MOVED = 24
     ALLOCATE = 25
     ANSWER = 26
+    CHECKPOINT = 27
+    RESTORE = 28
     EXIT = 99
 
 
@@ -140,6 +142,8 @@ PLACES = {
     Step.MOVED: "telling where objects have moved after iteration {}",
     Step.ALLOCATE: "allocating memory for migrating objects after iteration {}",
     Step.ANSWER: "asking the trigger after iteration {}",
+    Step.CHECKPOINT: "writing a checkpoint after {} iterations",
+    Step.RESTORE: "reading a checkpoint",
     Step.EXIT: "ending its program",
 }
 

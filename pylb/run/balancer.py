@@ -17,6 +17,7 @@ from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
+from pylb.run.checkpoint import checkpoint
 from pylb.run.environment import overridden
 from pylb.run.iteration_log import Row
 from pylb.run.lagged import LaggedLoop
@@ -27,6 +28,7 @@ from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.program_objects import ProgramObjects
 from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.report import Iterations, Report
+from pylb.run.restore import restore
 from pylb.run.shadow import ShadowMode
 from pylb.run.state import RunState
 from pylb.run.summary import rank_loads, report_on, save
@@ -380,6 +382,88 @@ class Balancer(ProgramObjects):
             h5py is absent; the file cannot be written.
         """
         save(self._state, self._mode, self._loop, path)
+
+    def checkpoint(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        pack: Callable[[int, Any], Any] | None = None,
+        pickled: bool = False,
+    ) -> None:
+        """Write all objects, their messages and what was learned, so that `restore` can go on.
+
+        Collective.  Call it between two loops, or at the beginning of a pass of `iterate` (lag=0),
+        before the first `local`.  Each rank writes a file into a folder; the checkpoint before it
+        stays there until the new one is complete.
+
+        Parameters
+        ----------
+        path : path
+            The folder; it is made if there is none.
+        pack : callable, optional
+            ``pack(key, block)``: the object as a plain value: numbers, texts, bytes, NumPy arrays,
+            and lists, tuples and dicts of these.  Default: the object is such a value.
+        pickled : bool
+            Pickle objects and messages instead; `restore` then executes code of the files.
+
+        Raises
+        ------
+        StateError
+            The pass has begun; the mode is "shadow", or `replay` was given.
+        SerializationError
+            An object or a message is not a plain value; the error names it.
+        MissingPartError, OSError
+            h5py is absent; a file cannot be written.  The checkpoint before it is still there.
+        """
+        checkpoint(self._state, self._mode, self._loop, path, pack, pickled)
+
+    @classmethod
+    def restore(
+        cls,
+        comm: Any,
+        path: str | os.PathLike[str],
+        *,
+        unpack: Callable[[int, Any], Any] | None = None,
+        pickled: bool = False,
+        **options: Any,
+    ) -> Balancer:
+        """Make a balancer that goes on from a checkpoint, on any number of ranks.  Collective.
+
+        Parameters
+        ----------
+        comm : mpi4py.MPI.Comm or VirtualComm
+        path : path
+            What `checkpoint` was given.
+        unpack : callable, optional
+            ``unpack(key, value)``: the object, from what `pack` returned.
+        pickled : bool
+            True if the checkpoint is pickled.  Reading it executes code of the files.
+        **options
+            As for `Balancer`; ``record`` must be False, which is the default here.
+
+        Returns
+        -------
+        Balancer
+            With the objects and their messages; `done` says how many iterations are complete.
+
+        Raises
+        ------
+        MissingFileError
+            There is no complete checkpoint.
+        FormatError
+            A file is cut short, damaged, of another version, or something else.
+        DomainError, StateError, SerializationError
+            It was written with other arguments; an object cannot be restored.
+        """
+        lb = cls(comm, **{"record": False, **options})
+        restore(lb._state, lb._mode, path, unpack, pickled)
+        return lb
+
+    @property
+    def done(self) -> int:
+        """Number of complete iterations; also those before a checkpoint."""
+        self._loop.take()
+        return self._records.done
 
     def __repr__(self) -> str:
         return (

@@ -49,6 +49,17 @@ class IterationLog:
         self._last: Sequence[float] | None = None
         self._n = self._entered = 0  # iterations; rows in blocks
 
+    @classmethod
+    def restored(cls, table: F64, span: int, n: int) -> IterationLog:
+        """A log of n iterations that goes on from the table of another one."""
+        out = cls(table.shape[1])
+        whole = n // span  # the last row may have to be completed
+        out.span, out._n, out._entered = span, n, whole
+        out._blocks = [np.array(table[:whole])]
+        out._rows = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()
+        out._last = table[-1].tolist() if n else None
+        return out
+
     def __len__(self) -> int:
         return self._n
 
@@ -86,12 +97,15 @@ class IterationLog:
         return np.arange(0, self._n, self.span)
 
     def _enter(self) -> None:
-        """Move all rows into a block: an even number of groups, so that blocks can be halved."""
+        """Move all rows into a block."""
         self._blocks.append(self._folded(self._array(self._rows), self.span))
         self._entered += len(self._blocks[-1])
         self._rows = []
         if self._entered >= MOST:
-            self._blocks = [self._folded(_joined(self._blocks, self._width), 2)]
+            whole = _joined(self._blocks, self._width)
+            pairs = len(whole) // 2 * 2
+            self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()  # after a restart
+            self._blocks = [self._folded(whole[:pairs], 2)]
             self._entered, self.span = len(self._blocks[0]), 2 * self.span
 
     def _array(self, rows: Sequence[Any]) -> F64:

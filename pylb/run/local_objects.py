@@ -132,6 +132,11 @@ class LocalObjects:
         self.new, self._gone = NewObjects(self.rank), set()
         self.mailbox.rebind(self.store.places, gone)
 
+    def restored(self) -> None:
+        """The store has got objects of which the other ranks do not know."""
+        self._unregistered = self.store.keys.copy()
+        self.mailbox.rebind(self.store.places, NO_KEYS)
+
     def catches_up(self) -> bool:
         """Between two loops, apply the changes; return whether there were any."""
         if self.in_loop or not (len(self.new) or self._gone):

@@ -298,6 +298,8 @@ class Records:
     seconds : float
         Time in the loops on this rank.
     strain : Strain
+    restored : bool
+        Whether the run goes on from a checkpoint.
     """
 
     def __init__(self, agreement: Agreement, objects: RecordedObjects, options: Options) -> None:
@@ -312,6 +314,7 @@ class Records:
         self.seconds = 0.0
         self.strain = Strain()
         self._facts = options.facts
+        self.restored = False
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property
@@ -339,6 +342,12 @@ class Records:
         for row in rows.tolist():
             self._enter(row[:-1])
             self.rank_loads.append(row[-1:])
+
+    def restore(self, rows: F64, span: int, done: int) -> None:
+        """Go on after the iterations of a checkpoint; the loads of the ranks are not known."""
+        self.figures = IterationLog.restored(rows, span, done)
+        self.rank_loads = IterationLog.restored(np.full((len(rows), 1), np.nan), span, done)
+        self.restored = True
 
     def _enter(self, row: Sequence[float]) -> None:
         self.figures.append(row)

@@ -86,6 +86,8 @@ def _course(
     Collective.
     """
     records, stretches = state.records, list[Stretch]()
+    if records.restored:
+        raise DomainError("no page of a run that goes on from a checkpoint: expected .json or .txt")
     if state.done * times.shape[1] > GATHER:
         raise DomainError(f"a page of {state.done} iterations is too large: expected .json or .txt")
     loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks

@@ -80,6 +80,12 @@ def recorded(path="run.h5"):
 # ---- what the pages take for granted ---------------------------------------------------------
 
 
+def cluster():
+    blocks = [(key, Block(key)) for key in range(comm.rank, 16, comm.size)]
+    names = {"comm": comm, "my_blocks": blocks, "folder": Path("checkpoints")}
+    yield names | {"pack": lambda key, block: block.key, "unpack": lambda key, said: Block(said)}
+
+
 def decider():
     yield {"comm": comm}
 

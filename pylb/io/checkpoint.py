@@ -1,0 +1,185 @@
+"""The files of a checkpoint: a folder with one file of each rank, and a list of these.
+
+``checkpoint.json`` names the files of the last complete checkpoint. A new one has files of other
+names; when all of them are on disk, ``checkpoint.json`` is replaced, and then the old files are
+removed. So there is a complete checkpoint at each moment, also if the program is killed.
+
+``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
+values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` (rows x
+n,); ``window`` (n,); the properties. For m messages that wait in inboxes: ``target`` and
+``source`` (m,), ``message`` and ``message_at`` (m + 1,). Values and messages are in the layout of
+`pylb.io.plain`, unless they were pickled. The file of rank 0 also has the run: ``rows``,
+``loops``, ``receipts``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import files
+from pylb.errors import DomainError, FormatError, MissingFileError
+from pylb.io import hdf5
+
+FORMAT, VERSION, LIST = "pylb checkpoint", 1, "checkpoint.json"
+FILE = re.compile(r"[0-9a-f]{16}\.\d+\.h5")
+MOST_RANKS = 1 << 24
+MOST_LIST = 1 << 28  # bytes
+DTYPES = {
+    **dict.fromkeys(("key", "value_at", "nbytes", "memory", "target", "source"), np.int64),
+    **dict.fromkeys(("message_at", "spans"), np.int64),
+    **dict.fromkeys(("estimates", "window", "work", "rows", "loops"), np.float64),
+    **dict.fromkeys(("value", "message", "migratable", "receipts"), np.uint8),
+    "home": np.int32,
+}
+Arrays = dict[str, Any]
+
+
+class Head(NamedTuple):
+    """What ``checkpoint.json`` says.
+
+    Attributes
+    ----------
+    iteration : int
+        Iterations that were complete.
+    packed, pickled : bool
+        Whether the objects went through a function of the user, or through pickle.
+    sizes : list of int
+        Bytes of each rank's file.
+    """
+
+    id: str
+    n_ranks: int
+    iteration: int
+    packed: bool
+    pickled: bool
+    sizes: list[int]
+
+
+def new_id() -> str:
+    """The name of a new checkpoint."""
+    return secrets.token_hex(8)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder if there is none; DomainError if it is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise DomainError(f"path is {os.fspath(folder)!r}: expected a folder, or a new name")
+    folder.mkdir(exist_ok=True)
+
+
+def file_of(folder: Path, checkpoint: str, rank: int) -> Path:
+    """The file of a rank."""
+    return folder / f"{checkpoint}.{rank}.h5"
+
+
+def write(path: Path, arrays: Arrays) -> int:
+    """Write the file of a rank, to the disk; return its bytes."""
+    with files.writing(path, "w+b") as file:
+        out = hdf5.Output(file)
+        try:
+            out.text("format", FORMAT)
+            for name, values in arrays.items():
+                out.array(name, np.ascontiguousarray(values, DTYPES[name]).ravel())
+        finally:
+            out.close()
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno()).st_size
+
+
+def finish(folder: Path, head: Head) -> None:
+    """Make a checkpoint the last one."""
+    said = {"format": FORMAT, "version": VERSION, **head._asdict()}
+    with files.writing(folder / LIST, "w", encoding="utf-8") as file:
+        file.write(json.dumps(said, indent=1) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def clean(folder: Path, keep: str) -> None:
+    """Remove the files of other checkpoints, complete or not."""
+    for path in folder.iterdir():
+        if FILE.fullmatch(path.name) and not path.name.startswith(f"{keep}."):
+            with suppress(OSError):
+                path.unlink()
+
+
+def head(folder: Path) -> Head:
+    """Read ``checkpoint.json``.
+
+    Raises
+    ------
+    MissingFileError
+        There is no complete checkpoint.
+    FormatError
+        It is damaged, of another version, or something else.
+    """
+    path = folder / LIST
+    if not path.exists():
+        raise MissingFileError(f"{os.fspath(folder)}: no complete checkpoint here")
+    said = files.text(path, MOST_LIST)
+    with files.understood(path, "a checkpoint"):
+        found = json.loads(said)
+        files.check_format(found, FORMAT)
+        out = Head(**{name: found[name] for name in Head._fields})
+        if not (
+            re.fullmatch("[0-9a-f]{16}", out.id)
+            and type(out.n_ranks) is int
+            and 1 <= out.n_ranks <= MOST_RANKS
+            and type(out.iteration) is int
+            and 0 <= out.iteration < 2**62
+            and len(out.sizes) == out.n_ranks
+        ):
+            raise FormatError("id, n_ranks, iteration or sizes are out of range")
+    return out
+
+
+def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays:
+    """Read some arrays of the file of a rank.
+
+    Raises
+    ------
+    MissingFileError
+        It was removed.
+    FormatError
+        It is cut short, damaged, or an array is missing.
+    """
+    path = file_of(folder, which.id, rank)
+    size = os.stat(path).st_size if path.exists() else -1
+    if size >= 0 and size != which.sizes[rank]:
+        raise FormatError(f"{path}: it has {size} bytes: expected {which.sizes[rank]}")
+    out: Arrays = {}
+    with files.understood(path, "a checkpoint"), hdf5.reading(path, DTYPES) as file:
+        if file.text("format") != FORMAT:
+            raise FormatError("it is something else")
+        for name in names:
+            values = file.rows(name)
+            if values is None:
+                raise FormatError(f"{name} is damaged")
+            out[name] = values
+    return out
+
+
+def pieces(blob: Any, at: Any, index: Any) -> list[bytes]:
+    """The pieces of a blob with these numbers; `at` (n + 1,) says where they begin."""
+    if at[0] != 0 or at[-1] != len(blob) or np.any(np.diff(at) < 0):
+        raise FormatError("the places of its values are damaged")
+    return [blob[at[i] : at[i + 1]].tobytes() for i in index]
+
+
+def joined(parts: list[bytes]) -> tuple[Any, Any]:
+    """The parts as one blob, and where they begin, as `pieces` takes them."""
+    at = np.cumsum([0, *map(len, parts)])
+    return np.frombuffer(b"".join(parts), np.uint8), at

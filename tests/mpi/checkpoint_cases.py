@@ -1,0 +1,103 @@
+"""Checkpoints under MPI: ``mpiexec -n 3 python tests/mpi/checkpoint_cases.py``."""
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from each_case import raised
+from mpi4py import MPI
+
+import pylb
+from pylb.errors import PylbError, SerializationError
+
+N = 29
+OPTIONS = {"strategy": "GreedyLB", "every": 5}
+
+
+@contextmanager
+def folder(comm):
+    name = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    yield Path(name) / "c"
+    comm.barrier()
+    if comm.rank == 0:
+        shutil.rmtree(name)
+
+
+def fill(lb):
+    for key in range(lb.rank, N, lb.n_ranks):
+        lb.add(key, np.arange(500.0) + key)
+    return lb
+
+
+def advance(lb, until):
+    for it in lb.iterate(until - lb.done):
+        for key, block in lb.local():
+            for source, data in lb.inbox(key):
+                block[: len(data)] += np.sqrt(data) * (source + it)
+            lb.send((key * 5 + 2) % N, key, block[:300])
+            lb.send((key + it) % N, key, block[7:9])
+    return lb
+
+
+def everything(comm, lb):
+    found = {}
+    for part in comm.allgather({key: block.tobytes() for key, block in lb.local()}):
+        found |= part
+    assert len(found) == N
+    return found
+
+
+def restarts_on_other_numbers_of_ranks(comm):
+    """From half the ranks to all, from all to half and to one: the bits of a run without stop."""
+    want = everything(comm, advance(fill(pylb.Balancer(comm, **OPTIONS)), 24))
+    for n in {1, (comm.size + 1) // 2, comm.size}:
+        some = comm.Split(comm.rank < n, comm.rank)
+        with folder(comm) as path:
+            if comm.rank < n:
+                advance(fill(pylb.Balancer(some, **OPTIONS)), 12).checkpoint(path)
+            comm.barrier()
+            lb = advance(pylb.Balancer.restore(comm, path, **OPTIONS), 17)
+            assert everything(comm, advance(lb, 24)) == want
+        with folder(comm) as path:
+            advance(fill(pylb.Balancer(comm, **OPTIONS)), 12).checkpoint(path)
+            if comm.rank < n:
+                lb = advance(pylb.Balancer.restore(some, path, **OPTIONS), 24)
+                assert everything(some, lb) == want
+        some.Free()
+
+
+def an_object_that_is_not_plain(comm):
+    with folder(comm) as path:
+        lb = fill(pylb.Balancer(comm, **OPTIONS))
+        lb.checkpoint(path)
+        if comm.rank == comm.size - 1:
+            lb.add(1000, object())
+        raised(SerializationError, "object 1000", lambda: lb.checkpoint(path))
+        comm.barrier()
+        assert len(list(path.glob("*.h5"))) == comm.size
+        comm.barrier()
+        pylb.Balancer.restore(comm, path)
+
+
+def a_cut_file(comm):
+    with folder(comm) as path:
+        fill(pylb.Balancer(comm, **OPTIONS)).checkpoint(path)
+        if comm.rank == 0:
+            name = next(path.glob(f"*.{comm.size - 1}.h5"))
+            name.write_bytes(name.read_bytes()[:-1])
+        comm.barrier()
+        try:
+            pylb.Balancer.restore(comm, path)
+        except PylbError as why:
+            assert "bytes: expected" in str(why), why  # noqa: PT017
+        else:
+            raise AssertionError("no error")
+
+
+if __name__ == "__main__":
+    restarts_on_other_numbers_of_ranks(MPI.COMM_WORLD)
+    an_object_that_is_not_plain(MPI.COMM_WORLD)
+    a_cut_file(MPI.COMM_WORLD)
+    print("done")

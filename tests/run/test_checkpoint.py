@@ -1,0 +1,564 @@
+"""Checkpoints: restarts on any number of ranks give the same bits, and bad files clear errors."""
+
+import contextlib
+import json
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from launch import HERE, every_case_is_done, launch
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    PylbError,
+    RemoteError,
+    SerializationError,
+    StateError,
+)
+from pylb.io import checkpoint as disk
+from pylb.io.plain import decode, encode
+from pylb.run.iteration_log import IterationLog
+
+pytest.importorskip("h5py")
+OPTIONS = {"strategy": "GreedyLB", "every": 7}
+N = 23
+
+
+def fill(comm, **options):
+    lb = pylb.Balancer(comm, **{**OPTIONS, **options})
+    for key in range(lb.rank, N, lb.n_ranks):
+        lb.add(key, np.arange(4.0) + key, memory=key + 1)
+    return lb
+
+
+def passes(comm, lb, until, folder=None):
+    """What an object does depends on all messages to it and on their order."""
+    for it in lb.iterate(until - lb.done):
+        if folder is not None and it % 6 == 5:
+            lb.checkpoint(folder)
+        for key, block in lb.local():
+            for source, data in lb.inbox(key):
+                block *= 0.9
+                block += np.sum(data) * 1e-2 + source + it
+            lb.send((key * 7 + 1) % N, key, [it, block[2:].copy()[0]])
+            lb.send((key + 1) % N, key, float(block[0]))
+            comm.elapse(1e-3 * (1 + key % 5) * (1 + it % 3))
+        yield it
+
+
+def advance(comm, lb, until, folder=None):
+    for _ in passes(comm, lb, until, folder):
+        pass
+    return lb
+
+
+def values(lb):
+    return {key: block.tobytes() for key, block in lb.local()}
+
+
+def on(n, main):
+    """Run on virtual ranks; the objects of all ranks, and rank 0's balancer."""
+    out, found = {}, pylb.VirtualCluster(n).run(lambda comm: main(comm))
+    for lb in found:
+        out |= values(lb)
+    return out, found[0]
+
+
+def steps(lb):
+    return [r.iteration for r in lb.history.balancings]
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return {n: on(n, lambda comm: advance(comm, fill(comm), 40)) for n in (1, 2, 3, 5)}
+
+
+def test_the_straight_run_does_not_depend_on_the_ranks(straight):
+    assert all(found == straight[1][0] for found, _ in straight.values())
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_restarts_on_other_numbers_of_ranks(straight, tmp_path, ranks):
+    """The same, half, double, and any other number; between two loops and within one."""
+    folder = tmp_path / "c"
+
+    def first(comm):
+        lb = advance(comm, fill(comm), 20)
+        lb.checkpoint(folder)
+        return lb
+
+    def again(comm):
+        lb = pylb.Balancer.restore(comm, folder, **OPTIONS)
+        assert lb.done == 20
+        return advance(comm, lb, 40)
+
+    on(ranks, first)
+    for n in (1, 2, 3, 4, 5, 6, 10):
+        found, lb = on(n, again)
+        assert found == straight[1][0], n
+        assert lb.done == len(lb.iterations.time) == 40
+        assert steps(lb) == ([6, 13, 20, 27, 34] if n == ranks else [26, 33])
+
+
+def test_in_a_loop_after_a_crash(straight, tmp_path):
+    """A run ends at iteration 16; the checkpoint of iteration 11 goes on, and writes others."""
+    folder = tmp_path / "c"
+
+    class OutOfTimeError(Exception):
+        pass
+
+    def first(comm):
+        lb = fill(comm)
+        with contextlib.suppress(OutOfTimeError):
+            for it in passes(comm, lb, 40, folder):
+                if it == 16:
+                    raise OutOfTimeError
+        return lb
+
+    on(3, first)
+    assert disk.head(folder).iteration == 11
+    for n in (2, 3):
+        found, lb = on(
+            n,
+            lambda comm: advance(
+                comm, pylb.Balancer.restore(comm, folder, **OPTIONS), 40, tmp_path / "d"
+            ),
+        )
+        assert found == straight[1][0]
+        assert steps(lb) == ([6, 13, 20, 27, 34] if n == 3 else [17, 24, 31, 38])
+
+
+@pytest.mark.parametrize("trigger", ["boulmier", "zhai", "menon", "metabalancer", "auto"])
+@pytest.mark.parametrize("give_up", [True, False])
+def test_decisions_go_on(tmp_path, trigger, give_up):
+    """What the trigger knows, and the receipts, are the same after a restart."""
+    options = {"strategy": "GreedyLB", "trigger": trigger, "give_up": give_up}
+
+    def program(comm, lb, until):
+        for it in lb.iterate(until - lb.done):
+            for key, _ in lb.local():
+                comm.elapse(1e-2 * (1 + (key + it // 9) % 7))
+        return lb
+
+    def first(comm):
+        lb = pylb.Balancer(comm, **options)
+        for key in range(lb.rank, N, lb.n_ranks):
+            lb.add(key, np.zeros(1000))
+        program(comm, lb, 40).checkpoint(tmp_path / "c")
+        return lb
+
+    def again(comm):
+        return pylb.Balancer.restore(comm, tmp_path / "c", **options)
+
+    before = pylb.VirtualCluster(4).run(first)[0]
+    after = pylb.VirtualCluster(4).run(again)[0]
+    assert len(steps(before)) > 0
+    assert steps(after) == steps(before)
+    assert np.array_equal(after.iterations, before.iterations)
+    known, now = (lb._state.decider.settings.trigger.state() for lb in (before, after))
+    assert now["cost"] == pytest.approx(known["cost"], rel=1e-12)
+    assert (now["last"], now["iteration"]) == (known["last"], known["iteration"])
+    if not give_up:
+        assert {k: repr(v) for k, v in now.items()} == {k: repr(v) for k, v in known.items()}
+    on(4, lambda comm: program(comm, again(comm), 50))
+    _, other = on(2, lambda comm: program(comm, again(comm), 50))
+    assert other.done == 50
+
+
+def test_properties_and_estimates_go_on(tmp_path):
+    def first(comm):
+        lb = fill(comm)
+        lb.add(100 + comm.rank, np.zeros(3), nbytes=77, migratable=False, work=2.5)
+        advance(comm, lb, 9)
+        lb.checkpoint(tmp_path / "c")
+        return lb
+
+    def again(comm):
+        return pylb.Balancer.restore(comm, tmp_path / "c", **OPTIONS)
+
+    before = pylb.VirtualCluster(2).run(first)
+    after = pylb.VirtualCluster(2).run(again)
+    for a, b in zip(before, after, strict=True):
+        a, b = a._objects.store, b._objects.store
+        assert np.array_equal(a.keys, b.keys)
+        assert np.array_equal(a.estimates, b.estimates)
+        assert np.array_equal(a.window, b.window)
+        for name in ("nbytes", "memory", "migratable", "work", "home"):
+            assert np.array_equal(a.properties[name], b.properties[name]), name
+
+
+class Block:
+    def __init__(self, x):
+        self.x = x
+
+
+def test_the_users_own_format_and_pickle(tmp_path):
+    lb = pylb.Balancer()
+    lb.add(1, Block(5))
+    with pytest.raises(SerializationError, match=r"object 1 .*Block is not plain.*pack="):
+        lb.checkpoint(tmp_path / "c")
+    with pytest.raises(MissingFileError, match="no complete checkpoint"):
+        pylb.Balancer.restore(None, tmp_path / "c")
+    lb.checkpoint(tmp_path / "c", pack=lambda key, block: {"x": block.x, "key": key})
+    with pytest.raises(DomainError, match="unpack is missing"):
+        pylb.Balancer.restore(None, tmp_path / "c")
+    again = pylb.Balancer.restore(None, tmp_path / "c", unpack=lambda key, said: Block(said["x"]))
+    ((key, block),) = again.local()
+    assert (key, block.x) == (1, 5)
+    with pytest.raises(SerializationError, match="object 1 cannot be restored: KeyError: 'y'"):
+        pylb.Balancer.restore(None, tmp_path / "c", unpack=lambda key, said: said["y"])
+
+    lb.checkpoint(tmp_path / "c", pickled=True)
+    with pytest.raises(DomainError, match="expected pickled=True, which runs code"):
+        pylb.Balancer.restore(None, tmp_path / "c")
+    again = pylb.Balancer.restore(None, tmp_path / "c", pickled=True)
+    assert [block.x for _, block in again.local()] == [5]
+
+
+def test_nothing_is_unpickled_without_request(tmp_path, monkeypatch):
+    lb = pylb.Balancer()
+    lb.add(1, Block(5))
+    lb.checkpoint(tmp_path / "c", pickled=True)
+    path = tmp_path / "c" / disk.LIST
+    path.write_text(path.read_text().replace('"pickled": true', '"pickled": false'))
+    monkeypatch.setattr(pickle, "loads", None)
+    monkeypatch.setattr(pickle, "load", None)
+    with pytest.raises(FormatError, match="not a plain value"):
+        pylb.Balancer.restore(None, tmp_path / "c")
+
+
+def test_where_a_checkpoint_is_possible(tmp_path):
+    lb = pylb.Balancer()
+    lb.add(1, np.zeros(3))
+    lb.send(1, 1, b"x")
+    with pytest.raises(StateError, match="after send"):
+        lb.checkpoint(tmp_path / "c")
+    for it in lb.iterate(3):
+        if it:
+            lb.checkpoint(tmp_path / "c")
+        for _ in lb.local():
+            sum(range(1000))
+        with pytest.raises(StateError, match="in the middle of iteration"):
+            lb.checkpoint(tmp_path / "c")
+    lb.checkpoint(tmp_path / "c")
+    for words in ({"mode": "shadow"}, {"record": True}):
+        with pytest.raises(StateError, match="expected mode="):
+            pylb.Balancer.restore(None, tmp_path / "c", **words)
+    (tmp_path / "file").touch()
+    with pytest.raises(DomainError, match="expected a folder"):
+        lb.checkpoint(tmp_path / "file")
+    lb = pylb.Balancer.restore(None, tmp_path / "c")
+    with pytest.raises(DomainError, match="no page"):
+        lb.report(tmp_path / "run.html")
+    assert np.isnan(lb.rank_loads()).all()
+    assert lb.report().iterations == lb.done == 3
+
+
+def test_an_error_on_one_rank(tmp_path, monkeypatch):
+    """All ranks raise it, and the checkpoint before is still there."""
+    write = disk.write
+
+    def main(comm):
+        lb = advance(comm, fill(comm), 5)
+        lb.checkpoint(tmp_path / "c")
+        advance(comm, lb, 8)
+
+        def full(path, arrays):
+            if path.name.endswith(".1.h5"):
+                raise OSError(28, "No space left on device")
+            return write(path, arrays)
+
+        monkeypatch.setattr(disk, "write", full)
+        with pytest.raises((OSError, RemoteError), match="No space left"):
+            lb.checkpoint(tmp_path / "c")
+        return lb
+
+    on(3, main)
+    assert disk.head(tmp_path / "c").iteration == 5
+    assert len(list((tmp_path / "c").iterdir())) == 4
+    monkeypatch.undo()
+    on(2, lambda comm: pylb.Balancer.restore(comm, tmp_path / "c"))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX only")
+@pytest.mark.parametrize("at", ["write", "finish", "clean"])
+def test_a_killed_run(tmp_path, at):
+    """The last complete checkpoint can be read, and the next one removes what is left."""
+    said = f"""
+import os, signal, numpy as np, pylb
+from pylb.io import checkpoint as disk
+lb = pylb.Balancer()
+lb.add(1, np.zeros(3))
+lb.checkpoint({str(tmp_path / "c")!r})
+for _ in lb.iterate(3): pass
+call = disk.{at}
+def killed(*args, **words):
+    if {at!r} == "finish":
+        disk.files.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    elif {at!r} == "write":
+        call(*args, **words)
+    os.kill(os.getpid(), signal.SIGKILL) if {at!r} != "finish" else call(*args, **words)
+disk.{at} = killed
+lb.checkpoint({str(tmp_path / "c")!r})
+"""
+    run = subprocess.run([sys.executable, "-c", said], capture_output=True, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    lb = pylb.Balancer.restore(None, tmp_path / "c")
+    assert lb.done == (3 if at == "clean" else 0)
+    assert len(list((tmp_path / "c").glob("*.h5"))) == 2
+    lb.checkpoint(tmp_path / "c")
+    assert len(list((tmp_path / "c").glob("*.h5"))) == 1
+
+
+# ---- bad files ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    lb = fill(None)
+    for it in lb.iterate(4):
+        for key, _ in lb.local():
+            lb.send((key + 1) % N, key, [it, 1.5])
+    lb.checkpoint(tmp_path / "c")
+    return tmp_path / "c"
+
+
+def change(saved, **words):
+    path = saved / disk.LIST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **words}))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"format": "pylb graph"}, "format is 'pylb graph'"),
+        ({"id": "../../../etc/passwd"}, "out of range"),
+        ({"n_ranks": 2}, "out of range"),
+        ({"n_ranks": 0, "sizes": []}, "out of range"),
+        ({"iteration": 5}, "iterations are damaged"),
+        ({"iteration": -1}, "out of range"),
+        ({"iteration": "4"}, "out of range"),
+        ({"sizes": [5]}, "expected 5"),
+        ({"sizes": None}, "not a checkpoint"),
+    ],
+)
+def test_a_bad_list(saved, words, says):
+    change(saved, **words)
+    with pytest.raises(FormatError, match=says):
+        pylb.Balancer.restore(None, saved)
+
+
+def test_missing_files(saved):
+    with pytest.raises(MissingFileError, match="no complete checkpoint"):
+        pylb.Balancer.restore(None, saved / "nothing")
+    next(saved.glob("*.h5")).unlink()
+    with pytest.raises(MissingFileError, match="no such file"):
+        pylb.Balancer.restore(None, saved)
+
+
+def test_cut_and_damaged_files(saved):
+    """Cut anywhere, or any byte changed: an error of pylb's own, or what was written."""
+    path = next(saved.glob("*.h5"))
+    data, rng = path.read_bytes(), np.random.default_rng(1)
+    path.write_bytes(data[:-100])
+    with pytest.raises(FormatError, match=r"it has \d+ bytes"):
+        pylb.Balancer.restore(None, saved)
+    want = values(fill(None))
+    for i in range(150):
+        bad = bytearray(data)
+        if i % 3 == 0:
+            bad = bad[: rng.integers(len(bad))]
+        else:
+            bad[rng.integers(len(bad))] ^= 1 << rng.integers(8)
+        path.write_bytes(bad)
+        change(saved, sizes=[len(bad)])
+        try:
+            found = values(pylb.Balancer.restore(None, saved))
+        except PylbError as why:
+            assert len(str(why)) < 2000  # noqa: PT017
+        else:
+            assert found.keys() == want.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "new"),
+    [
+        ("key", lambda a: a[::-1]),
+        ("value_at", lambda a: a + 1),
+        ("value_at", lambda a: a[:-1]),
+        ("estimates", lambda a: a * np.nan),
+        ("estimates", lambda a: a[:-1]),
+        ("estimates", lambda a: -a - 1),
+        ("window", lambda a: a - 1),
+        ("nbytes", lambda a: a[1:]),
+        ("target", lambda a: a[1:]),
+        ("rows", lambda a: a[8:]),
+        ("spans", lambda a: a * 0),
+        ("receipts", lambda a: a[1:]),
+        ("value", None),
+    ],
+)
+def test_arrays_that_do_not_belong_together(saved, name, new):
+    h5py = pytest.importorskip("h5py")
+    path = next(saved.glob("*.h5"))
+    with h5py.File(path, "r+") as file:
+        data = file[name][:]
+        del file[name]
+        if new is not None:
+            file[name] = new(data)
+    change(saved, sizes=[path.stat().st_size])
+    with pytest.raises(FormatError):
+        pylb.Balancer.restore(None, saved)
+
+
+# ---- plain values ------------------------------------------------------------------------------
+
+PLAIN = [
+    *(
+        None,
+        True,
+        False,
+        0,
+        -(2**70),
+        1.5,
+        -0.0,
+        float("inf"),
+        1e-320,
+        2 - 3j,
+        "",
+        "a\ud800ä",
+        b"\0x",
+    ),
+    *([], (), {}, [1, (2.5, {"a": [None], (1, 2): b"y", 3: {}})], np.float32(1.5), np.int8(-3)),
+    *(
+        np.arange(6).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.zeros((0, 3)),
+    ),
+    *(
+        np.array("text"),
+        np.zeros(3, "i4,f8"),
+        np.array(["2026-01-01"], "M8[D]"),
+        np.zeros((), bool),
+    ),
+]
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes("A") == b.tobytes("A")
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(map(same, a.values(), b.values()))
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return repr(a) == repr(b)
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_plain_values(value):
+    assert same(decode(encode(value)), value)
+    assert same(decode(encode([value, value])), [value, value])
+
+
+class Sub(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, range(3), Block(1), np.array([None]), np.zeros(2).view(Sub), [Block]],
+)
+def test_other_values(value):
+    with pytest.raises(SerializationError, match="expected numbers, texts"):
+        encode(value)
+
+
+def test_deep_values():
+    deep = []
+    for _ in range(10**5):
+        deep = [deep]
+    with pytest.raises(SerializationError, match="cannot be written"):
+        encode(deep)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[1.5, []]", '[{"a": 1}, []]', '[["b", 0], []]', '[["b", -1], [0]]', '[["x", 0], []]'),
+        *("5", "", '[["f", "00"], []]', '[["a", 0], [0]]', "[" * 10000, "[1, [-5, 5]]"),
+        '[["d", [[["l", []], 1]]], []]',
+    ],
+)
+def test_bytes_that_are_no_plain_value(text):
+    with pytest.raises(FormatError):
+        decode(len(text).to_bytes(8, "little") + text.encode())
+
+
+def test_changed_bytes():
+    """They are refused with FormatError, or are another plain value; no memory for false sizes."""
+    rng = np.random.default_rng(2)
+    for value in PLAIN:
+        data = encode([value])
+        for _ in range(60):
+            bad = bytearray(data)
+            bad[rng.integers(len(bad))] = rng.integers(256)
+            try:
+                encode(decode(bytes(bad)))
+            except (FormatError, SerializationError):
+                continue
+
+
+# ---- long runs, MPI ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 5, 1023, 1024, 5000])
+def test_a_log_goes_on(monkeypatch, n):
+    monkeypatch.setattr("pylb.run.iteration_log.MOST", 1024)
+    rows = np.random.default_rng(n).random((3 * 5000, 8))
+    one = IterationLog()
+    one.extend(rows[:n])
+    two = IterationLog.restored(one.table(), one.span, n)
+    for log in (one, two):
+        log.extend(rows[n:])
+    assert len(one) == len(two) == len(rows)
+    assert np.allclose(one.table(), two.table(), rtol=1e-12)
+
+
+def test_iterations_beyond_two_to_the_31(tmp_path):
+    """A run at iteration 2^31 balances, counts, writes a checkpoint and goes on."""
+    start = 2**31 - 5
+    for lag in (0, 2):
+        lb = pylb.Balancer(every=3, strategy=lambda s: s.rank, lag=lag, record=False)
+        lb.add(1, np.zeros(3))
+        lb._records.restore(np.ones((2**15, 8)), 2**16, start)
+        assert list(lb.iterate(12)) == list(range(start, start + 12))
+        assert steps(lb)[0] == start + 2
+        assert max(steps(lb)) > 2**31
+        lb.checkpoint(tmp_path / "c")
+        again = pylb.Balancer.restore(None, tmp_path / "c", every=3, lag=lag)
+        assert list(again.iterate(3)) == list(range(start + 12, start + 15))
+        assert again.iterations.first[-1] > 2**30
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_under_mpi(mpiexec, ranks):
+    every_case_is_done(mpiexec, ranks, "checkpoint_cases.py")
+
+
+def test_the_example(mpiexec, tmp_path):
+    """Killed at any time and started again on other ranks, it comes to the same plate."""
+    example = HERE.parents[1] / "examples" / "restart.py"
+    code, whole, said = launch(mpiexec, 2, example, tmp_path / "a", "--steps", 30)
+    assert code == 0, said
+    for ranks, upto in ((3, 12), (1, 30)):
+        code, out, said = launch(mpiexec, ranks, example, tmp_path / "b", "--steps", upto)
+        assert code == 0, said
+    assert out.split("checksum")[1] == whole.split("checksum")[1]
