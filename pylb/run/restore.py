@@ -137,7 +137,8 @@ def _part(
     given["migratable"] = given["migratable"] != 0
     home_lost = ~np.isin(given["home"], np.arange(transport.size))
     given["home"] = np.where(home_lost, transport.rank, given["home"]).astype(np.int32)
-    items = Items(keys[mine], values, Properties(len(mine), given), estimates[:, mine])
+    table = np.ascontiguousarray(estimates[:, mine])
+    items = Items(keys[mine], values, Properties(len(mine), given), table)
     letters = _letters(found, keys[mine], head.pickled, name)
     return Part(items, found["window"][mine] * same, letters)
 
