@@ -71,7 +71,7 @@ typedef struct plb_consensus_root {
     int32_t lag;              /* D; 0: none */
     int64_t seen;             /* statistics taken up to here */
     int64_t round;            /* rounds opened */
-    int64_t tentative, final; /* T of the open round and F, or PLB_NEVER */
+    int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
 
 #define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves the period as it is */

@@ -121,9 +121,9 @@ static int check(const plb_times_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Whether the object is remembered if only a part is: Fibonacci hashing gives the same part
- * each time. */
-static bool speaks_for_all(int64_t key, uint64_t parts)
+/* Is the object in the sample, which is one part out of `parts`?  Fibonacci hashing gives the
+ * same sample each time. */
+static bool is_sampled(int64_t key, uint64_t parts)
 {
     const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
     return (mixed >> 32) % parts == 0;
@@ -150,7 +150,7 @@ static void fill(const plb_times_t *in, const name_t *order, plb_timings_t *now,
     double sum = 0.0, sum_of_work = 0.0;
     for (int64_t j = 0; j < in->n; j++) {
         const int64_t i = order != NULL ? order[j].at : j;
-        if (!(in->seconds[i] > 0.0) || !speaks_for_all(in->key[i], parts)) {
+        if (!(in->seconds[i] > 0.0) || !is_sampled(in->key[i], parts)) {
             continue;
         }
         add(now, in->key[i], in->rank[i], in->seconds[i]);

@@ -58,7 +58,7 @@ def _same_places(a: Observation, b: Observation) -> bool:
     return np.array_equal(a.key, b.key) and np.array_equal(a.who, b.who)
 
 
-def _speaks_for_all(key: I64, n_ranks: int) -> Any:
+def _is_sampled(key: I64, n_ranks: int) -> Any:
     """The objects that represent very many: the same ones each time."""
     parts = 1
     while len(key) > 2 * ENOUGH * n_ranks * parts:
@@ -107,7 +107,7 @@ class SpeedLearner:
         ranks = np.asarray(rank, np.int32)
         order = np.argsort(keys)
         order = order[times[order] > 0]
-        order = order[_speaks_for_all(keys[order], self.n_ranks)]
+        order = order[_is_sampled(keys[order], self.n_ranks)]
         usual = self._compare(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order], usual)
         if self._seen and _same_places(self._seen[-1], now):
