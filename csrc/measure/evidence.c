@@ -236,8 +236,8 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
         was += size;
         squares += size * size;
     }
-    return was * was > FEW * squares ? 1.0 - left / was
-                                     : 0.0; /* was^2 / squares objects share it */
+    /* was^2 / squares is the effective number of objects that share the change. */
+    return was * was > FEW * squares ? 1.0 - left / was : 0.0;
 }
 
 double plb_evidence_total(const plb_evidence_t *self)

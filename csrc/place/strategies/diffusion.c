@@ -63,8 +63,8 @@ enum {
 };
 
 static const double WEAK = 0.01; /* weight of a link of the de Bruijn graph; other links have 1 */
-static const double CLOSE = 0.002;  /* residual that is small enough, in units of the average */
-static const double MARGIN = 0.002; /* load that may flow too much, in the same units */
+static const double CLOSE = 0.002;  /* residual that is small enough, x average */
+static const double MARGIN = 0.002; /* load beyond the flow that may be given, x average */
 
 typedef struct link {
     int32_t rank;
