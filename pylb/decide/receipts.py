@@ -286,7 +286,7 @@ class History(list[Receipt]):
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
-                row[1] = None
+                row[1], row[8] = None, r.bytes or None  # an advised program may not tell bytes
             else:
                 row[5:11] = [None] * 6
             row[8:11] = [

@@ -187,7 +187,7 @@ class Report:
             [f"{would}LB steps", self.lb_steps, ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
-            [f"{would}moved", *console.size(self.bytes).split()],
+            *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),
         ]
         if would:
             rows.append(["LB steps would have saved", self.would_save, "s"])
