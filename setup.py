@@ -57,6 +57,8 @@ def extension(name, files, include=(), compile_args=(), link_args=()):
         include_dirs=["csrc", numpy.get_include(), *include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*flags(), *compile_args],
+        # First: the folder of a shared libpython, which setuptools names too, may have another MPI.
+        library_dirs=[word[2:] for word in link_args if word.startswith("-L")],
         extra_link_args=[*sanitize, *link_args],
         depends=headers(),
     )

@@ -3,6 +3,9 @@
 import shutil
 from pathlib import Path
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
 from pylb import __version__
 
 project = "pylb"
@@ -10,7 +13,7 @@ author = "the pylb authors"
 copyright = "the pylb authors"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["_build", "jupyter_execute"]
 
 # Sphinx reads only files below its own folder, so the notebooks are copied.  Their stored outputs
@@ -25,6 +28,7 @@ nb_merge_streams = True
 # Show widgets as their last picture, because their scripts would be loaded from the network.
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"pylb {__version__}"
 
@@ -40,5 +44,14 @@ def skip_described(app, what, name, member, skip, options):
     return True if type(member).__name__ in ("_tuplegetter", "member_descriptor") else skip
 
 
+def mathematics(self, node):
+    """MathML, which browsers draw themselves: nothing is loaded from outside."""
+    display = isinstance(node, nodes.math_block)
+    text = tex2mathml(node.astext(), as_block=display)
+    self.body.append(f'<div class="math">{text}</div>' if display else text)
+    raise nodes.SkipNode
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (mathematics, None), (mathematics, None))
     app.connect("autodoc-skip-member", skip_described)

@@ -68,7 +68,7 @@ def run(path):
         if cell.cell_type == "code":
             cell.outputs = [out for out in map(stored, cell.outputs) if out is not None]
     notebook.metadata.pop("widgets", None)
-    notebook.metadata["language_info"] = {"name": "python"}
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
     notebook.metadata["pylb"] = {"sources": sources(notebook)}
     nbformat.write(notebook, path)
     print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB")

