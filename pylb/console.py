@@ -226,13 +226,24 @@ def _longest_word(cells: Iterable[str]) -> int:
     return max((len(word) for cell in cells for word in cell.split()), default=0)
 
 
-def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table as HTML, for notebooks."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text(cell))}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
+    """The same as an HTML table without empty columns, for notebooks; `below`: lines under it."""
+    cells = [list(row) for row in rows]
+    used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
+
+    def line(tag: str, row: Sequence[Any]) -> str:
+        return f"<tr>{''.join(_html_cell(tag, row[i]) for i in used)}</tr>"
+
+    body = "".join(line("td", row) for row in cells)
+    foot = "".join(f"<div><small>{escape(text)}</small></div>" for text in below)
+    table = f"<table><thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x:auto">{table}</div>{foot}'
+
+
+def _html_cell(tag: str, cell: Any) -> str:
+    side = "right" if is_number(cell) else "left"
+    style = f"text-align:{side};white-space:nowrap;padding-right:1em"
+    return f'<{tag} style="{style}">{escape(text(cell))}</{tag}>'
 
 
 def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:

@@ -16,7 +16,7 @@ import nbformat
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDEST, LARGEST = 900, 60_000  # pixels of a picture, and its bytes
+WIDEST, LARGEST = 800, 60_000  # pixels of a picture, and its bytes
 WIDGET = "application/vnd.jupyter.widget-view+json"  # empty without a kernel
 FOLDER = re.compile(r"/\S*/tmp\w+/")  # a folder of this run
 PICTURE = re.compile(r"(?<=data:image/png;base64,)[A-Za-z0-9+/=]+")
@@ -47,9 +47,9 @@ def stored(output):
         output.text = FOLDER.sub("", output.text)
         return None if output.name == "stderr" else output
     data = output.data
-    if output.output_type == "display_data" and data.keys() == {"text/plain"}:
-        return None  # a bar that was replaced
     data.pop(WIDGET, None)
+    if output.output_type == "display_data" and data.keys() == {"text/plain"}:
+        return None  # a bar of progress
     if "image/png" in data:
         data["image/png"] = small(data["image/png"])
     if "text/html" in data:

@@ -296,17 +296,20 @@ class History(list[Receipt]):
             yield [None if isinstance(x, float) and math.isnan(x) else x for x in row]
 
     def __str__(self) -> str:
-        out = io.StringIO()
-        reasons: dict[str, str] = {}  # reason -> its number; each is printed once, below the table
-        rows = list(self.rows())
-        for row in rows:
-            row[-1] = reasons.setdefault(row[-1], f"({len(reasons) + 1})")
+        out, (rows, below) = io.StringIO(), self._numbered()
         console.show(HEADINGS, rows, file=out, notes=NOTES)
-        for reason, number in reasons.items():
-            out.write(console.fill(f"{number} {reason}", console.PAPER) + "\n")
-        if self.dropped.n:
-            out.write(console.fill(str(self.dropped), console.PAPER) + "\n")
+        for line in below:
+            out.write(console.fill(line, console.PAPER) + "\n")
         return out.getvalue()
 
     def _repr_html_(self) -> str:
-        return console.html(HEADINGS, self.rows())
+        return console.html(HEADINGS, *self._numbered())
+
+    def _numbered(self) -> tuple[list[list[Any]], list[str]]:
+        """The rows with numbers for the reasons, and the lines below: each reason once."""
+        reasons: dict[str, str] = {}
+        rows = list(self.rows())
+        for row in rows:
+            row[-1] = reasons.setdefault(row[-1], f"({len(reasons) + 1})")
+        below = [f"{number} {reason}" for reason, number in reasons.items()]
+        return rows, below + [str(self.dropped)] * bool(self.dropped.n)
