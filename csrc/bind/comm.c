@@ -485,10 +485,21 @@ PLB_PY_METHOD(owners, remove, "remove($self, keys, /)\n--\n\nForget objects.")
     Py_RETURN_NONE;
 }
 
+PLB_PY_METHOD0(owners, keys, "keys($self, /)\n--\n\nReturn all keys, in arbitrary order.")
+{
+    int64_t *keys = plb_py_new(c, NPY_INT64, self->core.n);
+    if (keys == NULL) {
+        return NULL;
+    }
+    plb_table_ids(&self->core, keys);
+    return plb_py_out(c, keys);
+}
+
 static PyMethodDef owners_methods[] = {
     PLB_PY_ENTRY(owners, put),
     PLB_PY_ENTRY(owners, find),
     PLB_PY_ENTRY(owners, remove),
+    PLB_PY_ENTRY(owners, keys),
     {0},
 };
 

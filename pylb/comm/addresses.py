@@ -22,6 +22,8 @@ from pylb.model.snapshot import I32, I64
 NO_KEYS: I64 = np.zeros(0, np.int64)
 NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
+MOVES, WANTS, LEAVES = range(3)  # what a home is told of an object and a rank
+FEW = 64  # entries that a rank keeps in any case
 
 
 def _table(*columns: NDArray[Any]) -> I64:
@@ -42,6 +44,11 @@ def _distinct(rows: I64) -> I64:
     return rows[new]
 
 
+def _pairs(rows: I64) -> NDArray[Any]:
+    """Rows of two columns as one column."""
+    return np.ascontiguousarray(rows).view("i8,i8").ravel()
+
+
 class Addresses:
     """What one rank knows of the addresses of all objects.
 
@@ -58,6 +65,8 @@ class Addresses:
         self._asked = _core.Owners()  # ranks of objects that other homes have told
         self._asker = NO_PAIRS  # (key, rank that has asked), sorted
         self._new_askers: list[I64] = []
+        self._wished = NO_KEYS  # objects that this rank has asked for by `ask`
+        self._most = FEW  # entries of `_asked` above which those that nobody needs are forgotten
         self.n_objects = 0
 
     @property
@@ -140,6 +149,8 @@ class Addresses:
             self._asker = self._asker[~np.isin(self._asker[:, 0], lost)]
         self._here.put(born, owner)
         self._asked.remove(removed[:, 0])
+        if len(removed) and len(self._wished):
+            self._wished = np.setdiff1d(self._wished, removed[:, 0])
         return np.concatenate([removed[:, 0], gone])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
@@ -196,6 +207,7 @@ class Addresses:
             There is no such object; raised on every rank.
         """
         keys = np.unique(keys)
+        self._wished = np.union1d(self._wished, keys)
         known = self._asked.find(keys) >= 0
         keys = keys[~known]
         _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(keys), 1)
@@ -205,24 +217,49 @@ class Addresses:
             error = UnknownKeyError(f"key {asked[np.argmax(owner < 0), 0]}: no such object")
         self.learn(self._exchange(Step.DIRECTORY, 0, answers, 2, error)[1])
 
-    def move(self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32) -> int:
-        """Tell where objects of this rank have moved; return the number of all moves.  Collective.
+    def move(
+        self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32, used: I64 = NO_KEYS
+    ) -> int:
+        """Tell where objects of this rank have moved; return the number of all.  Collective.
 
-        wanted, by: objects, and for each a rank that must know its address from now on.
+        wanted, by: objects to which the ranks `by` will send, from now on.  used: objects to which
+        this rank has sent; it may forget all others, except those that it has asked for.
         """
-        about = np.concatenate([keys, wanted])
-        where, is_move = np.concatenate([rank, by]), np.arange(len(about)) < len(keys)
-        parcels = self._to_homes(about, where, is_move)
+        left = self._leave(used)
+        about = np.concatenate([keys, wanted, left])
+        where = np.concatenate([rank, by, np.full(len(left), self._rank)])
+        what = np.repeat([MOVES, WANTS, LEAVES], [len(keys), len(wanted), len(left)])
         stats, rows, _ = self._exchange(
-            Step.MOVED, iteration, parcels, 3, n_changed=len(keys), messages=len(wanted)
+            *(Step.MOVED, iteration, self._to_homes(about, where, what), 3),
+            n_changed=len(keys),
+            messages=len(wanted),
         )
+        moved, asked, gone = (rows[rows[:, 2] == kind, :2] for kind in (MOVES, WANTS, LEAVES))
+        self._drop(gone)
         if stats.n_changed or stats.messages:
-            has_moved = rows[:, 2] == 1
-            (key, at, _), (asked, asker, _) = rows[has_moved].T, rows[~has_moved].T
+            key, at = moved.T
             self._here.put(key, at)
-            told = np.concatenate([self._watched(key, at), self._answers(asked, asker)])
+            told = np.concatenate([self._watched(key, at), self._answers(*asked.T)])
             self.learn(self._exchange(Step.MOVED, iteration, self._told(told), 2)[1])
         return stats.n_changed
+
+    # ---- ranks that need an address no longer ----------------------------------------------------
+
+    def _leave(self, used: I64) -> I64:
+        """Forget what this rank does not use, once it knows twice as much as the last time."""
+        if len(self._asked) <= self._most:
+            return NO_KEYS
+        known = self._asked.keys()
+        gone: I64 = known[~np.isin(known, np.concatenate([used, self._wished]))]
+        self._asked.remove(gone)
+        self._most = max(FEW, 2 * len(self._asked))
+        return gone
+
+    def _drop(self, rows: I64) -> None:
+        """Forget that ranks have asked; rows: keys and ranks."""
+        if len(rows):
+            self._gather_askers()
+            self._asker = self._asker[~np.isin(_pairs(self._asker), _pairs(rows))]
 
     # ---- ranks that have asked -------------------------------------------------------------------
 
@@ -238,11 +275,14 @@ class Addresses:
         self._new_askers.append(rows[:, 1::-1])
         return rows
 
-    def _watched(self, keys: I64, value: I64) -> I64:
-        """Return (asker, key, value) for each rank that has asked for one of these keys."""
+    def _gather_askers(self) -> None:
         if self._new_askers:
             self._asker = _distinct(np.concatenate([self._asker, *self._new_askers]))
             self._new_askers = []
+
+    def _watched(self, keys: I64, value: I64) -> I64:
+        """Return (asker, key, value) for each rank that has asked for one of these keys."""
+        self._gather_askers()
         if not len(keys) or not len(self._asker):
             return NO_TRIPLES
         known = np.ascontiguousarray(self._asker[:, 0])

@@ -175,8 +175,9 @@ class LocalObjects:
         self.addresses.ask(keys[~(here & np.isin(keys, self._unregistered))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
-    def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32]:
-        """Return pairs of an object and a rank that needs its address after a migration.
+    def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:
+        """Return pairs of an object and a rank that needs its address after a migration; and the
+        objects to which this rank has sent.
 
         The rank gets an object that sends to it, or it was the object's old rank.
         """
@@ -186,7 +187,7 @@ class LocalObjects:
         source, target = (self.store.places.places(edges[:, i]) for i in (0, 1))
         sender, receiver = new[source], np.where(target >= 0, new[target], -1)
         need = (sender != receiver) & ((sender != me) | ((target >= 0) & (receiver != me)))
-        return edges[need, 1], sender[need]
+        return edges[need, 1], sender[need], edges[:, 1]
 
     # ---- loads -----------------------------------------------------------------------------------
 

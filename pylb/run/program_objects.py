@@ -141,7 +141,8 @@ class ProgramObjects:
         """Return the rank where an object lives, if this rank knows it.
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
-        has called `ranks_of`.  Migrations update this knowledge.
+        has called `ranks_of`.  Migrations update this knowledge; an LB step may end it for an
+        object to which the rank has not sent since the LB step before.
 
         Raises
         ------
