@@ -81,8 +81,11 @@ def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
 
 
 def words(text: str) -> list[str]:
-    """Split ``a,b,c``."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """Split ``a,b,c``; an empty word is an error of `argparse`."""
+    out = [word.strip() for word in text.split(",")]
+    if not all(out):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names, separated by commas")
+    return out
 
 
 def numbers(name: str, text: str, kind: type) -> list[Any]:
@@ -97,7 +100,7 @@ def numbers(name: str, text: str, kind: type) -> list[Any]:
 def counts(text: str) -> list[int]:
     """Read numbers of iterations such as ``1,5,10``."""
     try:
-        out = [int(word) for word in words(text)]
+        out = [int(word) for word in text.split(",")]
     except ValueError:
         out = []
     if not out or min(out) < 1:

@@ -55,6 +55,10 @@ def run(args: argparse.Namespace) -> int:
     """Show the run until Ctrl-C, or once."""
     if not 0.05 <= args.interval <= 3600:
         raise DomainError(f"interval is {args.interval}: expected seconds, 0.05 ... 3600")
+    if args.serve is not None and not 0 <= args.serve < 2**16:
+        raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
+    if os.path.isdir(args.run):
+        raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
     if args.serve is not None and (args.once or args.json):
         raise DomainError("--serve: expected without --once and --json")
     try:

@@ -9,6 +9,7 @@ from typing import Any
 from pylb import console
 from pylb.cli import common
 from pylb.cli.progress import progress
+from pylb.errors import DomainError
 from pylb.lab import units
 from pylb.whatif.prediction import MATCHING, WAITING, Prediction, whatif
 from pylb.whatif.recorder.recording import Recording
@@ -66,6 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict the time with each placement; notes say what makes a prediction uncertain."""
+    if args.suggest is not None and args.suggest < 1:
+        raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
     recording, given = Recording.read(args.recording), _given(args)
     places: list[Any] = [common.numbers("place", text, int) for text in args.place]
     with common.noting_warnings(), progress("simulating"):
