@@ -71,7 +71,7 @@ class Addresses:
 
     @property
     def nbytes(self) -> int:
-        """Memory that this rank needs for the places of objects."""
+        """Bytes of memory that this rank needs for the places of objects."""
         askers = self._asker.nbytes + sum(rows.nbytes for rows in self._new_askers)
         return self._here.nbytes + self._asked.nbytes + askers
 

@@ -81,11 +81,11 @@ class Virtual:
         return Network(*self.comm.network)
 
     def price(self, nbytes: int) -> float:
-        """Return what the network of the cluster takes."""
+        """Return the seconds that the network of the cluster takes for these steps."""
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:
-        """Return that each virtual rank has its own core, as its clock assumes."""
+        """Return no shared cores: each virtual rank has its own, as its clock assumes."""
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:

@@ -281,8 +281,8 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        In the record, some phases are copies of others, and not all phases are written, or a copy
-        is placed differently from its original.
+        The record has phases that are copies of others, and either not all phases are to be
+        written, or a copy is placed differently from its original.
     StateError
         A file has changed since it was read.
     """

@@ -120,7 +120,7 @@ class Strategy:
         return functools.partial(self.call, **given) if given else self.call
 
     def candidate(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return what a decider of the C core is told of it."""
+        """Return the strategy as a decider of the C core expects it."""
         return self._candidate({**given}) if given else self._default
 
     @functools.cached_property

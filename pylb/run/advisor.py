@@ -78,8 +78,8 @@ class Advisor:
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
         and `lag` is 0.
     speed, background, memory_limit : optional
-        What is known of the ranks, as for `Balancer`; a memory limit counts the `memory` of cells,
-        else their `nbytes`.
+        Facts about the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
+        `memory`, else of their `nbytes`.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
     record : bool or path

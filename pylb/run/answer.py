@@ -66,7 +66,7 @@ def snapshot_of(
 ) -> Snapshot:
     """Make a snapshot of the load database; `load`, in seconds, and `rank` are in order of keys.
 
-    facts: what is given of the ranks, see `RankFacts`.
+    facts: the speeds, other work and memory limits of the ranks, see `RankFacts`.
     """
     facts = facts or {}
     speed = facts.get("speed")
@@ -89,5 +89,5 @@ def snapshot_of(
 
 
 def occupied(memory: I64 | None, nbytes: I64) -> I64:
-    """The memory of objects, which is what a migration sends unless it is given."""
+    """The memory of objects: as given (0 or more), else the bytes that a migration sends."""
     return nbytes if memory is None else np.where(memory < 0, nbytes, memory)

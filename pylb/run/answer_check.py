@@ -1,4 +1,4 @@
-"""Check that a trigger which is a function of the user answers the same on all ranks."""
+"""Check that a user's trigger function gives the same answer on all ranks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ANSWERS = ("no LB step", "an LB step")
 def same_answer(
     agreement: Agreement, given: Settings, iteration: int, ask: Callable[[], int]
 ) -> int:
-    """Ask the decider, and return its answer.  Collective if a function of the user decides.
+    """Ask the decider, and return its answer.  Collective if the trigger is a user's function.
 
-    Ranks with different answers would wait for different things, perhaps for ever.  The triggers of
-    the table cannot differ, so only a function costs this step.
+    Ranks with different answers would wait for each other, possibly for ever.  The built-in
+    triggers give the same answer on all ranks, so they need no check.
 
     Raises
     ------
     DomainError
         The answers differ.
     Exception
-        The function has failed, on this rank; the other ranks raise RemoteError.
+        The function has failed on this rank; the other ranks raise RemoteError.
     """
     if not given.trigger.foreign:
         return ask()

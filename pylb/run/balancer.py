@@ -95,10 +95,12 @@ class Balancer(ProgramObjects):
         Seconds per iteration that a rank spends on other work than its objects.
     memory_limit : int, (p,) array_like, callable or "auto", optional
         Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
-        the memory of the machine, or of the control group of the process, divided by the ranks
-        that share it, less what the process has when the Balancer is made.  An LB step keeps the
-        limits.  If no placement does, a rank that exceeds its limit gets no more objects, gives
-        away those that fit elsewhere if the strategy is distributed, and rank 0 says so once.
+        the memory of the machine, or of the control group of the process, divided by the number of
+        ranks that share it, minus the memory that the process uses when the Balancer is made.
+
+        An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
+        exceeds its limit gets no more objects.  With a distributed strategy, such a rank also gives
+        away objects that fit elsewhere.
     give_up : bool, optional
         Stop LB steps while they cost more than they save, and try again now and then.  Default:
         True, unless `every` or a function of your own decides when to rebalance.

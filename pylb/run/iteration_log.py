@@ -26,26 +26,26 @@ class Row(NamedTuple):
     bytes: float = 0.0
 
 
-LOWEST = Row._fields.index("utilization")  # the lowest one of a rank, so also of iterations
+LOWEST = Row._fields.index("utilization")  # the minimum over ranks; of a row, over iterations too
 
 
 class IterationLog:
     """A row of figures for each iteration so far.
 
-    Of a long run, a row is the mean of 2, 4, 8, ... iterations, so that their number stays below
-    `MOST`.
+    In a long run, a row is the mean of 2, 4, 8, ... iterations, so that there are always fewer than
+    `MOST` rows.
 
     Attributes
     ----------
     span : int
-        Iterations of a row; the last row may have fewer.
+        Number of iterations of a row; the last row may have fewer.
     """
 
     def __init__(self, width: int = len(Row._fields)) -> None:
         self.span = 1
         self._width = width
         self._blocks: list[F64] = []
-        self._rows: list[Sequence[float]] = []  # of one iteration each, not in a block yet
+        self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
         self._last: Sequence[float] | None = None
         self._n = self._entered = 0  # iterations; rows in blocks
 
@@ -72,7 +72,7 @@ class IterationLog:
             self._enter()
 
     def extend(self, rows: F64) -> None:
-        """Add m iterations; (m, width)."""
+        """Add m iterations from an array (m, width)."""
         for row in rows.tolist():
             self.append(row)
 
@@ -82,7 +82,7 @@ class IterationLog:
         return None if self._last is None else Row(*self._last)
 
     def table(self) -> F64:
-        """(m, width): the rows."""
+        """The rows, (m, width)."""
         self._blocks = [_joined(self._blocks, self._width)]
         if not self._rows:
             return self._blocks[0]
@@ -93,7 +93,7 @@ class IterationLog:
         return _joined([*self._blocks, *rest], self._width)
 
     def first(self) -> I64:
-        """(m,): the first iteration of each row."""
+        """The first iteration of each row, (m,)."""
         return np.arange(0, self._n, self.span)
 
     def _enter(self) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pylb.comm.transport import Transport
 from pylb.errors import DomainError
 
-UNLIMITED = 1 << 60  # control groups of version 1 say about 2^63 if there is no limit
+UNLIMITED = 1 << 60  # bytes; control groups of version 1 have about 2^63 if there is no limit
 
 
 class Bound(NamedTuple):
@@ -31,13 +31,13 @@ class Bound(NamedTuple):
 def share(transport: Transport, before: int) -> int:
     """The bytes that objects of this rank may occupy.  Collective.
 
-    The limit of the machine or of the control group, divided by the ranks that share it, less what
-    the process had before there were objects.
+    The limit of the machine or of the control group, divided by the number of ranks that share it,
+    minus the memory that the process used before there were objects.
 
     Parameters
     ----------
     before : int
-        Bytes; see `resident`.
+        Bytes that the process used before there were objects; see `resident`.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     every = [
@@ -64,7 +64,7 @@ def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) 
     Raises
     ------
     DomainError
-        Neither is known.
+        Neither limit is known.
     """
     host = socket.gethostname()
     found = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
@@ -89,7 +89,7 @@ def _machine(proc: Path) -> int:
 
 
 def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
-    """The groups that limit the memory of this process, from its own one upwards."""
+    """The control groups that limit the memory of this process, from its own one upwards."""
     try:
         lines = (proc / "self/cgroup").read_text().splitlines()
     except OSError:

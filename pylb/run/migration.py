@@ -73,7 +73,9 @@ def _exchanged(
             memory[rank] = [np.empty(n, np.uint8) for n in np.frombuffer(size, np.int64).tolist()]
     except MemoryError:
         total = sum(int(np.frombuffer(size, np.int64).sum()) for _, (size,) in announced)
-        error = MemoryError(f"{total:,} bytes for objects that come; nothing has moved")
+        error = MemoryError(
+            f"no memory for {total:,} bytes of arriving objects; no object has moved"
+        )
     agreement.step(Step.ALLOCATE, iteration, error=error)
     return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
 

@@ -92,7 +92,7 @@ class ProgramObjects:
         migratable: bool | None = None,
         work: float | None = None,
     ) -> None:
-        """Change what `add` was told of an object of this rank; None: as before.
+        """Change the properties that `add` was given for an object of this rank; None: no change.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a run is told about its ranks: speeds, other work, memory limits."""
+"""Facts about the ranks that a user gives: speeds, other work, memory limits."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ EXPECTED = {
 
 
 class RankFacts:
-    """What this rank is told about itself.
+    """The facts that are given about this rank.
 
     Attributes
     ----------
     words : dict of str
-        What is given, and whether it is "auto"; the same on all ranks.
+        "given" or "auto" for each fact that is given; the same on all ranks.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class RankFacts:
         self._is_said = False
 
     def _resolved(self, name: str, value: Any) -> Any:
-        """This rank's number, or what gives it later."""
+        """This rank's number, or a function (or "auto") that gives it later."""
         transport = self._agreement.transport
         if callable(value) or (name == "memory_limit" and isinstance(value, str)):
             if value == "auto" or not isinstance(value, str):
@@ -70,12 +70,12 @@ class RankFacts:
         return _checked(name, value[transport.rank])
 
     def own(self, iteration: int) -> Own:
-        """The numbers of this rank now, by name.  Collective if some are found out only now.
+        """The present numbers of this rank, by name.  Collective if any is a function or "auto".
 
         Raises
         ------
         Exception
-            Of the user's function, on all ranks.
+            The user's function has failed on this rank; the other ranks raise RemoteError.
         """
         out: Own = {}
         error: Exception | None = None
@@ -104,14 +104,14 @@ class RankFacts:
         return {name: array.tolist() for name, array in joined(list(every.values())).items()}
 
     def is_news(self, full: float) -> bool:
-        """Whether a rank holds more than its limit, for the first time."""
+        """Whether, for the first time, a rank holds more than its memory limit."""
         news = full > 1.0 and not self._is_said
         self._is_said |= news
         return news
 
 
 def joined(every: list[Own]) -> dict[str, NDArray[Any]]:
-    """The numbers of all ranks, one array for each name, from those of each rank."""
+    """Join the numbers of the ranks into one array for each name."""
     return {
         name: np.array([own[name] for own in every], dtype)
         for name, dtype in DTYPES.items()
@@ -129,7 +129,7 @@ def gathered(agreement: Agreement, own: Own) -> dict[str, NDArray[Any]]:
 
 
 def relative(speed: F64) -> F64:
-    """The speeds of all ranks with geometric mean 1, as receipts have them."""
+    """Scale the speeds of all ranks to geometric mean 1, as in receipts."""
     out: F64 = speed / np.exp(np.mean(np.log(speed)))
     return out
 
@@ -154,7 +154,7 @@ def _refused(name: str, value: Any) -> DomainError:
 
 
 def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """The argument `unlike`, if speeds may be given."""
+    """The argument `unlike`; False if speeds are given, since none are learned then."""
     if unlike and speed is not None:
         raise DomainError("unlike is True and speed is given: expected one of them")
     return unlike if speed is None else False

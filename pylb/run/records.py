@@ -378,7 +378,7 @@ class Records:
         return self.done % EVERY == 0 or self._unwritten > LATEST
 
     def tell_ranks(self) -> None:
-        """Learn, on rank 0, what is given of all ranks.  Collective if anything is."""
+        """Send the given facts about each rank to rank 0.  Collective if there are any."""
         if self._facts.words and "ranks" not in self.parameters:
             of_all = self._facts.of_all(self.done)
             self.parameters = {**self.parameters, "ranks": of_all}

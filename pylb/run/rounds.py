@@ -41,7 +41,7 @@ def neighbours(transport: Transport) -> I32:
 
 
 class PlacedInRounds(NamedTuple):
-    """A placement in rounds, as a rank knows it.
+    """The result of a placement in rounds on one rank.
 
     Attributes
     ----------
@@ -70,13 +70,14 @@ def place_in_rounds(
 ) -> PlacedInRounds:
     """Place the objects of this rank.  Collective.
 
-    own: what is given of this rank; speed: of all ranks, None if they count as equal.  An agent
-    knows only its own objects, the messages of other agents, and the sums of a round.
+    own: the facts that are given about this rank; speed: speeds of all ranks, None if they count
+    as equal.  An agent knows only its own objects, the messages of other agents, and sums over
+    all ranks.
 
     Raises
     ------
     Exception
-        The error of an agent, on all ranks.
+        An agent has failed on this rank; the other ranks raise RemoteError.
     """
     agent: Any = None
     received: Sends = []

@@ -1,4 +1,4 @@
-"""The speeds of the ranks for a distributed strategy: as given, or learned from a sample."""
+"""The speeds of the ranks for a distributed strategy: given, or learned from a sample."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def learn(
 ) -> F64 | None:
     """Return the speed of each rank, (p,); None: they count as equal.  Collective.
 
-    Rank 0 learns from some objects of each rank, always the same ones: about 32 of a rank, however
-    many there are.
+    Rank 0 learns from about 32 objects of each rank, always the same ones.
     """
     size = agreement.transport.size
     if "speed" in own:
