@@ -2,11 +2,11 @@
 
     python benchmarks/advise.py [--starts 3] [--cells 100000] [--json out/advise.json]
 
-Two ranks, by ``benchmarks/advise.c``, which is built here against the library of this
-installation (`pylb.get_library`): in turn the bare nonblocking reduction of a record and MPI_Test
-until it is done, `pylb_advise` with the rank's seconds alone, and `pylb_advise_cells` with keys and
-loads of so many cells a rank, without an LB step.  The least time of 40 rounds, of the slower rank;
-the best of several starts.
+The program ``benchmarks/advise.c`` is built against the library of this installation
+(`pylb.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
+record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
+`pylb_advise_cells` with the keys and loads of so many cells per rank, without an LB step.  A figure
+is the least time of 40 rounds on the slower rank, and the best of several starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pylb
 from pylb import console
 
 SOURCE = Path(__file__).with_suffix(".c")
-RATIO, CELLS = 1.3, 1e-3  # what is aimed at: times the bare reduction; seconds with cells
+RATIO, CELLS = 1.3, 1e-3  # targets: times the bare reduction; seconds with cells
 
 
 def build(folder: str) -> str:
@@ -56,11 +56,11 @@ def main() -> None:
     names = [
         "bare MPI_Iallreduce",
         "pylb_advise",
-        f"pylb_advise_cells, {args.cells:,} cells a rank",
+        f"pylb_advise_cells, {args.cells:,} cells per rank",
     ]
     rows = [(name, seconds, seconds / best[0]) for name, seconds in zip(names, best, strict=True)]
     console.show(columns, rows)
-    print(f"aimed at: {RATIO} times the bare reduction; {CELLS:g} s with cells")
+    print(f"targets: {RATIO} times the bare reduction; {CELLS:g} s with cells")
     save(args.json, {"starts": runs, "ratio": best[1] / best[0], "cells_s": best[2]})
 
 

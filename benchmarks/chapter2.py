@@ -62,7 +62,7 @@ def strategies(*wanted: str) -> list[str]:
 
 
 SYSTEMS = {"drop": 0.3, "liquid": 1.0}  # radius of the drop in lengths of the box
-OVERLOADS = (1.003, 1.0)  # what is an overloaded rank, in parts of the average
+OVERLOADS = (1.003, 1.0)  # a rank is overloaded above this multiple of the average
 
 
 def leanmd_snapshot(fluid: Fluid, radius: float, steps: int) -> pylb.Snapshot:
@@ -247,7 +247,7 @@ def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
 
 
 def judge_22(where: str, by: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]]) -> None:
-    """What the thesis says of figure 2.2."""
+    """Compare with what the thesis says about figure 2.2."""
     if "ScotchRefineLB" not in by:
         return
     mine = by["ScotchRefineLB"]
@@ -352,7 +352,7 @@ def lbtest_rows(graph: str, p: int, snapshot: pylb.Snapshot) -> list[dict[str, A
 
 
 def judge_23(where: str, by: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]]) -> None:
-    """What the thesis says of figure 2.3."""
+    """Compare with what the thesis says about figure 2.3."""
     if "CommAwareRefineLB" not in by or "ScotchLB" not in by:
         return
     mine, scotch = by["CommAwareRefineLB"], by["ScotchLB"]

@@ -2,14 +2,17 @@
 
     python benchmarks/cycles.py [--quick] [--sizes 1e3 1e5 1e6 1e7] [--json out/cycles.json]
 
-128 objects run 120 iterations on 8 virtual ranks, whose clocks only know loads and messages, so
-that every figure is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in the
-heavy region, up to 9 ms.  A figure is the time of the run divided by that of an oracle: the same
-loop perfectly balanced in every iteration, at no cost; the mean of six places of the region.
-`auto` (nothing set) is compared with the best of every strategy, period and tolerance, which is
-known only after all of them were tried.
+128 objects run 120 iterations on 8 virtual ranks.  The clocks of these ranks count only loads and
+messages, so every figure is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in
+the heavy region, up to 9 ms.
 
-Objects have a thousandth of their size, and bytes cost a thousand times as much.
+A figure is the time of the run divided by that of an oracle: the same loop, perfectly balanced in
+every iteration at no cost.  It is the mean over six places of the heavy region.  `auto` (nothing
+set) is compared with the best of all strategies, periods and tolerances, which is known only after
+all of them were tried.
+
+To save memory, objects really have a thousandth of the stated size, and a byte of them costs a
+thousand times as much.
 """
 
 import argparse

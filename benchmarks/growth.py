@@ -1,11 +1,12 @@
-"""How what a rank sends, receives and keeps grows with the number of ranks.
+"""Bytes that a rank sends, receives and keeps, for growing numbers of ranks.
 
     python benchmarks/growth.py [--ranks 2,4,8,16,64,256,1024] [--objects 16]
 
-The real runtime on virtual ranks, with a fixed number of objects a rank: objects on a ring, each of
-which sends to the next two; one rank in eight has objects that take three times as long.  Two LB
-steps, by the central BestFitLB and by each distributed strategy.  The figures are those of the rank
-that sends, receives or keeps the most, in bytes, for one LB step and the iterations around it:
+The real runtime on virtual ranks, with a fixed number of objects per rank.  The objects form a
+ring, and each sends to the next two; one rank in eight has objects that take three times as long.
+There are two LB steps, with the central BestFitLB and with each distributed strategy.  The figures
+are the bytes of the rank that sends, receives or keeps the most, for one LB step and the iterations
+around it:
 
 statistics   records that all ranks merge, 232 bytes in each of log2(p) messages
 directory    where objects are: new ones, moved ones, ranks that ask
@@ -59,14 +60,14 @@ class Traffic:
         self.steps = 0
 
     def add(self, part: str, rank: int, sends: Any) -> None:
-        """Enter what a rank sends in a step."""
+        """Add the bytes that a rank sends in a step."""
         for to, parts in sends:
             nbytes = sum(memoryview(piece).nbytes for piece in parts)
             self.sent[part][rank] += nbytes
             self.received[part][to] += nbytes
 
     def most(self) -> dict[str, tuple[int, int]]:
-        """Most bytes that a rank has sent, and that one has received, by part."""
+        """The largest number of bytes that a rank has sent, and received, by part."""
         return {
             part: (int(self.sent[part].max()), int(self.received[part].max())) for part in PARTS
         }

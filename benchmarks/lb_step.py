@@ -5,8 +5,8 @@
 Objects on a square, each of which sends to two neighbours; a hot spot whose objects take nine times
 as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
 LogGP network (`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the
-time of the LB step in a run with 100 iterations of 100 ms between LB steps.  Bytes are the most
-that a rank sends, receives, keeps.
+fraction of the run time that the LB step takes if there are 100 iterations of 100 ms between LB
+steps.  Bytes are those of the rank that sends, receives or keeps the most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STRATEGIES = ("BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 BETWEEN = 100 * 0.1  # seconds from one LB step to the next
 NODE = 64  # ranks
-SHARE = 0.01  # what is aimed at, of the best strategy
+SHARE = 0.01  # target for the best strategy
 
 
 def snapshot_of(n: int, p: int) -> pylb.Snapshot:
@@ -46,7 +46,7 @@ def snapshot_of(n: int, p: int) -> pylb.Snapshot:
 
 
 def row_of(run: SimulatedStep) -> dict[str, Any]:
-    """A line of the table, as JSON."""
+    """A row of the table, as JSON."""
     return {
         "ranks": run.n_ranks,
         "objects": run.n_objects,
@@ -61,7 +61,7 @@ def row_of(run: SimulatedStep) -> dict[str, Any]:
 
 
 def cells_of(row: dict[str, Any]) -> list[Any]:
-    """The same, as a line that is shown."""
+    """The cells of the printed row."""
     ms = {part["name"]: f"{1e3 * part['seconds']:.3g}" for part in row["parts"]}
     most = [max(part[what] for part in row["parts"]) for what in ("sent", "received", "kept")]
     names = ("statistics", "database", "strategy", "answer", "migration", "directory")

@@ -2,11 +2,12 @@
 
     python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
 
-like: programs on identical virtual ranks, in a plain simulation and under `pylb.Balancer` on a
-`pylb.VirtualCluster` (tests/twins/like_programs.py): in how many of them a learned speed was ever
-wrong by more than 5 %.  unlike: the same with some ranks 1.5 to 4 times slower: after how many
-placements their speeds are known, and how accurate they are in the end.  time: processor time of an
-observation.
+like: programs on identical ranks, in a plain simulation and under `pylb.Balancer` on a
+`pylb.VirtualCluster` (tests/twins/like_programs.py).  The figure is the number of programs in which
+a learned speed was ever wrong by more than 5 %.
+unlike: the same with some ranks 1.5 to 4 times slower.  The figures are the number of placements
+until the speeds are known, and the error of the speeds at the end.
+time: processor time of an observation.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ LIMIT = 0.05
 
 
 def like(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
-    """In how many programs on like ranks a speed is believed."""
+    """Count the programs on identical ranks in which a wrong speed was learned."""
     programs = [lp.draw(seed) for seed in range(first, first + n)]
     wrong = [program.name for program in programs if lp.worst_off(program) > LIMIT]
     for name in wrong:
         print(f"  {name}")
-    check(f"{len(wrong)} of {n} programs believe a speed that is wrong (0)", not wrong, verdicts)
+    check(f"{len(wrong)} of {n} programs learned a wrong speed (0)", not wrong, verdicts)
 
 
 def clusters(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
-    """The same in the runtime."""
+    """Count the same in the runtime, on virtual clusters."""
     wrong = 0
     for seed in range(first, first + n):
         speeds, _ = lp.run_on_cluster(lp.draw(seed))
         wrong += max((lp.off(np.array(s)) for s in speeds if s), default=0.0) > LIMIT
-    check(f"{wrong} of {n} programs on virtual clusters do (0)", wrong == 0, verdicts)
+    check(f"{wrong} of {n} programs on virtual clusters learned one (0)", wrong == 0, verdicts)
 
 
 def unlike(n: int, verdicts: list[dict[str, Any]]) -> None:
-    """After how many placements unlike ranks are known."""
+    """Count the placements until the speeds of unlike ranks are known."""
     after, off = [], []
     for seed in range(n):
         program, speed = lp.draw_unlike(seed)

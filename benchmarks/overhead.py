@@ -18,7 +18,7 @@ import numpy as np
 from common.mpi import on_two_ranks
 
 import pylb
-from pylb import console
+from pylb import _core, console
 
 if __name__ == "__main__":
     on_two_ranks()
@@ -26,7 +26,7 @@ if __name__ == "__main__":
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
-RECORD = 224  # bytes: the size of the statistics of an iteration, plb_stats_t
+RECORD = _core.STATS_BYTES  # the size of the statistics of an iteration, plb_stats_t
 
 
 def least(call: Callable[[], float], repeats: int) -> float:
@@ -39,7 +39,7 @@ def least(call: Callable[[], float], repeats: int) -> float:
 
 
 def per_object(n: int = 100_000) -> dict[str, float]:
-    """Seconds an object: the bare loop, lb.local(), two readings of the clock."""
+    """Seconds per object: the bare loop, lb.local(), two readings of the clock."""
     lb = pylb.Balancer()
     for key in range(n):
         lb.add(key, None)
@@ -75,8 +75,8 @@ def per_object(n: int = 100_000) -> dict[str, float]:
 
 
 def per_iteration(n: int = 500) -> dict[str, float]:
-    """Seconds an iteration: Iallreduce of a record and Test until done; an empty iteration, all
-    ranks waiting for one another and with a lag.
+    """Seconds per iteration: Iallreduce of a record and Test until done; an empty iteration in
+    which all ranks wait for one another, and one with a lag.
     """
     a, b = np.zeros(RECORD, np.uint8), np.zeros(RECORD, np.uint8)
 

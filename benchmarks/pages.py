@@ -1,4 +1,4 @@
-"""What pages cost: their size and making, and the server of a live page beside a busy rank.
+"""The cost of pages: their size, the time to make them, and a live page's server next to a rank.
 
 usage: python benchmarks/pages.py
 """

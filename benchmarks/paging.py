@@ -6,11 +6,12 @@
 Four ranks of Jacobi's method (examples/jacobi_rows.py) in a lab with the paper's processors: memory
 sizes 256 : 256 : 512 : 1024, speeds 3.6 : 3.0 : 3.4 : 3.4.  One system fits everywhere; the other
 makes the two small ranks page if rows are divided evenly.  Each is solved with fixed parts, with
-the constant and with the functional model.  As root: what does not fit goes to a swap file.
+the constant and with the functional model.  Run it as root: pages that do not fit go to a swap
+file.
 
-Balanced after: redistributions before the first one that moved nothing.  Moved later: later ones
-that moved rows, because times differed by more than the tolerance for noise.  Gain: compared with
-fixed parts.
+Balanced after: redistributions before the first one that moved no rows.  Moved later: later
+redistributions that moved rows, because times differed by more than the tolerance for noise.
+Gain: compared with fixed parts.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def moved_later(run: dict[str, Any]) -> int | None:
 
 
 def judge(case: str, model: str, run: dict[str, Any], verdicts: list[dict[str, Any]]) -> None:
-    """What Clarke's slides show of a case and model."""
+    """Compare a run with what Clarke's slides show for this case and model."""
     steps = run["steps"]
     after = "is never balanced" if steps is None else f"is balanced after {steps}"
     text = f"{case}: {model} {after}"
@@ -93,7 +94,7 @@ def judge(case: str, model: str, run: dict[str, Any], verdicts: list[dict[str, A
 
 
 def row(case: str, n: int, model: str, run: dict[str, Any], alone: float) -> list[Any]:
-    """Of the table."""
+    """A row of the table."""
     times = [max(i["seconds"]) for i in run["iterations"]]
     last = run["iterations"][-1]
     return [
