@@ -218,7 +218,9 @@ class LabPlan(NamedTuple):
         return tuple(host.profile for host in self.hosts) or self.profiles
 
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
-        """Return the limits of the hosts; without hosts, those of the ranks (the list repeats).
+        """Return the limits of the hosts; without hosts, those of the ranks.
+
+        If there are fewer limits than ranks, rank i has limit i modulo their number.
 
         Parameters
         ----------

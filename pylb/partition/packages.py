@@ -113,11 +113,10 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return limits for the weights of the parts that can be kept; with others, a package may not
-    end.
+    """Return weight limits of the parts that some partition keeps; otherwise a package may hang.
 
-    If a vertex is heavier than the tolerance, a greedy placement (the heaviest vertex first, to the
-    part with most room) shows which limits can be kept.
+    If a vertex is heavier than the tolerance allows, a greedy placement (the heaviest vertex first,
+    to the part with most room) shows which limits can be kept.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
     limit = np.maximum(np.ceil(mean), mean * imbalance)

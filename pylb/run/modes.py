@@ -96,7 +96,7 @@ class MeasuringMode:
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
-        """Return costs that are known: alpha, beta, handling and steps of `Loop`; nan: unknown."""
+        """Return the costs alpha, beta, handling and steps (see `Loop`); nan for unknown ones."""
         state = self._state
         known = state.options.network or state.agreement.known_network
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)

@@ -344,7 +344,7 @@ class Records:
             self.rank_loads.append(row[-1:])
 
     def restore(self, rows: F64, span: int, done: int) -> None:
-        """Go on after the iterations of a checkpoint; the loads of the ranks are not known."""
+        """Continue after the iterations of a checkpoint, whose loads per rank are not known."""
         self.figures = IterationLog.restored(rows, span, done)
         self.rank_loads = IterationLog.restored(np.full((len(rows), 1), np.nan), span, done)
         self.restored = True

@@ -109,7 +109,7 @@ def suggest(
     if tries is None:
         tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
     if best < 1 or tries < 0:
-        raise DomainError(f"best is {best} and tries {tries}: expected at least 1 and 0")
+        raise DomainError(f"best is {best}, tries is {tries}: expected at least 1, at least 0")
     search = _Search(recording, np.asarray(placement), target)
     for which, candidate in search.candidates():
         search.attempt(candidate, which)

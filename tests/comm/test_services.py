@@ -95,7 +95,7 @@ def test_gather_refuses_what_is_outside(index, out, offset):
         _core.gather(np.zeros(3), np.array(index, np.int32), np.empty(out), 8, offset)
 
 
-def test_route_refuses_what_is_no_rank():
+def test_route_refuses_numbers_that_are_no_rank():
     for wrong in (-1, 3):
         with pytest.raises(
             OutOfRangeError, match=rf"destination\[1\] is {wrong}: expected 0 ... 2"

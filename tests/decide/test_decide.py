@@ -184,7 +184,7 @@ def test_a_spike_is_confirmed_first():
     assert trigger.state()["reason"] == "the imbalance does not grow"
 
 
-def test_a_step_is_balanced_within_two_iterations_though_balancing_is_dear():
+def test_a_sudden_imbalance_is_balanced_soon_even_if_an_lb_step_is_expensive():
     for patience, due in [(1, [50]), (2, [51]), (4, [53])]:
         trigger = make(trigger="metabalancer", patience=patience)
         trigger.balanced(-1, 1e6, 1.0)

@@ -50,7 +50,7 @@ def go_on(d, asked, gain=0.0):
     return ask == BALANCE
 
 
-def test_a_balancing_leaves_what_it_rested_on():
+def test_an_lb_step_leaves_a_receipt_with_its_figures():
     d = decider(every=2)
     d.core.expect(10, math.nan)
     assert not observe(d, 0, 1.0, 2.0)

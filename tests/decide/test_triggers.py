@@ -386,7 +386,7 @@ def test_auto_does_not_take_a_warm_up_iteration_for_an_imbalance():
 
 
 @pytest.mark.parametrize("promise", [1.0, 1.2, 9.0])
-def test_auto_believes_what_comes_true_and_not_the_promise(promise):
+def test_auto_uses_the_measured_imbalance_and_not_the_predicted_one(promise):
     trigger = make(trigger="auto")
     trigger.expect(1000, 2.0)
     for i in range(40):
@@ -475,7 +475,7 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 
 @pytest.mark.parametrize("end", [1000, None])
 @pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
-def test_auto_seldom_tries_what_is_balanced_but_for_noise(end, size, most):
+def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     """It never happens in runs with little noise; with much noise in one run of ten, and once."""
     tried = []
     for seed in range(100):

@@ -38,7 +38,7 @@ def test_quantities(kind, text, value):
 
 
 @pytest.mark.parametrize("text", ["", "W", "-3 W", "3 w", "3 kg", "1..2 W", True, None, [3], "inf"])
-def test_quantities_that_are_none(text):
+def test_texts_that_are_no_quantity(text):
     with pytest.raises(DomainError, match=r"cap is .*expected a power with its unit \(W\), e.g."):
         units.quantity(units.POWER, "cap", text)
 

@@ -275,7 +275,7 @@ LUMPS = {  # weights of vertices, parts
 
 
 @pytest.mark.parametrize("lump", LUMPS)
-def test_lumps_make_nobody_print(library, lump, capfd):
+def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
     """METIS complains about halves without vertices, which it makes itself."""
     weight, parts = LUMPS[lump]
     start, to = ring(len(weight))

@@ -185,7 +185,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_what_fits_now_is_not_infeasible(name, seed):
+def test_limits_that_the_old_placement_keeps_are_kept(name, seed):
     """Limits that every rank just keeps: no other packing is likely to exist."""
     rng = np.random.default_rng(seed)
     n, p = 120, 40

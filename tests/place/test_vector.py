@@ -139,7 +139,7 @@ def test_processors_and_graphics_are_both_balanced():
     assert after.seconds < 0.51 * before.seconds
 
 
-def test_it_moves_few_where_little_is_wrong():
+def test_a_small_imbalance_needs_few_migrations():
     rng = np.random.default_rng(5)
     load = rng.random((1000, 3))
     rank = np.arange(1000) % 10

@@ -410,7 +410,7 @@ def with_cells(**change):
         (lambda lb: None, StateError, r"rank 1: advise\(\) was not called in step 2"),
     ],
 )
-def test_an_error_of_one_rank_is_one_of_all(call, error, says):
+def test_an_error_of_one_rank_is_raised_on_all(call, error, says):
     for rank, why in enumerate(raised(by_one(call, with_cells()))):
         assert type(why) is error, (rank, why)
         assert re.search(says.removeprefix("rank 1: ") if rank == 1 else says, str(why))
@@ -544,7 +544,7 @@ def test_different_arguments():
         assert type(why) in (DomainError, RemoteError)
 
 
-def test_a_plan_is_over_after_the_next_step():
+def test_a_plan_ends_with_the_next_step():
     lb = pylb.Advisor(every=1, strategy=lambda s: s.rank)
     assert lb.advise(loads=np.ones(3)) is None  # nothing to move
 

@@ -233,7 +233,7 @@ def test_nothing_is_unpickled_without_request(tmp_path, monkeypatch):
         pylb.Balancer.restore(None, tmp_path / "c")
 
 
-def test_where_a_checkpoint_is_possible(tmp_path):
+def test_when_a_checkpoint_is_possible(tmp_path):
     lb = pylb.Balancer()
     lb.add(1, np.zeros(3))
     lb.send(1, 1, b"x")
@@ -481,7 +481,7 @@ def test_other_values(value):
         encode(value)
 
 
-def test_deep_values():
+def test_deeply_nested_values_are_refused():
     deep = []
     for _ in range(10**5):
         deep = [deep]

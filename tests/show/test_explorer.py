@@ -58,14 +58,14 @@ def test_it_tells_a_receipt(explorer):
         {"kind": "receipt", "index": "x"},
     ],
 )
-def test_nonsense_is_answered_and_changes_nothing(explorer, message):
+def test_a_wrong_message_gives_an_error_and_changes_nothing(explorer, message):
     before = explorer.answer
     (said,) = heard(explorer, **message)
     assert said["kind"] == "error"
     assert explorer.answer is before
 
 
-def test_what_is_no_message_is_left_alone(explorer):
+def test_unknown_messages_are_ignored(explorer):
     explorer._heard(explorer, "hello", [])
     explorer._heard(explorer, {"kind": "other"}, [])
     assert explorer.said == []

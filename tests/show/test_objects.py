@@ -101,7 +101,7 @@ def test_objects_that_communicate_are_close(n):
 
 
 @given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29))))
-def test_any_graph_has_places(n, edges):
+def test_the_layout_of_any_graph_is_finite(n, edges):
     src, dst = np.array([(a % n, b % n) for a, b in edges], int).reshape(-1, 2).T
     place = layout.of_graph(n, src, dst)
     assert place.shape == (n, 2)

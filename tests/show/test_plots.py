@@ -125,7 +125,7 @@ def test_axes_given_are_used():
     assert [len(ax.containers) for ax in axes] == [0, 0, 2]
 
 
-def test_nothing_ran_at_all():
+def test_plots_of_zero_loads():
     (image,) = plots.rank_loads(np.zeros((3, 2))).images
     np.testing.assert_array_equal(image.get_array(), np.zeros((2, 3)))
     ax = plots.imbalance(np.zeros(3), np.zeros(3))

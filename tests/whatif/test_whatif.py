@@ -327,7 +327,7 @@ def test_a_message_that_is_never_received_and_one_that_is_never_sent():
         whatif(run)
 
 
-def test_what_asking_takes_belongs_to_the_way_of_waiting():
+def test_polling_costs_time_only_if_ranks_do_not_block():
     run = two()
     run.info.update(waiting="yield", polling=0.05)
     assert target(run).polling == target(run, waiting="yield").polling == 0.05

@@ -103,7 +103,7 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
 
 
 def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
-    """Name the axes, put ticks at integers only on those in `whole`, and add the legend."""
+    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set(xlabel=x, ylabel=y)
