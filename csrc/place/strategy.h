@@ -72,6 +72,8 @@ struct plb_strategy {
     X(zoltan)                                                                                     \
     X(mtkahypar)                                                                                  \
     X(hypergraph)                                                                                 \
+    X(rcb)                                                                                        \
+    X(hsfc)                                                                                       \
     X(gossip)                                                                                     \
     X(hierarchical)                                                                               \
     X(diffusion)

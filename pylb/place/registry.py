@@ -146,7 +146,7 @@ def _table() -> dict[str, Strategy]:
             source,
             tuple(Param(*p) for p in params),
             # The selection compares strategies that see all objects and are installed.
-            selectable=not (distributed or equal)
+            selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
             distributed=distributed,
             library=library,

@@ -14,6 +14,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.decide.decider import FIGURES, Decider
+from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.place.registry import Strategy
 from pylb.run.answer import Answer, snapshot_of
@@ -196,7 +197,8 @@ class LBStep:
         db = joined([*columns, every["migratable"], None], edges, passes)
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), counts)[db.order]
         facts = of_ranks(own)
-        snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole), facts=facts)
+        coords = _positions(every, db)
+        snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole), coords, facts)
         learned, drifts = (
             None if x[0] is None else np.concatenate(x)[db.order] for x in (here, drift)
         )
@@ -224,6 +226,20 @@ class Known(NamedTuple):
     here: F64 | None
     work: F64 | None
     drift: F64 | None
+
+
+def _positions(every: Properties, db: Database) -> F64 | None:
+    """The positions of all objects in order of key; None: no object has one."""
+    if "coords" not in every.given:
+        return None
+    out: F64 = every["coords"][db.order]
+    missing = np.flatnonzero(np.isnan(out[:, 0]))
+    if len(missing):
+        raise DomainError(
+            f"object {db.key[missing[0]]} has no coords: expected coords= in add() for all objects "
+            "or for none"
+        )
+    return out
 
 
 def _figures(found: PlacedInRounds, seconds: float) -> F64:

@@ -17,17 +17,19 @@ Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
 # Properties of an object, with their defaults.  nbytes: bytes that a migration sends; memory: bytes
-# that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; home: the
-# rank where it was added; was: the rank from which the last LB step moved it, -1: none.
+# that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; coords:
+# its position, nan: not given; home: the rank where it was added; was: the rank from which the last
+# LB step moved it, -1: none.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "nbytes": (np.int64, 0),
     "memory": (np.int64, -1),
     "migratable": (np.bool_, True),
     "work": (np.float64, 0.0),
+    "coords": (np.dtype((np.float64, (3,))), np.nan),
     "home": (np.int32, 0),
     "was": (np.int32, -1),
 }
-OF_DATABASE = ("nbytes", "memory", "migratable", "work")
+OF_DATABASE = ("nbytes", "memory", "migratable", "work", "coords")
 
 
 def key_of(key: Any, name: str = "key") -> int:

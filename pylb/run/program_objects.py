@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.comm.plan import integers
 from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
-from pylb.model.snapshot import I32
+from pylb.model.snapshot import F64, I32
 from pylb.run.local_objects import LocalObjects
 from pylb.run.objects import key_of
 from pylb.run.options import no_messages
@@ -45,6 +45,7 @@ class ProgramObjects:
         memory: int | None = None,
         migratable: bool = True,
         work: float | None = None,
+        coords: ArrayLike | None = None,
     ) -> None:
         """Add an object to the balancer, on its first rank.
 
@@ -66,6 +67,9 @@ class ProgramObjects:
         work : float, optional
             Your own estimate of the object's work, above 0, in any unit.  With ``unlike=True``, the
             speeds of the ranks can then be estimated before any object has moved.
+        coords : (1 ... 3,) array_like of float, optional
+            The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
+            are 0.  Either all objects have one or none.
 
         Raises
         ------
@@ -78,7 +82,7 @@ class ProgramObjects:
             raise DuplicateKeyError(
                 f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
             )
-        told = {"nbytes": nbytes or None, "memory": memory, "work": work}
+        told = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
         if not migratable:
             told["migratable"] = False
         objects.add(key, block, checked_properties(told))
@@ -91,6 +95,7 @@ class ProgramObjects:
         memory: int | None = None,
         migratable: bool | None = None,
         work: float | None = None,
+        coords: ArrayLike | None = None,
     ) -> None:
         """Change the properties that `add` was given for an object of this rank; None: no change.
 
@@ -103,7 +108,7 @@ class ProgramObjects:
         if not objects.has(key):
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
         told = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        objects.update(key, checked_properties(told))
+        objects.update(key, checked_properties({**told, "coords": coords}))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
@@ -241,7 +246,20 @@ def checked_properties(told: dict[str, Any]) -> dict[str, Any]:
         out["work"] = float(work)
     if told.get("migratable") is not None:
         out["migratable"] = bool(told["migratable"])
+    if (coords := told.get("coords")) is not None:
+        out["coords"] = _position(coords)
     return out
+
+
+def _position(coords: ArrayLike) -> F64:
+    """A position as three numbers."""
+    try:
+        given = np.asarray(coords, np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.ndim != 1 or not 1 <= len(given) <= 3 or not np.all(np.isfinite(given)):
+        raise DomainError(f"coords are {coords!r}: expected one to three finite numbers")
+    return np.pad(given, (0, 3 - len(given)))
 
 
 class NoMessages:

@@ -53,6 +53,7 @@ def snapshots():
             speed=np.array([1.0, 1.0, 2.0, 2.0, 0.5, 1.0]),
             background=np.array([0.0, 0.5, 0.0, 0.25, 0.0, 0.0]),
             node=np.arange(p) // 2,
+            coords=coords,
         ),
         "vectors": pylb.Snapshot(
             np.stack([load, (1.0 + remainders(n, 29, 53)) / 64.0], axis=1), blocks, n_ranks=p

@@ -90,6 +90,16 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
+int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
+                             plb_err_t *err)
+{
+    return in->coords != NULL || in->n_objects == 0
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE,
+                          "coords are missing: %s needs the position of each object",
+                          strategy->name);
+}
+
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;

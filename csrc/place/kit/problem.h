@@ -21,6 +21,10 @@ typedef struct plb_problem {
  * shared blocks with memory limits. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
+/** PLB_ERR_VALUE if the objects have no positions. */
+int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
+                             plb_err_t *err);
+
 /** Split the objects, and check what any placement needs: the fixed objects fit where they are,
  * the largest movable one fits somewhere, and all of them fit in total.  One load per object
  * only.  `self` owns its arrays, borrows `in`. */

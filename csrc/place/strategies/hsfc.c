@@ -1,0 +1,148 @@
+/* HSFCLB: objects in the order of Hilbert's space-filling curve, in consecutive parts.
+ *
+ * The place of a point on the curve is computed bit by bit (Skilling, Programming the Hilbert
+ * curve, AIP Conf. Proc. 707, 2004), in as many dimensions as the points extend in.
+ *
+ *   here: x, n    there: X, n
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/kit/chain.h"
+
+enum { DIMS = 3, BITS = 51 }; /* of a place on the curve: a double holds it exactly */
+
+/* The box around the points, a cube in the dimensions in which they extend. */
+typedef struct box {
+    double low[DIMS], side;
+    int dim[DIMS], n;
+} box_t;
+
+static box_t box_of(const double *coords, int64_t n)
+{
+    box_t out = {.side = 0.0};
+    for (int d = 0; d < DIMS; d++) {
+        double low = n > 0 ? coords[d] : 0.0, high = low;
+        for (int64_t i = 0; i < n; i++) {
+            const double x = coords[DIMS * i + d];
+            low = x < low ? x : low;
+            high = x > high ? x : high;
+        }
+        out.low[d] = low;
+        out.side = high - low > out.side ? high - low : out.side;
+        if (high > low) {
+            out.dim[out.n++] = d;
+        }
+    }
+    return out;
+}
+
+/* Turn coordinates of `bits` bits into the transpose of the place on the curve. */
+static void to_curve(uint64_t *x, int n, int bits)
+{
+    const uint64_t top = UINT64_C(1) << (bits - 1);
+    for (uint64_t q = top; q > 1; q >>= 1) { /* undo the rotations and reflections */
+        const uint64_t below = q - 1;
+        for (int d = 0; d < n; d++) {
+            if (x[d] & q) {
+                x[0] ^= below;
+            } else {
+                const uint64_t swap = (x[0] ^ x[d]) & below;
+                x[0] ^= swap;
+                x[d] ^= swap;
+            }
+        }
+    }
+    uint64_t flip = 0;
+    for (int d = 1; d < n; d++) { /* Gray code */
+        x[d] ^= x[d - 1];
+    }
+    for (uint64_t q = top; q > 1; q >>= 1) {
+        flip ^= x[n - 1] & q ? q - 1 : 0;
+    }
+    for (int d = 0; d < n; d++) {
+        x[d] ^= flip;
+    }
+}
+
+/* The place of a point on the curve, a whole number below 2^BITS. */
+static double place_of(const box_t *box, const double *point)
+{
+    const int bits = box->n > 0 ? BITS / box->n : 1;
+    const double cells = (double)(UINT64_C(1) << bits);
+    uint64_t x[DIMS] = {0}, out = 0;
+    for (int d = 0; d < box->n; d++) {
+        const double at = (point[box->dim[d]] - box->low[box->dim[d]]) / box->side * cells;
+        x[d] = (uint64_t)(at < cells - 1.0 ? at : cells - 1.0);
+    }
+    if (box->n > 1) {
+        to_curve(x, box->n, bits);
+    }
+    for (int b = bits - 1; b >= 0; b--) {
+        for (int d = 0; d < box->n; d++) {
+            out = out << 1 | (x[d] >> b & 1);
+        }
+    }
+    return (double)out;
+}
+
+/* The objects that may migrate, along the curve: object[problem->n]. */
+static int along_curve(const plb_problem_t *problem, int32_t *object, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const double *coords = problem->in->coords;
+    const box_t box = box_of(coords, problem->in->n_objects);
+    plb_loads_t order = {0};
+    double *place = NULL;
+    PLB_NEW(place, problem->n);
+    for (int64_t k = 0; k < problem->n; k++) {
+        place[k] = place_of(&box, coords + DIMS * plb_problem_object(problem, k));
+    }
+    PLB_TRY(plb_loads_sorted(&order, place, problem->n, PLB_ASCENDING, err));
+    for (int64_t k = 0; k < problem->n; k++) {
+        object[k] = plb_problem_object(problem, order.item[k].id);
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(place);
+    return ret;
+}
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    plb_problem_t problem = {0};
+    int32_t *object = NULL;
+    int ret = plb_problem_needs_coords(self, in, err);
+    PLB_THEN(plb_problem_init(&problem, in, err));
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW(object, problem.n);
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    PLB_TRY(along_curve(&problem, object, err));
+    PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], out, err));
+    ret = plb_problem_repair(&problem, out, err);
+out:
+    plb_free(object);
+    plb_problem_free(&problem);
+    return ret;
+}
+
+static const plb_param_t params[] = {
+    {"overload", "x average", "cuts move until no rank is above this multiple of the average",
+     1.01, 1.0, 1e6},
+};
+
+const plb_strategy_t plb_strategy_hsfc = {
+    .name = "HSFCLB",
+    .help =
+        "consecutive parts of Hilbert's curve through the objects' positions; the cuts move as "
+        "little as balance asks for",
+    .source = "Skilling, AIP Conf. Proc. 707, 2004; Pinar and Aykanat, JPDC 64, 2004",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = 1,
+    .run = run,
+};

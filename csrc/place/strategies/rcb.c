@@ -1,0 +1,189 @@
+/* RCBLB: recursive coordinate bisection.  The objects are cut in two across their longest side,
+ * and so are the ranks, by the present centres of their objects: so a rank keeps its region, and
+ * few objects migrate if loads change little. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/kit/problem.h"
+
+enum { DIMS = 3 };
+
+typedef struct rcb {
+    const plb_problem_t *problem;
+    double *centre; /* [p * DIMS] of the present objects of each rank */
+    int64_t *count; /* [p] of these */
+    double *key;    /* [max(n, p)] scratch */
+    int32_t *spare; /* likewise */
+    int32_t *out;
+} rcb_t;
+
+static int sort(rcb_t *self, int32_t *id, int64_t n, plb_err_t *err)
+{
+    plb_loads_t order = {0};
+    const int ret = plb_loads_sorted(&order, self->key, n, PLB_ASCENDING, err);
+    if (ret == PLB_OK) {
+        memcpy(self->spare, id, (size_t)n * sizeof *id);
+        for (int64_t k = 0; k < n; k++) {
+            id[k] = self->spare[order.item[k].id];
+        }
+    }
+    plb_loads_free(&order);
+    return ret;
+}
+
+static double coordinate(const rcb_t *self, int32_t object, int d)
+{
+    return self->problem->in->coords[DIMS * (int64_t)object + d];
+}
+
+/* The side across which the objects are cut; *middle: its centre. */
+static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, double *middle)
+{
+    int best = 0;
+    double longest = -1.0;
+    for (int d = 0; d < DIMS; d++) {
+        double low = n > 0 ? coordinate(self, object[0], d) : 0.0, high = low;
+        for (int64_t k = 1; k < n; k++) {
+            const double x = coordinate(self, object[k], d);
+            low = x < low ? x : low;
+            high = x > high ? x : high;
+        }
+        if (high - low > longest) {
+            longest = high - low;
+            best = d;
+            *middle = 0.5 * (low + high);
+        }
+    }
+    return best;
+}
+
+/* The load of the first `left` of p ranks, if all of them end at the same time with `load`. */
+static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
+                       double load)
+{
+    const plb_snapshot_t *in = self->problem->in;
+    double speed = 0.0, stays = 0.0, out = 0.0;
+    for (int32_t k = 0; k < p; k++) {
+        speed += plb_speed(in, rank[k]);
+        stays +=
+            self->problem->fixed[rank[k]] + plb_background(in, rank[k]) * plb_speed(in, rank[k]);
+    }
+    const double time = (load + stays) / speed;
+    for (int32_t k = 0; k < left; k++) {
+        const int32_t r = rank[k];
+        const double more =
+            (time - plb_background(in, r)) * plb_speed(in, r) - self->problem->fixed[r];
+        out += more > 0.0 ? more : 0.0;
+    }
+    return out < load ? out : load;
+}
+
+/* How many of the objects come closest to that load. */
+static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
+{
+    double sum = 0.0;
+    for (int64_t k = 0; k < n; k++) {
+        const double next = sum + self->problem->in->load[object[k]];
+        if (next > load) {
+            return k + (next - load < load - sum);
+        }
+        sum = next;
+    }
+    return n;
+}
+
+/* Give object[n] to rank[p]. */
+static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_t p,
+                  plb_err_t *err)
+{
+    double middle = 0.0, load = 0.0;
+    if (p == 1) {
+        for (int64_t k = 0; k < n; k++) {
+            self->out[object[k]] = rank[0];
+        }
+        return PLB_OK;
+    }
+    const int d = longest_side(self, object, n, &middle);
+    for (int64_t k = 0; k < n; k++) {
+        self->key[k] = coordinate(self, object[k], d);
+        load += self->problem->in->load[object[k]];
+    }
+    PLB_PASS(sort(self, object, n, err));
+    for (int32_t k = 0; k < p; k++) {
+        self->key[k] =
+            self->count[rank[k]] > 0 ? self->centre[DIMS * (int64_t)rank[k] + d] : middle;
+    }
+    PLB_PASS(sort(self, rank, p, err));
+    const int32_t left = p / 2;
+    const int64_t at = cut_at(self, object, n, share_of(self, rank, p, left, load));
+    PLB_PASS(bisect(self, object, at, rank, left, err));
+    return bisect(self, object + at, n - at, rank + left, p - left, err);
+}
+
+static void find_centres(rcb_t *self)
+{
+    const plb_problem_t *problem = self->problem;
+    for (int64_t k = 0; k < problem->n; k++) {
+        const int32_t i = plb_problem_object(problem, k), r = problem->in->rank[i];
+        self->count[r]++;
+        for (int d = 0; d < DIMS; d++) {
+            self->centre[DIMS * (int64_t)r + d] += coordinate(self, i, d);
+        }
+    }
+    for (int64_t k = 0; k < DIMS * (int64_t)problem->in->n_ranks; k++) {
+        self->centre[k] /= (double)(self->count[k / DIMS] > 0 ? self->count[k / DIMS] : 1);
+    }
+}
+
+static int divide(const plb_problem_t *problem, int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = problem->in->n_ranks;
+    const int64_t n = problem->n, most = n > p ? n : p;
+    rcb_t rcb = {.problem = problem, .out = out};
+    int32_t *object = NULL, *rank = NULL;
+    PLB_NEW(object, n);
+    PLB_NEW(rank, p);
+    PLB_NEW0(rcb.centre, DIMS * (int64_t)p);
+    PLB_NEW0(rcb.count, p);
+    PLB_NEW(rcb.key, most);
+    PLB_NEW(rcb.spare, most);
+    for (int64_t k = 0; k < n; k++) {
+        object[k] = plb_problem_object(problem, k);
+    }
+    for (int32_t r = 0; r < p; r++) {
+        rank[r] = r;
+    }
+    find_centres(&rcb);
+    ret = bisect(&rcb, object, n, rank, p, err);
+out:
+    PLB_FREE(object, rank, rcb.centre, rcb.count, rcb.key, rcb.spare);
+    return ret;
+}
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    (void)opts;
+    plb_problem_t problem = {0};
+    int ret = plb_problem_needs_coords(self, in, err);
+    PLB_THEN(plb_problem_init(&problem, in, err));
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    ret = divide(&problem, out, err);
+    PLB_THEN(plb_problem_repair(&problem, out, err));
+    plb_problem_free(&problem);
+    return ret;
+}
+
+const plb_strategy_t plb_strategy_rcb = {
+    .name = "RCBLB",
+    .help = "cuts the objects in two across their longest side, again and again; ranks keep their "
+            "regions",
+    .source = "Berger and Bokhari, IEEE Trans. Comput. C-36, 1987",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .run = run,
+};
