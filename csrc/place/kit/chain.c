@@ -4,9 +4,9 @@
 
 #include "base/mem.h"
 
-static const double CLOSE = 1e-6;  /* the best limit is found to within this fraction */
-static const double SLACK = 1e-12; /* rounding of sums */
-enum { DOUBLINGS = 64 };
+static const double CLOSE = 1e-6;       /* the best limit is found to within this fraction */
+static const double SLACK = 1e-12;      /* rounding of sums */
+enum { DOUBLINGS = 64, HALVINGS = 64 }; /* the latter end for the smallest numbers, too */
 
 typedef struct chain {
     const plb_problem_t *problem;
@@ -97,7 +97,7 @@ static double best_time(const chain_t *self, double average)
     if (!feasible(self, high)) {
         return INFINITY;
     }
-    while (high - low > CLOSE * high) {
+    for (int k = 0; k < HALVINGS && high - low > CLOSE * high; k++) {
         const double middle = 0.5 * (low + high);
         if (feasible(self, middle)) {
             high = middle;
