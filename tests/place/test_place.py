@@ -702,8 +702,9 @@ def test_a_rank_that_can_hardly_be_relieved(name):
     speed = np.array([1e-8, 1.0, 1.0, 1.0])
     migratable = np.arange(40) >= 2
     snapshot = pylb.Snapshot(
-        load=rng.random(40), rank=rank, n_ranks=4, migratable=migratable, speed=speed
-    )
+        load=rng.random(40), rank=rank, n_ranks=4, migratable=migratable, speed=speed,
+        coords=rng.random((40, 3)),
+    )  # fmt: skip
     placed = pylb.place(snapshot, name)
     assert (placed.rank[:2] == 0).all()
     assert placed.after.max <= placed.before.max
@@ -715,7 +716,8 @@ def test_a_rank_that_can_hardly_be_relieved(name):
 @pytest.mark.parametrize("least", [5e-324, 1e-322, 1e-300])
 def test_loads_near_the_smallest_number_end(name, least):
     for load in (np.full(40, least), np.r_[np.full(20, least), np.ones(20)]):
-        snapshot = pylb.Snapshot(load=load, rank=np.zeros(40, np.int32), n_ranks=4)
+        coords = np.stack([np.arange(40), np.zeros(40), np.zeros(40)], axis=1)
+        snapshot = pylb.Snapshot(load, np.zeros(40, np.int32), n_ranks=4, coords=coords)
         assert pylb.place(snapshot, name).after.max <= load.sum() * (1 + 1e-12)
 
 

@@ -289,9 +289,11 @@ def test_a_strategy_for_each_lb_step(m, seed, cost, changing):
     assert run_of(trace, names, which, cost) == pytest.approx(best.time, rel=1e-12)
 
 
-# All strategies that need no library.
+# All strategies that need neither a library nor positions.
 OWN = sorted(
-    n for n, s in pylb.strategies().items() if s.call is None and s.library is None and n != "none"
+    n
+    for n, s in pylb.strategies().items()
+    if s.call is None and s.library is None and "coords" not in s.looks_at and n != "none"
 )
 
 
