@@ -43,7 +43,8 @@ COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # in balanced iterat
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
-    "auto, end unknown", "auto, both unknown", "auto, foreseen / 2", "auto, foreseen x 2", *(f"{t}, untold" for t in NEED_COST),
+    "auto, end unknown", "auto, both unknown", "auto, foreseen / 2", "auto, foreseen x 2",
+    *(f"{t}, untold" for t in NEED_COST),
 ]  # fmt: skip
 LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations

@@ -39,13 +39,15 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                                   PLB_FIGURE(p, predicted_idle_mean),
                                   PLB_FIGURE(p, predicted_idle_max)),
                       err));
+    PLB_TRY(plb_check_known(PLB_FINITE, PLB_FIGURES(PLB_FIGURE(p, heaviest_key)), err));
     ret = plb_check_known(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
                     PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
                     PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
                     PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
-                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, memory_full)),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, memory_full),
+                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
         err);
 out:
     return ret;

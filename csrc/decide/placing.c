@@ -204,6 +204,9 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .loss_4 = NAN,
         .loss_8 = NAN,
         .memory_full = NAN,
+        .heaviest = NAN,
+        .next_heaviest = NAN,
+        .heaviest_key = NAN,
     };
 }
 
@@ -388,6 +391,33 @@ out:
     return ret;
 }
 
+/* The two heaviest objects, each alone on a fastest rank, relative to the time in which all ranks
+ * together would do all work: max/mean cannot be less. */
+static void weigh_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
+{
+    double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
+    int32_t which = 0;
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        const double v = s->speed == NULL ? 1.0 : s->speed[r];
+        work += s->background == NULL ? 0.0 : v * s->background[r];
+        speed += v;
+        fastest = fmax(fastest, v);
+    }
+    for (int32_t i = 0; i < s->n_objects; i++) {
+        const double load = s->load[i];
+        work += load;
+        second = fmax(second, fmin(load, first));
+        which = load > first ? i : which;
+        first = fmax(first, load);
+    }
+    if (first > 0.0 && s->n_components == 1) {
+        const double share = speed / (fastest * work);
+        out->heaviest = first * share;
+        out->next_heaviest = second * share;
+        out->heaviest_key = (double)s->key[which];
+    }
+}
+
 static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
 {
     return db->snapshot.n_ranks == self->opt.n_ranks
@@ -419,6 +449,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         }
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
+    if (ret == PLB_OK) {
+        weigh_heaviest(&input.snapshot, out);
+    }
     PLB_THEN(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = input.speed == NULL ? 0.0 : input.speed[r];

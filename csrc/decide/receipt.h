@@ -22,6 +22,9 @@
     X(predicted_idle_mean)                                                                        \
     X(predicted_idle_max)                                                                         \
     X(memory_full)                                                                                \
+    X(heaviest)                                                                                   \
+    X(next_heaviest)                                                                              \
+    X(heaviest_key)                                                                               \
     X(ahead)                                                                                      \
     X(present)                                                                                    \
     X(loss_0)                                                                                     \

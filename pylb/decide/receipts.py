@@ -84,6 +84,11 @@ class Receipt:
     memory_full : float
         The largest fraction of its memory limit that a rank holds on the new placement; nan without
         limits.
+    heaviest, next_heaviest : float
+        The two heaviest objects, each alone on a fastest rank, relative to the time in which all
+        ranks together would do all work: max/mean cannot be less.
+    heaviest_key : float
+        The key of the heaviest object.
     realised_idle_mean, realised_idle_max : float
         The same, measured in the iterations up to the next LB step.
     realised : float
@@ -145,6 +150,9 @@ class Receipt:
     predicted_idle_mean: float = NAN
     predicted_idle_max: float = NAN
     memory_full: float = NAN
+    heaviest: float = NAN
+    next_heaviest: float = NAN
+    heaviest_key: float = NAN
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
     realised: float = NAN

@@ -7,6 +7,7 @@ from typing import Any
 
 from pylb.console import count, seconds, size
 
+LIMITS = 1.05  # an object limits the balance if max/mean is near its own, and it is above the mean
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 
 
@@ -14,7 +15,8 @@ def explained(r: Any) -> str:
     """Say what was decided, why, what it cost and what it saved."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
-        parts += [_choice(r), _speeds(r), _memory(r), _price(r), _outcome(r), _idle(r)]
+        parts += [_choice(r), _speeds(r), _memory(r), _price(r), _heaviest(r)]
+        parts += [_outcome(r), _idle(r)]
     return " ".join(p for p in parts if p)
 
 
@@ -118,6 +120,18 @@ def _memory(r: Any) -> str:
     if math.isnan(r.memory_full):
         return ""
     return f"Afterwards the fullest rank held {100 * r.memory_full:.3g} % of its memory limit."
+
+
+def _heaviest(r: Any) -> str:
+    if not (r.heaviest > LIMITS and r.predicted < LIMITS * r.heaviest):
+        return ""
+    rest = max(r.next_heaviest, 1.0)
+    saved = seconds((r.heaviest - rest) * r.mean)
+    return (
+        f"Object {r.heaviest_key:.0f} alone takes {r.heaviest:.3g} times the mean, so max/mean "
+        f"cannot be less. In {math.ceil(r.heaviest / rest)} parts it would allow a max/mean of "
+        f"{rest:.3g}: {saved} less per iteration."
+    )
 
 
 def _price(r: Any) -> str:

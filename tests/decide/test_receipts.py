@@ -11,7 +11,7 @@ from pylb.decide.decider import BALANCE, FIGURES, WEIGH, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 
 PLACED = (
-    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, math.nan, 0.0),
+    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
     *[math.nan] * 6,
     *(0.1, 0.2),
 )
@@ -353,3 +353,22 @@ def test_a_program_that_redistributes_in_its_own_way_is_explained():
     assert "A redistribution was expected to save" in said
     assert "in its own way: max/mean was 1.31 before, and 1.05 in the first" in said
     assert "left every object where it was" not in said
+
+
+def test_the_object_that_limits_the_balance_is_named():
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy="BestFitLB", every=5)
+        for key in range(10, 18):
+            if (key - 10) * comm.size // 8 == comm.rank:
+                lb.add(key, None)
+        for _ in lb.iterate(10):
+            for key, _ in lb.local():
+                comm.elapse(0.05 if key == 12 else 0.01)
+        return lb.history
+
+    first = pylb.VirtualCluster(4, clock="none").run(program)[0].balancings[0]
+    assert first.heaviest_key == 12
+    assert first.heaviest == pytest.approx(0.05 / 0.03) == pytest.approx(first.predicted)
+    assert first.next_heaviest == pytest.approx(0.01 / 0.03)
+    assert "Object 12 alone takes 1.67 times the mean" in first.explain()
+    assert "In 2 parts it would allow a max/mean of 1: 20 ms less per iteration." in first.explain()

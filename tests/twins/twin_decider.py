@@ -29,6 +29,9 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
     "predicted_idle_mean",
     "predicted_idle_max",
     "memory_full",
+    "heaviest",
+    "next_heaviest",
+    "heaviest_key",
     "ahead",
     "present",
     "loss_0",
@@ -39,6 +42,23 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
     "seconds_statistics",
     "seconds_strategy",
 )
+
+
+def heaviest(s):
+    """The two heaviest objects over the time of all work on all ranks, and the first one's key."""
+    if not s.load.any():
+        return [NAN] * 3
+    loads = s.load.tolist()
+    speed = [1.0] * s.n_ranks if s.speed is None else s.speed.tolist()
+    work = 0.0
+    for v, b in zip(speed, [] if s.background is None else s.background.tolist(), strict=False):
+        work += v * b
+    for load in loads:
+        work += load
+    share = sum(speed) / (max(speed) * work)
+    first = loads.index(max(loads))
+    rest = loads[:first] + loads[first + 1 :]
+    return [loads[first] * share, max(rest, default=0.0) * share, float(s.key[first])]
 
 
 class Promise:
@@ -258,7 +278,7 @@ class Twin:
         figures = [plan.before.max_over_mean, plan.after.max_over_mean, before, after, passed_over]
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
-        figures += [NAN]  # without memory limits
+        figures += [NAN, *heaviest(told)]  # without memory limits
         figures += [0.0, *[NAN] * 6, 0.0, NAN]  # without drifts it does not look ahead
         return figures, speed, plan.rank
 
