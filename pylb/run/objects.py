@@ -232,8 +232,14 @@ class Store:
         n_kept = n if order is None else len(order)
         estimates = np.empty((self.rows, n_kept))
         for row, out in enumerate(estimates):
-            out[:] = picked([part.estimates[row] for part in parts], order)
-        values = [value for part in parts for value in part.values]
+            whole = picked([part.estimates[row] for part in parts], None)
+            if order is None:
+                out[:] = whole
+            else:
+                whole.take(order, out=out, mode="clip")  # another mode would copy it twice
+        values: list[Any] = []
+        for part in parts:
+            values += part.values
         items = Items(
             picked([part.keys for part in parts], order),
             values if order is None else _core.pick(values, order),

@@ -48,7 +48,7 @@ class RankFacts:
         self.words = {
             name: "auto" if value == "auto" else "given" for name, value in self._given.items()
         }
-        self._before = memory_share.resident()
+        self._before = memory_share.resident() if "auto" in self.words.values() else 0
         self._is_said = False
 
     def _resolved(self, name: str, value: Any) -> Any:

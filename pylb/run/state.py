@@ -11,7 +11,7 @@ from pylb.run.options import Options
 from pylb.run.records import Records
 from pylb.run.replayed import ReplayedDecider
 
-MANY = 100_000  # with more objects on this rank, free memory is given back to the system
+MANY = 10_000  # if more objects come or go, free memory is given back to the system
 KEEP = 4096  # largest number of receipts that are kept
 
 
@@ -42,10 +42,11 @@ class RunState:
         """Tell all ranks which objects were added and removed.  Collective."""
         for history in self.records.keepers:
             history.change()
+        many = self.objects.n_changed > MANY
         self.objects.learn(self.done)
         if self.options.mode != "off" or self.options.record is not False:
             self.objects.sizes.measure(self.objects.store)
-        if len(self.objects.store) > MANY:
+        if many:
             _core.trim()  # the temporary arrays were as large as the ones that remain
 
     def step(self) -> LBStep:
