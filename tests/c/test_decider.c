@@ -40,6 +40,7 @@ static plb_decider_options_t options_of(made_t *m, const char *strategy)
     int n = 0;
     for (const plb_strategy_t *const *s = plb_strategies; selects && *s != NULL; s++) {
         if ((*s)->library == NULL && (*s)->agent == NULL && !(*s)->for_equal_objects &&
+            !((*s)->looks_at & PLB_LOOKS_COORDS) &&
             ((*s)->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM))) {
             n = add_candidate(m, n, *s);
         }
