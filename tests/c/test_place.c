@@ -13,7 +13,7 @@ enum { N = 200, P = 7 };
 
 /* A problem with all optional parts: speeds, background, fixed objects, memory. */
 typedef struct fixture {
-    double load[N], speed[P], background[P], params[8];
+    double load[N], coords[3 * N], speed[P], background[P], params[8];
     int32_t rank[N], out[N];
     int64_t memory[N], limit[P];
     uint8_t migratable[N];
@@ -32,6 +32,9 @@ static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
         f->rank[i] = (int32_t)(i * 2 / N);
         f->memory[i] = 10 + (int64_t)plb_rng_below(&rng, 90);
         f->migratable[i] = i % 10 != 0;
+        for (int d = 0; d < 3; d++) {
+            f->coords[3 * i + d] = (i * (d + 7)) % 61;
+        }
     }
     for (int r = 0; r < P; r++) {
         f->speed[r] = 1.0 + 0.5 * (r % 3);
@@ -43,6 +46,9 @@ static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
     }
     f->snapshot = (plb_snapshot_t){
         .n_objects = N, .n_ranks = P, .n_components = 1, .load = f->load, .rank = f->rank};
+    if (strategy->looks_at & PLB_LOOKS_COORDS) {
+        f->snapshot.coords = f->coords;
+    }
     if (variant & 1) {
         f->snapshot.speed = f->speed;
         f->snapshot.background = f->background;

@@ -236,6 +236,9 @@ static void random_traces_run_under_every_strategy(void **state)
             const int ret = run(&s, &o, *p, seed % 2, &err);
             if ((*p)->library != NULL) { /* these tests link no library */
                 assert_int_equal(ret, PLB_ERR_MISSING);
+            } else if ((*p)->looks_at & PLB_LOOKS_COORDS) { /* a trace has no positions */
+                assert_int_not_equal(ret, PLB_OK);
+                assert_non_null(strstr(err.text, "coords are missing"));
             } else if (ret != PLB_OK) {
                 fail_msg("%s: %s", (*p)->name, err.text);
             } else {
