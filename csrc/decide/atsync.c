@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 static double seconds_of(int64_t ns)
@@ -375,6 +376,9 @@ int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *e
 int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
                        int64_t now, plb_err_t *err)
 {
+    for (int64_t i = 0; i < n; i++) {
+        PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES({"load", load[i]}), err));
+    }
     PLB_PASS(plb_consensus_reached(&self->rank, slot, &self->acts, err));
     plb_exact_t *const sum = &part_of(self, at(self, slot))->load;
     for (int64_t i = 0; i < n; i++) {

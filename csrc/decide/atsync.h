@@ -130,7 +130,8 @@ int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err);
 int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err);
 
 /** An object has finished its iteration.  Its n >= 0 loads (0 ... 1e30 seconds; one per object if
- * the rank runs as a whole) go to the statistics. */
+ * the rank runs as a whole) go to the statistics.  PLB_ERR_VALUE, and nothing has changed: a load
+ * is out of this range. */
 int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
                        int64_t now, plb_err_t *err);
 

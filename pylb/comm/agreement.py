@@ -193,6 +193,11 @@ class Agreement:
         self.plans = 0
 
     @property
+    def last_place(self) -> str:
+        """The last step in words."""
+        return _words([*self.place, ""])
+
+    @property
     def known_network(self) -> Network | None:
         """Return the cost of messages if it has been measured, else None."""
         return self._network

@@ -206,7 +206,12 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.weigh()
         self._state.records.cut()
-        self._savings.learn(self._state.step().run(reason))
+        try:
+            speed = self._state.step().run(reason)
+        except BaseException:
+            self._state.agreement.at = self._state.agreement.last_place  # the others are told
+            raise
+        self._savings.learn(speed)
 
 
 class ReplayingMode(BalancingMode):

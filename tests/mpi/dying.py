@@ -1,0 +1,57 @@
+"""A rank that dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER``.
+
+STATE is the name of a `Step`, HOW is kill, exit, raise, or late.  Where the rank raises, every rank
+says how it ended; the other endings are mpiexec's to tell.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from mpi4py import MPI
+
+import pylb
+from pylb.comm.agreement import Agreement, Step
+
+comm = MPI.COMM_WORLD
+state, how = Step[sys.argv[1]], sys.argv[2]
+odd = comm.rank == comm.size - 1
+armed = False
+folder = Path(sys.argv[3])
+
+
+def die():
+    print(f"rank {comm.rank} comes to {state.name} at {time.time()}", flush=True)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "exit":
+        os._exit(3)
+    elif how == "raise":
+        raise ValueError(f"broken at {state.name}")
+    time.sleep(1.0)  # late: nothing is wrong
+
+
+def faulty(self, sample, *args, **words):
+    global armed
+    if armed and sample[0] == state:
+        armed = False
+        die()
+    return take(self, sample, *args, **words)
+
+
+take, Agreement.take = Agreement.take, faulty
+lb = pylb.Balancer(
+    comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=3, record=folder / "run.h5"
+)
+for key in range(comm.rank, 4 * comm.size, comm.size):
+    lb.add(key, [key])
+for it in lb.iterate(6):
+    armed = armed or (odd and it == 2)
+    for key, _ in lb.local():
+        lb.send((key + 1) % (4 * comm.size), key, it)
+armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
+lb.checkpoint(folder / "c")
+lb.report(folder / "run.json")
+print(f"rank {comm.rank} is through: {len(lb.history.balancings)} LB steps", flush=True)

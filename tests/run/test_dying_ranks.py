@@ -1,0 +1,94 @@
+"""A rank dies at each state of the balancer's steps: the others end soon, and files stay readable.
+
+By default some states with 3 ranks; ``PYLB_EXPLORE=1``: all of them with 2, 3 and 5 ranks.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from launch import HERE, launch
+
+import pylb
+from pylb.errors import MissingFileError
+
+pytest.importorskip("h5py")
+STATES = {  # where the other ranks hear that the failed rank was
+    "SYNC": "in iteration 2",
+    "GATHER": "at the end of iteration 2",
+    "PLACE": "doing an LB step after iteration 2",
+    "PACK": "placing objects after iteration 2",
+    "ALLOCATE": "packing objects after iteration 2",
+    "MIGRATE": "allocating memory for migrating objects after iteration 2",
+    "MOVED": "packing objects after iteration 2",
+    "COMMIT": "telling where objects have moved after iteration 2",
+    "WORTH": "in iteration 5",
+    "RECORD": "iteration 5",
+    "CHECKPOINT": "after iteration 5",
+}
+FEW = [("MIGRATE", "kill"), ("MIGRATE", "raise"), ("CHECKPOINT", "kill"), ("COMMIT", "exit")]
+ALL = [(state, how) for state in STATES for how in ("kill", "exit", "raise", "late")]
+EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
+BOUND = 5.0 if EXPLORE else 20.0  # seconds; the machine may be busy
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5] if EXPLORE else [3])
+@pytest.mark.parametrize(("state", "how"), ALL if EXPLORE else FEW)
+def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
+    code, out, said = launch(mpiexec, ranks, HERE / "dying.py", state, how, tmp_path)
+    end, odd = time.time(), ranks - 1
+    assert f"rank {odd} comes to {state}" in out
+    if how == "late":
+        assert code == 0, said
+        assert out.count("is through") == ranks
+        return
+    assert code != 0
+    assert "is through" not in out
+    passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
+    print(f"{state} {how} {ranks}: {passed:.1f} s", file=sys.stderr)
+    assert passed < BOUND
+    if how == "raise":
+        told = f"rank {odd}: ValueError: broken at {state} ("
+        assert said.count(f"RemoteError: {told}") == ranks - 1, said
+        assert STATES[state] in said[said.index(told) :]
+    elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
+        assert re.search(rf"rank {odd} |\],{odd}\]", said), said  # mpiexec names the rank
+    assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
+    with pytest.raises(MissingFileError):  # no part of a checkpoint counts as one
+        pylb.Balancer.restore(None, tmp_path / "c")
+
+
+@pytest.fixture(scope="module")
+def library(mpiexec, tmp_path_factory):
+    """The calls of MPI that fail."""
+    of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
+    if of_pypi or not shutil.which("mpicc") or not sys.platform.startswith("linux"):
+        pytest.skip("no mpicc of this MPI")
+    out = tmp_path_factory.mktemp("faulty") / "faulty.so"
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", out, HERE / "faulty_mpi.c"], check=True)
+    return str(out)
+
+
+CALLS = range(0, 240, 6) if EXPLORE else [60]
+
+
+@pytest.mark.parametrize("late", [False, True] if EXPLORE else [False])
+@pytest.mark.parametrize("ranks", [2, 3, 5] if EXPLORE else [3])
+@pytest.mark.parametrize("at", CALLS)
+def test_a_call_of_mpi_fails(mpiexec, library, at, ranks, late):
+    faults = {"FAULTY_AT": str(at), "FAULTY_RANK": "1", "FAULTY_LIBRARY": library}
+    if late:
+        faults["FAULTY_LATE"] = "1"
+    code, _, said = launch(mpiexec, ranks, HERE / "faulty.py", **faults, PYLB_ABORT_AFTER="1")
+    if late or "faulty: " not in said:  # the program had fewer calls
+        assert code == 0, said
+        return
+    call = re.search(r"faulty: (\w+)", said).group(1)
+    assert code != 0
+    assert f"in MPI_{call}" in said
+    assert re.search(r"rank 1: .*MPI_ERR_OTHER", said), said
