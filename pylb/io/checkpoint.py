@@ -35,7 +35,7 @@ MOST_LIST = 1 << 28  # bytes
 DTYPES = {
     **dict.fromkeys(("key", "value_at", "nbytes", "memory", "target", "source"), np.int64),
     **dict.fromkeys(("message_at", "spans"), np.int64),
-    **dict.fromkeys(("estimates", "window", "work", "rows", "loops"), np.float64),
+    **dict.fromkeys(("estimates", "window", "work", "coords", "rows", "loops"), np.float64),
     **dict.fromkeys(("value", "message", "migratable", "receipts"), np.uint8),
     "home": np.int32,
 }

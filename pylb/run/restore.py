@@ -24,7 +24,7 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.checkpoint import SAVED
 from pylb.run.iteration_log import Row
 from pylb.run.modes import MeasuringMode
-from pylb.run.objects import HERE, Items, Properties
+from pylb.run.objects import HERE, PROPERTIES, Items, Properties
 from pylb.run.state import RunState
 
 Unpack = Callable[[int, Any], Any]
@@ -133,14 +133,26 @@ def _part(
         _value(f"{name}: object {key}", blob, head.pickled, key, unpack)
         for key, blob in zip(keys[mine].tolist(), blobs, strict=True)
     ]
-    given = {name: found[name][mine] for name in SAVED}
-    given["migratable"] = given["migratable"] != 0
-    home_lost = ~np.isin(given["home"], np.arange(transport.size))
-    given["home"] = np.where(home_lost, transport.rank, given["home"]).astype(np.int32)
+    given = _properties(found, n, mine)
+    lost = given["home"] >= transport.size
+    given["home"] = np.where(lost, transport.rank, given["home"]).astype(np.int32)
     table = np.ascontiguousarray(estimates[:, mine])
     items = Items(keys[mine], values, Properties(len(mine), given), table)
     letters = _letters(found, keys[mine], head.pickled, name)
     return Part(items, found["window"][mine] * same, letters)
+
+
+def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
+    """The properties that somebody has given, and the home of each object."""
+    out = {"home": found["home"][mine]}
+    for name in SAVED:
+        dtype, default = PROPERTIES[name]
+        values = found[name].reshape(n, *np.dtype(dtype).shape)[mine]
+        values = values.astype(np.dtype(dtype).base)
+        same = np.isnan(values) if default != default else values == default
+        if not same.all():
+            out[name] = values
+    return out
 
 
 def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
@@ -149,10 +161,12 @@ def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) ->
     columns = [found[c] for c in ("window", *SAVED)]
     if (
         np.any(keys[1:] <= keys[:-1])
-        or any(len(c) != n for c in columns)
+        or any(len(c) != n * (3 if c is found["coords"] else 1) for c in columns)
         or len(found["value_at"]) != n + 1
         or (n and len(flat) % n)
-        or not all(np.isfinite(c).all() for c in (flat, *columns))
+        or not all(np.isfinite(c).all() for c in (flat, found["window"], found["work"]))
+        or np.isinf(found["coords"]).any()
+        or np.any(found["home"] < 0)
         or np.any(found["window"] < 0)
     ):
         raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")

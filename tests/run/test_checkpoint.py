@@ -33,7 +33,7 @@ N = 23
 def fill(comm, **options):
     lb = pylb.Balancer(comm, **{**OPTIONS, **options})
     for key in range(lb.rank, N, lb.n_ranks):
-        lb.add(key, np.arange(4.0) + key, memory=key + 1)
+        lb.add(key, np.arange(4.0) + key, memory=key + 1, coords=(key, 1.0))
     return lb
 
 
@@ -174,7 +174,9 @@ def test_decisions_go_on(tmp_path, trigger, give_up):
 def test_properties_and_estimates_go_on(tmp_path):
     def first(comm):
         lb = fill(comm)
-        lb.add(100 + comm.rank, np.zeros(3), nbytes=77, migratable=False, work=2.5)
+        lb.add(
+            100 + comm.rank, np.zeros(3), nbytes=77, migratable=False, work=2.5, coords=(1, 2, 3)
+        )
         advance(comm, lb, 9)
         lb.checkpoint(tmp_path / "c")
         return lb
@@ -189,8 +191,9 @@ def test_properties_and_estimates_go_on(tmp_path):
         assert np.array_equal(a.keys, b.keys)
         assert np.array_equal(a.estimates, b.estimates)
         assert np.array_equal(a.window, b.window)
-        for name in ("nbytes", "memory", "migratable", "work", "home"):
-            assert np.array_equal(a.properties[name], b.properties[name]), name
+        for name in ("nbytes", "memory", "migratable", "work", "home", "coords"):
+            assert repr(a.properties[name]) == repr(b.properties[name]), name
+        assert "coords" in b.properties.given
 
 
 class Block:
