@@ -476,7 +476,7 @@ WAITING: Final[tuple[str, ...]]
 def op_layout() -> tuple[list[tuple[str, str, int]], tuple[str, ...], tuple[str, ...]]: ...
 def path_lengths(
     ops: list[NDArray[Any]], comm_start: ArrayLike, comm_member: ArrayLike,
-    asks: list[tuple[int, int, int, int, bool, float, float]], /
+    queries: list[tuple[int, int, int, int, bool, float, float]], /
 ) -> tuple[_I64, _I32]: ...
 def critical_path(
     ops: list[NDArray[Any]], comm_start: ArrayLike, comm_member: ArrayLike, alpha: float,

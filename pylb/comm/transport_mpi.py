@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
 STEPS = 8  # collective steps of an LB step, as in csrc/model/cost.c
+TIMES = 10  # measurements of a collective step
 MOST = 1 << 22  # bytes of a measured transfer, at most
 _keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
 
@@ -94,21 +96,33 @@ class MPITransport:
     def price(self, nbytes: int) -> float:
         """Measure one collective step, and a transfer of at most `MOST` bytes.  Collective.
 
-        New memory is several times as slow as memory that a ping-pong uses again.
+        New memory is several times as slow as memory that a ping-pong uses again.  The least of
+        some times counts: a rank that waits for its core would make the first LB step look too
+        expensive to be tried at all.
         """
-        known, least = self.allgather(np.int64(nbytes)), math.inf
-        for _ in range(3):
-            begin = _core.clock()
-            self.allgather(b"")
-            least = min(least, _core.clock() - begin)
-        steps = STEPS * max(least, 0.0)
+        known = self.allgather(np.int64(nbytes))
+        steps = STEPS * self._least(TIMES, lambda: self.allgather(b""))
         most = min(max(int(np.frombuffer(n, np.int64)[0]) for n in known), MOST)
         if not most or self.size == 1:
             return steps
-        data, begin = np.ones(most, np.uint8), _core.clock()
+        data = np.ones(most, np.uint8)
+        new: list[NDArray[np.uint8]] = []
         to, source = (self.rank + 1) % self.size, (self.rank - 1) % self.size
-        self.comm.Sendrecv(data, to, recvbuf=np.empty_like(data), source=source)
-        return steps + max(_core.clock() - begin, 0.0) * nbytes / most
+
+        def transfer() -> None:
+            new.append(np.empty_like(data))
+            self.comm.Sendrecv(data, to, recvbuf=new[-1], source=source)
+
+        return steps + self._least(2, transfer) * nbytes / most
+
+    def _least(self, times: int, call: Callable[[], object]) -> float:
+        """Return the least seconds of a collective call that is made so many times."""
+        least = math.inf
+        for _ in range(times):
+            begin = _core.clock()
+            call()
+            least = min(least, _core.clock() - begin)
+        return max(least, 0.0)
 
     def cores(self) -> Cores:
         """Compare the cores of all ranks.  Collective."""
