@@ -12,11 +12,11 @@
     X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
     X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
     X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
-    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* a mean over many ranks is rounded */     \
+    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* below 1: the mean is rounded */          \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
-/** Check the coordinates of n points: -1e150 ... 1e150, so that squares and sums of them are
- * finite. PLB_ERR_VALUE names the point and the direction. */
+/** Check that the coordinates of n points are in -1e150 ... 1e150, so that their squares and
+ * sums of them are finite.  PLB_ERR_VALUE names the point and the direction. */
 int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err);
 
 typedef enum plb_domain {

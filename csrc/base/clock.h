@@ -1,8 +1,6 @@
-/* The clocks that measure an object's load, and the own time of a thread that is a virtual rank.
- *
- * Own time passes only inside a frame (plb_clock_enter): at the rank's speed, and by what the
- * program declares.
- */
+/* The clocks that measure an object's load.  A thread that plays a virtual rank has its own
+ * time, which passes only between plb_clock_enter and plb_clock_leave (a frame): at the speed
+ * of that rank, plus what the program declares (plb_clock_declare). */
 #ifndef PLB_BASE_CLOCK_H
 #define PLB_BASE_CLOCK_H
 
@@ -15,8 +13,8 @@
 typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time: what other ranks wait for */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
-    PLB_CLOCK_NONE = -1,                     /* in a frame: time passes only when it is declared */
-    PLB_CLOCK_AUTO = -2,                     /* elapsed time without waits for a core */
+    PLB_CLOCK_NONE = -1, /* in a frame: own time passes only when the program declares it */
+    PLB_CLOCK_AUTO = -2, /* elapsed time without waits for a core */
 } plb_clock_t;
 
 typedef struct plb_clock_frame {
@@ -44,7 +42,7 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** This thread's own time inside a frame, in nanoseconds of that clock. */
+/** Return this thread's own time in nanoseconds, on that clock.  Call it only in a frame. */
 int64_t plb_clock_own_ns(plb_clock_t clock);
 
 static inline int64_t plb_clock_ns(plb_clock_t clock)

@@ -183,7 +183,8 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* Keep in `out` the run of ranks that are alike and have the fewest cores per rank. */
+/* c[p] is sorted such that ranks that are alike are neighbours.  If one of these groups has
+ * fewer cores per rank than `out`, write it to `out`. */
 static void look(const plb_cores_t *c, int32_t p,
                  bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                  double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
@@ -206,8 +207,7 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
     PLB_NEW(c, p);
     *out = (plb_crowd_t){0, 0.0, ""};
     memcpy(c, all, (size_t)p * sizeof *c);
-    qsort(c, (size_t)p, sizeof *c,
-          by_mask); /* hosts stay together: a host is the first thing that is compared */
+    qsort(c, (size_t)p, sizeof *c, by_mask); /* also sorts by host, which is compared first */
     look(c, p, same_host, cores_of_masks, out);
     look(c, p, same_mask, cores_of_masks, out);
     qsort(c, (size_t)p, sizeof *c, by_group);

@@ -24,7 +24,7 @@ typedef struct plb_cores {
     double quota;                       /* cores that the processes of the group may use */
 } plb_cores_t;
 
-/* The ranks that have the fewest cores per rank. */
+/* A group of ranks: the one that has the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
     double n_cores; /* if it is below n_ranks, ranks wait for a core */
@@ -37,8 +37,8 @@ void plb_cores_here(plb_cores_t *out);
 /** Whether this rank, and no other of all[p], has a quota of fewer cores than it may use. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
-/** Find the ranks with the fewest cores per rank.  Compared are the ranks of each host, those
- * that may use the same cores, and those under the same quota. */
+/** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks
+ * of one host, ranks that may use the same cores, and ranks under the same quota. */
 int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err);
 
 #endif

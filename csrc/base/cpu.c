@@ -3,7 +3,8 @@
 const char *plb_cpu_simd(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    __builtin_cpu_init(); /* constructors of other libraries may call us before libgcc's ran */
+    __builtin_cpu_init(); /* needed if a constructor of another library calls this before libgcc's
+                             constructor ran */
     if (__builtin_cpu_supports("avx512f")) {
         return "avx512";
     }

@@ -13,8 +13,8 @@ typedef struct plb_csr {
     int64_t *edge;  /* [n_edges] index of each in the list, e.g. for weights; ascending */
 } plb_csr_t;
 
-/** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows, in the order of the list.
- * Owns its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
+/** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows; within a row they keep
+ * the order of the list.  Owns its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);

@@ -28,13 +28,14 @@ typedef struct plb_keys {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets] numbers, or -1: empty */
     int64_t n_buckets;
-    bool borrowed; /* the keys belong to the caller */
+    bool borrowed; /* true: `key` is the caller's array; false: owned */
 } plb_keys_t;
 
-/** Begin without keys, with room for `room`.  {0} is valid, too. */
+/** Make an empty table with room for `room` keys.  A table {0} is empty, too. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 
-/** Number the keys of an array, which must live as long as `self`.  No key can be added. */
+/** Give numbers to the keys of an array.  `self` uses the array itself: keep it as long as
+ * `self`, and add no keys. */
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 

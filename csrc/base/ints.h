@@ -6,7 +6,7 @@
 
 typedef struct plb_ints {
     const void *data; /* NULL: none */
-    int wide;         /* 64 bits */
+    int wide;         /* nonzero: 64-bit integers; zero: 32-bit */
 } plb_ints_t;
 
 static inline int64_t plb_int_at(plb_ints_t x, int64_t i)

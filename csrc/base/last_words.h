@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/** Write `text` (at most 500 bytes) to standard error after `seconds`, by SIGALRM.  If `ends`,
- *  the process then ends at once with code 1. */
+/** Write `text` (at most 500 bytes) to standard error after `seconds`, by SIGALRM.  `ends`:
+ * true: the process then ends at once with code 1; false: it goes on. */
 void plb_last_words(double seconds, const char *text, bool ends);
 
 #endif

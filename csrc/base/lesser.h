@@ -1,5 +1,5 @@
-/* The lesser and the greater of two numbers, if both are not NaN.  Each is one instruction,
- * while fmin and fmax are calls. */
+/* The lesser and the greater of two numbers, neither of which is NaN.  Each is one
+ * instruction, while fmin and fmax are calls. */
 #ifndef PLB_BASE_LESSER_H
 #define PLB_BASE_LESSER_H
 

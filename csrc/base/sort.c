@@ -8,13 +8,12 @@
 enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* items that insertion sorts fastest */
-    FEW_LOADS = 4096, /* fewer are not worth a pass of the radix sort */
-    CROWD = 16,       /* with this many items in a bin, insertion takes too long */
+    FEW = 16,         /* up to this many items, insertion sort is the fastest */
+    FEW_LOADS = 4096, /* for fewer items, a pass of the radix sort does not pay */
+    CROWD = 16,       /* with this many items in a bin, insertion sort takes too long */
     MOST_DEPTH = 1,   /* of bins in bins; deeper ones are sorted by merging */
-    LARGE =
-        1
-        << 16, /* this many items do not fit the cache: they first go into large bins, depth -1 */
+    LARGE = 1 << 16,  /* so many items do not fit into the cache: they first go into large bins
+                         (depth -1) */
     MANY = 512,
 };
 

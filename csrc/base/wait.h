@@ -11,7 +11,7 @@ enum {
     PLB_WAIT_SPIN_NS = 30000,    /* spin first: about twice a small Iallreduce on two cores */
     PLB_WAIT_YIELD_NS = 100000,  /* then yield the core, but stay runnable */
     PLB_WAIT_SLEEP_NS = 20000,   /* then sleep, at first this long */
-    PLB_WAIT_MOST_NS = 200000,   /* and at most this long: an arrival is noticed so much later */
+    PLB_WAIT_MOST_NS = 200000,   /* and at most this long: the delay until an arrival is noticed */
     PLB_WAIT_TICK_NS = 20000000, /* look for signals this often */
 };
 

@@ -6,7 +6,9 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN0(simd,
-           "simd()\n--\n\n{'cpu': what the processor offers, 'compiled': what the core may use}.")
+           "simd()\n--\n\n"
+           "Return {'cpu': vector instructions of this processor, 'compiled': those that the\n"
+           "compiler was allowed to use everywhere}.")
 {
     return Py_BuildValue("{ssss}", "cpu", plb_cpu_simd(), "compiled", plb_cpu_compiled());
 }
@@ -51,8 +53,8 @@ PLB_PY_FN0(trim, "trim()\n--\n\nGive freed memory back to the system.")
 
 PLB_PY_FN0(clock,
            "clock()\n--\n\n"
-           "Return the seconds of a clock that never steps back: the machine's, or that of\n"
-           "the virtual rank that this thread runs.")
+           "Return the seconds of a clock that never steps back: the clock of the machine, or,\n"
+           "on a virtual rank, the clock of that rank.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL));
 }
@@ -104,7 +106,8 @@ PLB_PY_FN(clock_enter,
 
 PLB_PY_FN0(clock_leave,
            "clock_leave()\n--\n\n"
-           "Return this thread to the machine's clock.  Returns the time of its own clock.")
+           "Let this thread use the machine's clock again.  Returns the last time of the\n"
+           "thread's own clock, in seconds.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
 }
@@ -123,7 +126,7 @@ PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
 PLB_PY_FN(last_words,
           "last_words(seconds, text, ends, /)\n--\n\n"
           "Write a text to standard error after that many seconds, unless the process has\n"
-          "ended by then; `ends`: then end it with code 1.")
+          "ended by then.  ends: True: the process then ends with code 1; False: it continues.")
 {
     const char *text;
     double seconds;
@@ -136,19 +139,19 @@ PLB_PY_FN(last_words,
 }
 
 PLB_PY_FN0(cores, "cores()\n--\n\n"
-                  "Return what this process knows of its cores, as bytes for crowd().")
+                  "Return bytes for crowd(): the host of this process, the cores that it may\n"
+                  "use, and its quota.")
 {
     plb_cores_t here;
     plb_cores_here(&here);
     return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
 }
 
-PLB_PY_FN(
-    crowd,
-    "crowd(all, rank, /)\n--\n\n"
-    "Return (n_ranks, n_cores, words, capped) of the cores() of all ranks, one after\n"
-    "the other: the ranks with the fewest cores per rank, and whether a quota holds for this\n"
-    "rank alone.")
+PLB_PY_FN(crowd,
+          "crowd(all, rank, /)\n--\n\n"
+          "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
+          "The first three describe the ranks with the fewest cores per rank; words: e.g. \"4\n"
+          "ranks share 2 cores\".  capped: a quota limits this rank and no other.")
 {
     PyObject *all;
     int32_t rank;

@@ -42,7 +42,7 @@ static int is_plain(PyObject *object)
            !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)object));
 }
 
-/* Number of rows that index[n] selects; -1 if an index is not 0 ... items-1. */
+/* Return the number of rows of the items index[n]; -1 if an index is not 0 ... items-1. */
 static int64_t rows_of(const reorder_t *r)
 {
     int64_t rows = r->offset == NULL ? r->n : 0;
@@ -121,7 +121,7 @@ static int homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
 }
 
 PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
-                "Return the rank at which a directory keeps each id, int32.")
+                "Return the rank that keeps the directory entry of each id, int32.")
 {
     const int64_t *id;
     int64_t n = -1;
@@ -135,7 +135,7 @@ PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
 
 enum { MOST_COLUMNS = 3 };
 
-/* The rows start ... end - 1 of the order, from the columns, as an array. */
+/* Return the rows start ... end - 1 of the order as an array; `columns` holds their entries. */
 static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
                               const int64_t *const column[], Py_ssize_t n_columns)
 {
@@ -154,8 +154,8 @@ static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
 
 PLB_PY_FN(rows_to,
           "rows_to(rank, n_ranks, columns, /)\n--\n\n"
-          "Return the rows of each rank, a dict of (m, k) int64 arrays: row i, which has the\n"
-          "i-th entries of up to three columns, is for rank[i].")
+          "Return the rows for each rank: a dict from a rank to an (m, k) int64 array.  Row i\n"
+          "has the i-th entries of the k columns (up to three) and goes to rank[i].")
 {
     const int32_t *rank;
     int64_t n = -1;
@@ -243,11 +243,10 @@ static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *id
     return plb_py_hold(&c->held, ids, NPY_INT64, 1);
 }
 
-PLB_PY_METHOD1(
-    table, stage,
-    "stage($self, ids, /)\n--\n\n"
-    "Make room for ids. Returns None; or, if an id is given twice, its first two places, and\n"
-    "nothing is staged.")
+PLB_PY_METHOD1(table, stage,
+               "stage($self, ids, /)\n--\n\n"
+               "Make room for ids, which commit() then writes.  Returns None.  If an id is given\n"
+               "twice, nothing is staged, and the first two places of that id are returned.")
 {
     PyArrayObject *a = ids_of(self, c, arg);
     if (a == NULL) {
@@ -295,8 +294,8 @@ static int commit(table_t *self, int64_t n, const int32_t *owner, const int64_t 
 
 PLB_PY_METHOD(table, commit,
               "commit($self, owner, local, data, /)\n--\n\n"
-              "Write the entries of the staged ids; data None: the user data stay as they\n"
-              "were.")
+              "Write the entries of the staged ids.  data None: old entries keep their user\n"
+              "data.")
 {
     const int32_t *owner;
     const int64_t *local;
@@ -317,7 +316,9 @@ PLB_PY_METHOD(table, commit,
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD0(table, abandon, "abandon($self, /)\n--\n\nForget what is staged, if anything is.")
+PLB_PY_METHOD0(table, abandon,
+               "abandon($self, /)\n--\n\n"
+               "Forget the staged ids, if there are any.")
 {
     if (self->staged != NULL) {
         plb_table_unstage(&self->core, PyArray_DATA(self->staged), PyArray_SIZE(self->staged));
@@ -445,7 +446,7 @@ out:
 
 PLB_PY_METHOD(owners, put,
               "put($self, keys, ranks, /)\n--\n\n"
-              "Enter the ranks of different objects, or change them.")
+              "Store the rank of each object, or change it.  No key may be repeated.")
 {
     const int64_t *key, *rank;
     int64_t n = -1;

@@ -19,12 +19,13 @@ typedef struct lane {
     plb_side_t out, in;
     const int32_t *out_order, *in_order; /* or NULL */
     const int64_t *out_offset, *in_offset;
-    int64_t n_out, n_in; /* their lengths */
+    int64_t n_out, n_in; /* lengths of out_order and in_order */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
     npy_intp dim[NPY_MAXDIMS];
-    char *packed, *came; /* rows in the order in which they travel, if that differs */
+    char *packed, *came; /* copies of the rows in the order in which they travel; NULL: they travel
+                            in the order of the array */
     PyObject *send, *receive;
 } lane_t;
 
@@ -49,7 +50,7 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
 
 /* ---- a lane --------------------------------------------------------------------------------- */
 
-/* How the rows of an array travel. */
+/* The order in which the rows of an array travel. */
 typedef struct order {
     const int32_t *index;  /* [n] or NULL */
     const int64_t *offset; /* [items + 1] or NULL */
@@ -143,7 +144,7 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Whether it is a contiguous array with that many rows of this lane's kind. */
+/* Whether `object` is a contiguous array of `rows` rows of this lane's kind. */
 static int fits(const lane_t *self, PyObject *object, int64_t rows)
 {
     if (!PyArray_CheckExact(object)) {
@@ -267,13 +268,15 @@ static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
 static PyMethodDef lane_methods[] = {
     {"begin", lane_begin, METH_VARARGS,
      "begin($self, rows, out, /)\n--\n\n"
-     "Begin to send rows; out may be None. Returns False and does nothing if they do not\n"
-     "fit or an exchange of this lane is under way."},
+     "Begin to send rows; out: the array for the received rows, or None.  Returns True; or\n"
+     "False, and does nothing, if the arrays do not fit or an exchange of this lane is\n"
+     "under way."},
     {"wait", lane_wait, METH_NOARGS,
      "wait($self, /)\n--\n\n"
      "Wait for the exchange and return the received rows."},
     {"move", lane_move, METH_VARARGS,
-     "move($self, rows, out, /)\n--\n\nCall begin() and wait(); None if the rows do not fit."},
+     "move($self, rows, out, /)\n--\n\n"
+     "Call begin() and wait(); return None if begin() returned False."},
     {0},
 };
 
@@ -329,7 +332,7 @@ static void exchanger_free(exchanger_t *self)
 
 PLB_PY_METHOD0(exchanger, release,
                "free($self, /)\n--\n\n"
-               "Free the duplicate. Collective, when nothing is under way.")
+               "Free the duplicate.  Collective.  No exchange may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;

@@ -20,7 +20,8 @@ typedef struct comm {
 
 /* ---- memory for parcels that arrive --------------------------------------------------------- */
 
-/* The array that the caller gave for a part (a new reference), or NULL: none has its size. */
+/* Return the array that the caller has provided for a part (a new reference); NULL: none of
+ * them has its size. */
 static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
 {
     PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
@@ -37,8 +38,8 @@ static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
                : NULL;
 }
 
-/* Append (source, [array, ...]); NumPy allocates the memory, since its allocator uses large
- * pages. */
+/* Append (source, [array, ...]) to the received parcels.  NumPy allocates the arrays, since
+ * its allocator uses large pages. */
 static int take_locked(comm_t *self, plb_parcel_t *p)
 {
     PyObject *parts = PyList_New(0);
@@ -170,12 +171,11 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
     return Py_BuildValue("NN", plb_py_stats(&self->step.all), received);
 }
 
-PLB_PY_METHOD(
-    comm, step,
-    "step($self, sample, sends, into=None, /)\n--\n\n"
-    "Do one collective step: begin and wait. Returns (record, received): the merged\n"
-    "statistics and a list of (source, [uint8 arrays]). into: a dict by source of lists\n"
-    "of arrays, which are used for parts of their size.")
+PLB_PY_METHOD(comm, step,
+              "step($self, sample, sends, into=None, /)\n--\n\n"
+              "Do one collective step: call begin() and wait().  Returns (record, received): the\n"
+              "merged statistics and a list of (source, [uint8 arrays]).  into: a dict from a\n"
+              "source to a list of arrays; a part is received into the array that has its size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
@@ -201,7 +201,8 @@ PLB_PY_METHOD1(comm, wait,
 
 PLB_PY_METHOD(comm, bcast,
               "bcast($self, array, root, /)\n--\n\n"
-              "Fill `array` (contiguous, the same size everywhere) with that of root.")
+              "Broadcast `array` of rank `root`: fill `array` on the other ranks.  It must be\n"
+              "contiguous and have the same size everywhere.")
 {
     PyObject *array;
     Py_buffer view;
@@ -270,9 +271,9 @@ static void drop_comm(PyObject *capsule)
 PLB_PY_METHOD1(
     comm, reduction,
     "reduction($self, depth, /)\n--\n\n"
-    "Return a capsule for pylb._core.AtSync: up to `depth` nonblocking reductions at\n"
-    "once, on two communicators of their own. Collective the first time. Only one AtSync\n"
-    "may use it at a time.")
+    "Return a capsule for pylb._core.AtSync, for up to `depth` nonblocking reductions at\n"
+    "a time.  It has two communicators of its own; the first call is collective.  Only\n"
+    "one AtSync may use it at a time.")
 {
     const long depth = PyLong_AsLong(arg);
     if (PyErr_Occurred()) {
@@ -322,7 +323,7 @@ static void comm_free(comm_t *self)
 
 PLB_PY_METHOD0(comm, release,
                "free($self, /)\n--\n\n"
-               "Free the duplicate.  Collective; nothing is under way.")
+               "Free the duplicate.  Collective.  No step may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
@@ -354,7 +355,9 @@ PLB_PY_TYPE(comm, "pylb._mpi.Comm",
             "Steps on pylb's own duplicate of a communicator of mpi4py. Collective.",
             {Py_tp_getset, comm_getset}, )
 
-PLB_PY_FN0(library_version, "library_version()\n--\n\nThe MPI that this module is linked with.")
+PLB_PY_FN0(library_version, "library_version()\n--\n\n"
+                            "Return the version of the MPI library with which this module is\n"
+                            "linked.")
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0;

@@ -38,7 +38,7 @@ typedef struct plb_py_field {
 /** The value of one field, a new reference. */
 PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
 
-/** A struct as a new dict, and as a new tuple. */
+/** Return a struct as a new dict; as a new tuple. */
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
 PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
 
@@ -55,10 +55,11 @@ int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values
 PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 
-/** A list as a tuple; NULL stays NULL.  Steals it. */
+/** Return a list as a tuple, and release the list.  NULL gives NULL. */
 PyObject *plb_py_as_tuple(PyObject *list);
 
-/** Append `value` (stolen, may be NULL) to *list, which is freed and NULL on failure. */
+/** Append `value` (stolen) to the list.  On failure, or if `value` is NULL, release the list
+ * and set it to NULL. */
 void plb_py_append(PyObject **list, PyObject *value);
 
 /** Names as a tuple of str. */

@@ -86,9 +86,9 @@ static void trigger_free(trigger_t *self)
 
 PLB_PY_METHOD(trigger, observe,
               "observe($self, iteration, max, mean, /)\n--\n\n"
-              "End an iteration; max and mean are over the ranks' seconds. Returns True if an LB\n"
-              "step is due. Iteration numbers must increase; one from before the last LB step\n"
-              "changes nothing.")
+              "Take the figures of an iteration that is over: maximum and mean of the ranks'\n"
+              "seconds.  Returns True if an LB step is due.  Iteration numbers must increase;\n"
+              "an iteration from before the last LB step changes nothing.")
 {
     plb_observation_t o;
     return plb_py_parse(c, "iteration:l max:d mean:d", &o.iteration, &o.max, &o.mean) != 0
@@ -99,8 +99,9 @@ PLB_PY_METHOD(trigger, observe,
 
 PLB_PY_METHOD(trigger, balanced,
               "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
-              "Record an LB step at the end of `iteration` that cost `cost` seconds and\n"
-              "predicts max_over_mean for the loads that it saw.")
+              "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
+              "max_over_mean: the prediction of the LB step, for the loads on which it was\n"
+              "based.")
 {
     int64_t iteration;
     double cost, max_over_mean;
@@ -114,8 +115,8 @@ PLB_PY_METHOD(trigger, balanced,
 PLB_PY_METHOD(
     trigger, expect,
     "expect($self, end, cost, /)\n--\n\n"
-    "Set what is known before the run: the number after the last iteration, or None; the\n"
-    "expected seconds of an LB step, nan if unknown.")
+    "Set what is known before the run.  end: the number of the last iteration plus 1, or\n"
+    "None if unknown; cost: expected seconds of an LB step, nan if unknown.")
 {
     int64_t end;
     double cost;

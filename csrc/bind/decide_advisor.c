@@ -1,4 +1,5 @@
-/* Room decide: the advisor of a code that owns its data, and its steps. */
+/* Room decide: the advisor (decide/advisor.h) for a program that moves its data itself, and
+ * the records of its steps (decide/steps.h). */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
@@ -57,8 +58,9 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 
 PLB_PY_METHOD(advisor, observe,
               "observe($self, record, now, may_look, /)\n--\n\n"
-              "Observe a step. record: the merged record; now: the step at whose end the\n"
-              "answer is given.  Returns one of ASKS: nothing, look or rebalance.")
+              "Observe a step of the program.  record: the merged statistics of a step; now:\n"
+              "number of the step that has just ended.  Returns one of ASKS: nothing, look or\n"
+              "rebalance.")
 {
     PyObject *tuple;
     int64_t now;
@@ -79,8 +81,8 @@ PLB_PY_METHOD(advisor, observe,
 
 PLB_PY_METHOD(advisor, looked,
               "looked($self, gain, now, /)\n--\n\n"
-              "Take the answer of the look, on all ranks.  Returns nothing or rebalance, of\n"
-              "ASKS.")
+              "Take the answer of `Decider.look`, on all ranks.  Returns one of ASKS: nothing\n"
+              "or rebalance.")
 {
     double gain;
     int64_t now;
@@ -93,8 +95,9 @@ PLB_PY_METHOD(advisor, looked,
 
 PLB_PY_METHOD(advisor, placed,
               "placed($self, figures, speed, migrations, bytes, /)\n--\n\n"
-              "Take the plan of the LB step that is due, on all ranks: `figures` and `speed` as\n"
-              "`Decider.place` has filled them.  Without migrations the LB step is over.")
+              "Take the plan of the LB step that is due, on all ranks: `figures` and `speed`\n"
+              "as `Decider.place` has filled them.  If there are no migrations, the LB step is\n"
+              "over.")
 {
     const double *figures, *speed;
     int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
@@ -119,7 +122,7 @@ PLB_PY_METHOD0(advisor, abandon,
 
 PLB_PY_METHOD0(advisor, weigh,
                "weigh($self, /)\n--\n\n"
-               "Enter what the last LB step has saved so far into its receipt.")
+               "Write into the receipt of the last LB step how much it has saved so far.")
 {
     return PLB_PY_NONE(c, plb_advisor_weigh(&self->core, &c->err));
 }
@@ -138,8 +141,8 @@ PLB_PY_PROPERTIES(advisor, ADVISOR)
 
 PLB_PY_TYPE(advisor, "pylb._core.Advisor",
             "Advisor(decider, places)\n--\n\n"
-            "Drives a `Decider` for a code that moves its data itself.  places: the decider\n"
-            "also says where data go; False: the code redistributes in its own way.\n"
+            "Drives a `Decider` for a program that moves its data itself.  places: True: the\n"
+            "decider says when to rebalance and where data go; False: only when.\n"
             "csrc/decide/advisor.h has the order of calls.",
             {Py_tp_getset, advisor_getset}, )
 
@@ -183,7 +186,7 @@ static int64_t nanoseconds(double seconds)
 
 PLB_PY_METHOD1(steps, begin,
                "begin($self, sample, /)\n--\n\n"
-               "Contribute to the next step; returns at once.")
+               "Contribute this rank's sample to the next step.  Returns at once.")
 {
     plb_stats_t mine;
     return plb_py_sample(arg, self->core.net->rank, &mine) != 0
@@ -193,7 +196,8 @@ PLB_PY_METHOD1(steps, begin,
 
 PLB_PY_METHOD1(steps, end,
                "end($self, sample, /)\n--\n\n"
-               "Contribute for the last time; `next` then takes what is under way.")
+               "Leave: contribute for the last time.  Afterwards `next` takes the records that\n"
+               "are still under way.")
 {
     plb_stats_t mine;
     if (plb_py_sample(arg, self->core.net->rank, &mine) != 0) {
@@ -220,24 +224,25 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn
 
 PLB_PY_METHOD1(steps, take,
                "take($self, seconds, /)\n--\n\n"
-               "Return the record that is due, or None if none is due yet or it has\n"
-               "not come within `seconds` (negative: no limit).")
+               "Return the record that is due.  None: no record is due, or it did not arrive\n"
+               "within `seconds` (negative: no limit).")
 {
     return taken(self, c, arg, plb_steps_take);
 }
 
 PLB_PY_METHOD1(steps, next,
                "next($self, seconds, /)\n--\n\n"
-               "Return the next record that is under way, even if it is not due; None as in\n"
-               "`take`.")
+               "Return the oldest record under way, even if it is not due.  None: there is\n"
+               "none, or it did not arrive within `seconds` (negative: no limit).")
 {
     return taken(self, c, arg, plb_steps_next);
 }
 
 PLB_PY_METHOD(steps, leave,
               "leave($self, sample, seconds, /)\n--\n\n"
-              "Contribute for the last time (None: nothing), and complete what is under way,\n"
-              "for at most `seconds` (negative: no limit).  True: nothing is under way.")
+              "Contribute for the last time (sample None: nothing), and wait until no record\n"
+              "is under way, for at most `seconds` (negative: no limit).  Returns True if none\n"
+              "is under way; False: call it again.")
 {
     PyObject *sample;
     double seconds;
@@ -272,8 +277,9 @@ PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps",
             "Steps(reduction, lag)\n--\n\n"
-            "Records of all ranks, each known `lag` steps later.  reduction: of\n"
-            "pylb._mpi.Comm, or None: one rank.  csrc/decide/steps.h says more.",
+            "The merged records of all ranks, each available `lag` steps after its own step.\n"
+            "reduction: from pylb._mpi.Comm.reduction; None: there is only one rank.\n"
+            "csrc/decide/steps.h says more.",
             {Py_tp_getset, steps_getset}, )
 
 /* ---- loads ---- */

@@ -61,7 +61,8 @@ PLB_PY_METHOD(ledger, observe,
 
 PLB_PY_METHOD(ledger, judges,
               "judges($self, iteration, asked, /)\n--\n\n"
-              "Return whether the last LB step is to be judged now.")
+              "Return whether it is time to compute what the last LB step has saved.  asked:\n"
+              "an LB step is due.")
 {
     int64_t iteration;
     bool asked;
@@ -135,8 +136,8 @@ static PyMethodDef ledger_methods[] = {
 
 PLB_PY_TYPE(ledger, "pylb._core.Ledger",
             "Ledger(strategies, params)\n--\n\n"
-            "Tells whether rebalancing pays: a state machine that gets iterations, LB steps and\n"
-            "what they have saved.  params: one value for each of ledger().", )
+            "Records costs and savings of LB steps, and tells whether rebalancing pays: a\n"
+            "state machine.  params: one value for each of ledger().", )
 
 PLB_PY_FN0(ledger, "ledger()\n--\n\nReturn the parameters of the ledger.")
 {
@@ -235,7 +236,8 @@ PLB_PY_METHOD0(selector, choice,
 
 PLB_PY_METHOD0(selector, records,
                "records($self, /)\n--\n\n"
-               "Return (n, before, after, cost, migrations) of each candidate.")
+               "Return (number of LB steps, max/mean before, max/mean after, cost in seconds,\n"
+               "migrations) of each candidate.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_record_t, n),

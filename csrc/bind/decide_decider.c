@@ -11,7 +11,7 @@ typedef struct decider {
 
 /* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
 
-/* pylb.partition.libraries.load(library); 0, or -1 with an exception. */
+/* Call pylb.partition.libraries.load(library); 0, or -1 with an exception. */
 static int load(const char *library)
 {
     PyObject *module = PyImport_ImportModule("pylb.partition.libraries");
@@ -38,7 +38,8 @@ static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in
 
 /* ---- a new one ---- */
 
-/* (what, name, refinement, looks_at, params): an entry of the table or a callable. */
+/* Read a candidate from (what, name, refinement, looks_at, params); what: a name in the table
+ * of strategies, or a callable. */
 static int candidate_of(PyObject *row, plb_py_call_t *c, plb_candidate_strategy_t *out)
 {
     PyObject *what;
@@ -105,7 +106,7 @@ static void decider_free(decider_t *self)
 
 PLB_PY_METHOD(decider, network,
               "network($self, alpha, beta, /)\n--\n\n"
-              "Set the cost of a message and of a byte, in seconds, before the first\n"
+              "Set the cost of a message and of a byte, in seconds.  Call it before the first\n"
               "iteration.")
 {
     plb_network_t network;
@@ -148,7 +149,10 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(decider, next,
               "next($self, asked, may_look, /)\n--\n\n"
-              "Return what to do now, one of ASKS: nothing, weigh, look or rebalance.")
+              "Return what to do now, one of ASKS: nothing; weigh: give `weigh` what the last\n"
+              "LB step has saved; look: call `look`, which tells whether a new placement would\n"
+              "save time; rebalance.  asked: an LB step is due; may_look: False at the end of\n"
+              "a loop.")
 {
     bool asked, may_look;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -168,7 +172,8 @@ PLB_PY_METHOD1(decider, weigh,
 
 PLB_PY_METHOD1(decider, looked,
                "looked($self, gain, /)\n--\n\n"
-               "Take the result of `look`, on all ranks. Returns nothing or rebalance, of ASKS.")
+               "Take the result of `look`, on all ranks.  Returns one of ASKS: nothing or\n"
+               "rebalance.")
 {
     plb_ask_t ask = PLB_ASK_NOTHING;
     const double gain = PyFloat_AsDouble(arg);
@@ -182,9 +187,9 @@ PLB_PY_METHOD1(decider, looked,
 PLB_PY_METHOD(
     decider, choose,
     "choose($self, reason=-1, /)\n--\n\n"
-    "Begin an LB step. reason: number of the reason for it, if that is not the last\n"
-    "verdict's. Returns (index of the strategy, index of the refinement that may replace\n"
-    "it, or -1).")
+    "Begin an LB step.  reason: number of the reason; -1: the reason of the last verdict.\n"
+    "Returns the index of the strategy, and the index of a refinement that may replace\n"
+    "it, or -1.")
 {
     int32_t reason = -1;
     if (plb_py_parse(c, "| reason:i", &reason) != 0) {
@@ -256,9 +261,9 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(
     decider, look,
     "look($self, snapshot, here, work, /)\n--\n\n"
-    "Estimate the seconds per iteration that a placement by the present estimates of the\n"
-    "ranks' speeds would save; 0 if the ranks seem equally fast. Call it on the rank that\n"
-    "has the loads.")
+    "Estimate how many seconds per iteration a new placement would save, with the present\n"
+    "estimates of the ranks' speeds; 0 if the ranks seem equally fast.  Call it on the\n"
+    "rank that has the loads.")
 {
     PyObject *more[4];
     plb_database_t db;
@@ -299,8 +304,8 @@ PLB_PY_METHOD(decider, learn,
 
 PLB_PY_METHOD(decider, placed,
               "placed($self, figures, speed, /)\n--\n\n"
-              "Take the result of the rank that placed, on all ranks: `figures` and `speed`\n"
-              "as `place` has filled them; speed None: all ranks are equally fast.")
+              "Take the result of the rank that placed, on all ranks: `figures` and `speed` as\n"
+              "`place` has filled them.  speed None: all ranks are equally fast.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
@@ -327,7 +332,8 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD0(decider, abandon,
                "abandon($self, /)\n--\n\n"
-               "Cancel what was asked for, or the LB step that has begun, after a failure.")
+               "Cancel, after a failure, the LB step that has begun, or the request for a gain\n"
+               "or a look.")
 {
     plb_decider_abandon(&self->core);
     Py_RETURN_NONE;
@@ -440,7 +446,8 @@ plb_decider_t *plb_py_decider(PyObject *object)
 
 PLB_PY_FN(first_cost,
           "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
-          "Return the seconds of a first LB step for a rank which all of its objects leave.")
+          "Return the cost of a first LB step, in seconds, for a rank that sends away all of\n"
+          "its objects.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;
@@ -453,8 +460,9 @@ PLB_PY_FN(first_cost,
 
 PLB_PY_FN(sampled,
           "sampled(keys, n_objects, n_ranks, /)\n--\n\n"
-          "Return the places of the objects from which speeds are learned with a distributed\n"
-          "strategy, (m,) int64. n_objects: of all ranks.")
+          "Return which of the keys[n] belong to the sample from which a distributed strategy\n"
+          "learns speeds: their indices, (m,) int64.  n_objects: number of objects on all\n"
+          "ranks.")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;

@@ -1,4 +1,4 @@
-/* pylb._dgraph: colours and orders of distributed graphs. */
+/* pylb._dgraph: distributed graphs: colouring by Zoltan, ordering by PT-Scotch. */
 #define PLB_PY_MAIN
 #include "bind/views.h"
 
@@ -46,8 +46,9 @@ PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
 
 PLB_PY_FN(order,
           "order(comm, first, start, to, owner, total, /)\n--\n\n"
-          "Return (perm, first, parent): new places of this rank's vertices; on rank 0 also the\n"
-          "first column of each block, and the parent of each block. Collective.")
+          "Return (perm, first, parent).  perm: new places of this rank's vertices.  On rank 0\n"
+          "also the first column of each block of the ordered matrix, and the parent of each\n"
+          "block.  Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};

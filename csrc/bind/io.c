@@ -108,7 +108,8 @@ static PyObject *run_dict(plb_vt_run_t *run)
     return out;
 }
 
-/* The scans of a list of capsules, for plb_free; NULL with an exception. */
+/* Return an array of the scans in a list of capsules; the caller frees the array (not the
+ * scans) with plb_free.  NULL with an exception. */
 static const plb_vt_scan_t **scans_of(PyObject *list)
 {
     const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -198,7 +199,8 @@ static int make_plan(held_plan_t *out, plb_py_call_t *c)
 
 PLB_PY_FN(vt_plan,
           "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank, /)\n--\n\n"
-          "Prepare to write the run of these scans under the placement rank[tasks].")
+          "Prepare to write the run of these scans under another placement: task i of the run\n"
+          "goes to rank[i].")
 {
     held_plan_t *out = plb_calloc(1, sizeof *out);
     if (out == NULL) {

@@ -6,10 +6,10 @@
 
 PLB_PY_FN(estimate,
           "estimate(loads, table, /)\n--\n\n"
-          "Enter the loads[n] of a pass into table[ESTIMATE_ROWS, n], in place. Its first rows:\n"
-          "estimated load, passes, two rows of the estimator's state. Four more rows have the\n"
-          "same since the object came to its rank; the last row has the load of a possible\n"
-          "spike.")
+          "Update the table [ESTIMATE_ROWS, n] in place with loads[n], the loads of one pass.\n"
+          "Rows 0-3: estimated load, number of passes, two figures of the estimator's state.\n"
+          "Rows 4-7: the same four, but only from passes on the present rank.  Row 8: a load\n"
+          "that may be a spike, or 0.")
 {
     const double *loads;
     PyObject *object;

@@ -1,6 +1,5 @@
-/* Room measure: speeds of ranks, fitted, learned, or measured repeatedly; DRUM's power of
- * places.
- */
+/* Room measure: the speeds of ranks (fitted, learned, or measured repeatedly), and the
+ * computing power of each place in DRUM's tree of the machine. */
 #include <math.h>
 
 #include "bind/convert.h"
@@ -8,8 +7,9 @@
 
 PLB_PY_FN(speeds_fit,
           "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"
-          "Return (speed, error, sigma, explained, moved). Object o has the observations\n"
-          "start[o] ... start[o+1]-1, each with a rank and seconds; weight may be None.")
+          "Return (speed, error, sigma, explained, moved); csrc/measure/speeds.h explains\n"
+          "them.  Object o has the observations start[o] ... start[o+1]-1, each with a rank\n"
+          "and seconds; weight may be None (all 1).")
 {
     const int64_t *start;
     const int32_t *rank;
@@ -39,8 +39,8 @@ PLB_PY_FN(speeds_fit,
 
 PLB_PY_FN(drum_power,
           "drum_power(parent, cpu, comm, w_comm, /)\n--\n\n"
-          "Return the share of each place of a tree in which parents come first; the root\n"
-          "has 1.")
+          "Return the share of each place of a tree in the work; the root has 1.  parent:\n"
+          "places in an order in which parents come before children.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm, *power;
@@ -65,7 +65,8 @@ static int benchmark(double seconds, double *steps, double *cpu)
 
 PLB_PY_FN1(drum_benchmark,
            "drum_benchmark(seconds, /)\n--\n\n"
-           "Compute for that many seconds.  Returns (steps, wall seconds, processor seconds).")
+           "Run a benchmark for that many seconds.  Returns (steps, wall seconds, processor\n"
+           "seconds).")
 {
     const double seconds = PyFloat_AsDouble(arg);
     if (PyErr_Occurred()) {
@@ -195,7 +196,8 @@ static void repeats_free(repeats_t *self)
 }
 
 PLB_PY_METHOD0(repeats, begin,
-               "begin($self, /)\n--\n\nStart again: the ranks have different parts from now on.")
+               "begin($self, /)\n--\n\n"
+               "Start again: from now on the ranks have different parts.")
 {
     plb_repeats_begin(&self->core);
     Py_RETURN_NONE;
@@ -216,7 +218,8 @@ PLB_PY_METHOD(repeats, observe,
 
 PLB_PY_METHOD(repeats, predicted,
               "predicted($self, seconds, expected, which, /)\n--\n\n"
-              "Compare times that were predicted from nearly the same parts with measured ones.")
+              "Compare measured times with times that were predicted from measurements of\n"
+              "nearly the same parts; this shows how large the noise is.")
 {
     const double *seconds, *expected;
     const bool *which;
@@ -231,8 +234,9 @@ PLB_PY_METHOD(repeats, predicted,
 
 PLB_PY_METHOD(repeats, choose,
               "choose($self, now, bold, bold_paging, safe, tolerance, /)\n--\n\n"
-              "Choose the parts by the seconds of the slowest rank: 0 the present ones, 1 the\n"
-              "bold ones, 2 the safe ones; csrc/measure/repeats.h explains them.")
+              "Choose between three sets of parts, by the predicted seconds of the slowest\n"
+              "rank.  Returns 0: the present parts; 1: the parts of the models (bold); 2:\n"
+              "parts that avoid paging (safe).  csrc/measure/repeats.h explains the arguments.")
 {
     plb_prospects_t p;
     return plb_py_parse(c, "now:d bold:d bold_paging:d safe:d tolerance:d", &p.now, &p.bold,

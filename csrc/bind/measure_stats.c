@@ -55,7 +55,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* a record, and whether the ranks' contributions differed */
+    /* a record; mixed: the ranks' contributions differed where they must be equal */
     typedef struct shown {
         plb_stats_t stats;
         bool mixed;

@@ -139,7 +139,8 @@ PLB_PY_FN(phase_times,
 }
 
 PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
-                    "Return messages, memory and migrations of the placement `rank`, as a dict.")
+                    "Return the messages, memory and migrations that the placement `rank`\n"
+                    "causes, as a dict.")
 {
 #define X(type, name, unit, help) PLB_PY_FIELD(plb_evaluation_t, name),
     static const plb_py_field_t fields[] = {PLB_EVALUATION(X){0}};
@@ -166,7 +167,8 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
 
 #define MODELS "start:i8+ rows:f8 speed:f8 "
 
-/* Complete models whose arrays were read: p models with that many points. */
+/* Complete p models whose arrays were read, and check them; `points`: number of points of all
+ * models. */
 static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
 {
     models->p = (int32_t)p;
@@ -179,7 +181,7 @@ static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
     return 0;
 }
 
-/* Read the models, and what follows by `more`; 0, or -1 with an exception. */
+/* Read the models, then the arguments that `more` names; 0, or -1 with an exception. */
 #define READ_MODELS(c, more, ...)                                                                 \
     (plb_py_parse((c), MODELS more, &models.start, &p, &models.rows, &points, &models.speed,      \
                   &points, __VA_ARGS__) != 0 ||                                                   \
@@ -197,7 +199,8 @@ PLB_PY_FN(fpm_check, "fpm_check(start, rows, speed, /)\n--\n\n"
 }
 
 PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
-                     "Return the seconds that parts[p] rows take, by the models.")
+                     "Return the seconds that each rank takes for its parts[p] rows, by the\n"
+                     "models.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1;
@@ -216,7 +219,8 @@ PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
 
 PLB_PY_FN(fpm_update,
           "fpm_update(start, rows, speed, parts, seconds, /)\n--\n\n"
-          "Return (start, rows, speed) after each rank's parts[p] rows took seconds[p].")
+          "Return (start, rows, speed) of the models, updated with a measurement: parts[p]\n"
+          "rows took seconds[p] on each rank.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1;
@@ -249,8 +253,8 @@ static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, d
 
 PLB_PY_FN(fpm_split,
           "fpm_split(start, rows, speed, n, /)\n--\n\n"
-          "Return integer parts[p] of n rows that end at the same time, and the time at\n"
-          "which the exact parts end.")
+          "Return integer parts[p] of n rows such that all ranks end at nearly the same time;\n"
+          "and the time at which all would end if parts need not be integers.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1, n, *parts;

@@ -74,8 +74,8 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
 }
 
 PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
-                     "Return bytes times hops, and the bytes over the most loaded link, of flows\n"
-                     "between parts.")
+                     "Return, for the flows between parts, the sum of bytes times hops, and\n"
+                     "the bytes over the most loaded link.")
 {
     question_t q;
     double sum = 0.0, most = 0.0;
@@ -87,7 +87,8 @@ PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\
 }
 
 PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
-                     "Return a place for each part, with at most the hop-bytes of `place`.")
+                     "Return a new place for each part.  Its hop-bytes are at most those of\n"
+                     "the given `place`.")
 {
     question_t q;
     int32_t *place;

@@ -120,10 +120,10 @@ PLB_PY_FN(connectivity,
                                  .n_nets = q.n_nets,
                                  .net_start = (int32_t *)q.net_start,
                                  .pin = (int32_t *)q.pin,
-                                 .net_weight = (int32_t *)q.net_weight}; /* never written */
+                                 .net_weight = (int32_t *)q.net_weight}; /* only read */
     int ret = plb_partition_check(&q, &c->err);
     for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
-        if (q.fixed[v] < 0) { /* fixed parts have been checked */
+        if (q.fixed[v] < 0) { /* plb_partition_check takes -1 as: not fixed */
             ret = PLB_FAIL(&c->err, PLB_ERR_RANGE, "part[%d] is %d: expected zero or more", v,
                            q.fixed[v]);
         }
@@ -134,8 +134,8 @@ PLB_PY_FN(connectivity,
 }
 
 PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
-                "Return the number of entries of each column of the Cholesky factor in the order\n"
-                "perm.")
+                "Return the number of entries in each column of the Cholesky factor, if the\n"
+                "rows and columns are in the order perm.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
@@ -161,7 +161,8 @@ PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* Rows of a graph or of nets, parts of the objects, and common arguments. */
+/* The arguments that several functions share: rows of a graph or of nets, and the parts of the
+ * objects. */
 typedef struct rows_question {
     plb_rows_t rows;
     plb_places_t places;
@@ -268,7 +269,8 @@ PLB_PY_FN(part_sums,
 }
 
 PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
-                 "Return the new name of each part; see csrc/partition/remap.h.")
+                 "Return the new number of each part, such that as much as possible stays in\n"
+                 "place; csrc/partition/remap.h.")
 {
     plb_new_names_t in = {0};
     int32_t *name;

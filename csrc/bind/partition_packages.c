@@ -3,7 +3,8 @@
 #include "bind/library.h"
 #include "bind/rooms.h"
 
-/* The package reads an array only during the call; None for NULL. */
+/* Return an array that views `data`, or None for NULL.  The package may read it only during
+ * the call. */
 static PyObject *shown(const void *data, npy_intp n, int type)
 {
     return data == NULL ? Py_NewRef(Py_None)

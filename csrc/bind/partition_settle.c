@@ -13,7 +13,8 @@ static MPI_Comm *ready(PyObject *comm)
     return imported ? PyMPIComm_Get(comm) : NULL;
 }
 
-/* A column of n times -1: objects that arrive have no row in this rank's arrays. */
+/* Return an array of n times -1, which stands for the row of each object that arrives: it has
+ * no row on this rank. */
 static PyObject *nowhere(npy_intp n)
 {
     static int64_t none = -1;

@@ -128,9 +128,10 @@ static int run_and_measure(question_t *self, plb_err_t *err)
 
 PLB_PY_FN(place,
           "place(snapshot, strategy, params, seed, /)\n--\n\n"
-          "Run one strategy (name or callable; params in the order of its table).  Returns\n"
-          "(rank, before, after, migrations, bytes, seconds), metrics as dicts; the GIL is\n"
-          "released while a strategy of the table runs.")
+          "Run one strategy: a name or a callable; params in the order of the strategy's\n"
+          "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
+          "metrics of the old and the new placement, as dicts.  The GIL is released while a\n"
+          "strategy of the table runs.")
 {
     PyObject *object, *which;
     question_t q = {.opts = {0}};
@@ -191,8 +192,8 @@ static int check_shares(int64_t p)
 
 PLB_PY_FN(rectangles_columns,
           "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
-          "Return (column[p], perimeter): the columns with the least sum of half perimeters, or\n"
-          "those given.")
+          "Return (column[p], perimeter): the column of each rectangle, chosen for the least\n"
+          "sum of half perimeters, or as given; and that sum.")
 {
     const double *share;
     const int32_t *old = NULL;

@@ -1,5 +1,5 @@
-/* Room place, distributed strategies: the agent of one rank, whose notes the caller transports;
- * and the traffic of a placement in rounds on virtual ranks. */
+/* Room place, distributed strategies: the agent of one rank, whose notes the caller sends and
+ * receives; and the messages and bytes of a placement on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -55,7 +55,7 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
         return -1;
     }
     self->core = plb_agent_new(strategy->agent, s, &opts, &c->err);
-    self->held = c->held; /* as long as the agent */
+    self->held = c->held; /* keeps the arrays as long as the agent lives */
     c->held.n = 0;
     return self->core != NULL ? 0 : plb_py_check(c, c->err.code);
 }
@@ -146,9 +146,10 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 PLB_PY_METHOD(
     agent, round,
     "round($self, received, tally, /)\n--\n\n"
-    "Do one round. received: (rank, [buffer]) in order of rank, what others sent in the\n"
-    "last round; tally: two sums, two maxima and three counts over all ranks. Returns\n"
-    "what to send, in the same form, and the contribution to the next tally.")
+    "Do one round.  received: (rank, [buffer]) in order of rank: what other ranks sent in\n"
+    "the previous round.  tally: two sums, two maxima and three counts over all ranks.\n"
+    "Returns what to send, in the form of `received`, and this rank's contribution to the\n"
+    "next tally.")
 {
     static const plb_py_field_t tally[] = {
         PLB_PY_FIELD(plb_tally_t, sum[0]),   PLB_PY_FIELD(plb_tally_t, sum[1]),
@@ -206,8 +207,9 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
 
 PLB_PY_FN(traffic,
           "traffic(snapshot, strategy, params, seed, /)\n--\n\n"
-          "Run a distributed strategy on virtual ranks. Returns the placement, the number of\n"
-          "rounds, and for each rank the messages and bytes sent and the most entries held.")
+          "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
+          "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
+          "entries that it held.")
 {
     PyObject *object;
     const char *name;

@@ -75,7 +75,7 @@ PLB_PY_METHOD(replay, loop,
 
 PLB_PY_METHOD1(replay, feed,
                "feed($self, trace, /)\n--\n\n"
-               "Replay the next phases. Entities have the same numbers in all calls.")
+               "Replay the next phases.  An entity must have the same number in all calls.")
 {
     plb_trace_t trace;
     return plb_py_trace(c, arg, &trace) != 0 ||
@@ -87,9 +87,9 @@ PLB_PY_METHOD1(replay, feed,
 PLB_PY_METHOD(
     replay, settle,
     "settle($self, stays, early=False, /)\n--\n\n"
-    "Let the decider observe the last phase so far. stays: for each entity, whether\n"
-    "it still exists; None: all do. early: the loop was left before its end, and another\n"
-    "one follows.")
+    "Let the decider observe the last phase that was fed, although the next one is not\n"
+    "known yet.  stays: for each entity, whether it still exists; None: all do.  early:\n"
+    "the loop was left before its end, and another one follows.")
 {
     const bool *stays;
     bool early = false;
@@ -137,8 +137,9 @@ static PyObject *take_times(plb_replay_t *core)
 PLB_PY_METHOD0(
     replay, take,
     "take($self, /)\n--\n\n"
-    "Return (rank of each task, seconds of each rank in each phase), None for what was\n"
-    "not kept. Call it only once, at the end: it hands over the arrays.")
+    "Return (rank of each task, seconds of each rank in each phase); None in place of an\n"
+    "array that was not kept.  Call it only once, at the end: the caller takes over the\n"
+    "arrays.")
 {
     PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
     self->core.rank = NULL;
@@ -161,8 +162,9 @@ PLB_PY_TYPE(
 
 PLB_PY_FN1(repeats,
            "repeats(trace, /)\n--\n\n"
-           "Return for each phase, uint8: 1 if it has the tasks of the one before, 3 if also its\n"
-           "edges, else 0.")
+           "Return a uint8 for each phase.  0: its tasks differ from those of the previous\n"
+           "phase; 1: the tasks are the same, the edges differ; 3: tasks and edges are the\n"
+           "same.")
 {
     plb_trace_t trace;
     uint8_t *out;

@@ -12,7 +12,8 @@ static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
                : 0;
 }
 
-/* The result (seconds, iterations at whose end to rebalance, bound, exact, strategy of each). */
+/* Make the result (seconds, iterations at whose end to rebalance, lower bound, whether it is
+ * exact, strategy of each LB step). */
 static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 {
     PyObject *out = c->code != PLB_OK
@@ -32,8 +33,9 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 
 PLB_PY_FN(program_optimum,
           "program_optimum(program, cost, /)\n--\n\n"
-          "Return (seconds, iterations at whose end to rebalance, the same seconds, True, None)\n"
-          "of the best schedule.")
+          "Return the best schedule as (seconds, iterations at whose end to rebalance, lower\n"
+          "bound, exact, strategies), like trace_optimum(); here the bound is equal to the\n"
+          "seconds, exact is True, and strategies is None.")
 {
     PyObject *object;
     plb_program_t program = {0};
@@ -97,8 +99,9 @@ static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params,
 
 PLB_PY_FN(trace_optimum,
           "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
-          "Return (seconds, phases at whose end to rebalance, bound, exact, which strategy) of\n"
-          "the best schedule found; seconds are inf if none is below `upper`.")
+          "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
+          "bound of the seconds, whether it is exact, index of the strategy of each LB step).\n"
+          "seconds is inf if no schedule takes less than `upper`.")
 {
     PyObject *object, *rows;
     const double *params;

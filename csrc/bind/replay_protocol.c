@@ -29,9 +29,9 @@ PLB_PY_FN0(protocol_params, "protocol_params()\n--\n\n"
 }
 
 PLB_PY_FN1(protocol, "protocol(values, /)\n--\n\n"
-                     "Simulate: values is a tuple of the parameters, in order.  Returns the\n"
-                     "results by name, and (asked, tentative, final, root, known, balanced)\n"
-                     "of each decision.")
+                     "Simulate the protocol; values: the parameters, in the order of\n"
+                     "protocol_params().  Returns the results by name, and (asked, tentative,\n"
+                     "final, root, known, balanced) of each decision.")
 {
     static const plb_py_field_t decision[] = {PLB_PY_FIELD(plb_protocol_decision_t, asked),
                                               PLB_PY_FIELD(plb_protocol_decision_t, tentative),

@@ -9,9 +9,10 @@
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
-/** Get a strategy of the table by name, or make one from a Python callable. 0, or -1 with an
- * exception.  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copied
- * arrays and returns a rank for each object.  `object` must outlive `out`. */
+/** Get a strategy from the table by name, or make one from a Python callable.  0, or -1 with an
+ * exception.  The callable is called as f(snapshot, *params), with a pylb.Snapshot whose
+ * arrays are copies, and returns a rank for each object.  `object` must exist as long as `out`
+ * is used. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
@@ -22,14 +23,14 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 /** A record as a tuple: the fields of PLB_STATS in order, then whether PLB_STATS_MIXED is set. */
 PyObject *plb_py_stats(const plb_stats_t *record);
 
-/** The core of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
+/** The C struct of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
 /** The clock of that name; 0, or -1 with an exception. */
 int plb_py_clock(const char *name, plb_clock_t *out);
 
-/** The core of a pylb._core.Keys; NULL with an exception. */
+/** The C struct of a pylb._core.Keys; NULL with an exception. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
 /** Name of capsules that hold a plb_reduction_t. */
@@ -39,8 +40,9 @@ const plb_keys_t *plb_py_keys(PyObject *object);
  * object. */
 void plb_py_recorder_cut(PyObject *recorder);
 
-/** Number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if its size says so,
- * else PLB_ESTIMATE_ROWS.  Other sizes are not noticed here. */
+/** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if the
+ * table has that size, else PLB_ESTIMATE_ROWS.  The caller must check that the size is one of
+ * these. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,

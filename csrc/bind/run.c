@@ -1,6 +1,7 @@
 /* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums
  * the loads, contributes the statistics, processes results that have arrived, and answers.  It
- * waits only if it must; then it releases the GIL and the core. */
+ * waits only if it must; while it waits, other threads can take the GIL, and other processes
+ * the core. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -28,7 +29,8 @@ static int64_t now_ns(void)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-/* Keep the slots of objects that were here before, and take new ones for the others. */
+/* Set the slot of each object: an object that was here before keeps its slot, the others join
+ * and get new ones. */
 static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_t *slot)
 {
     plb_err_t err = {0, ""};
@@ -54,7 +56,7 @@ static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_
     return 0;
 }
 
-/* Let all waiting objects begin their next iteration, if they may. */
+/* Let all waiting objects that may go on begin their next iteration. */
 static int set_off(atsync_t *self)
 {
     plb_err_t err = {0, ""};
@@ -114,7 +116,8 @@ static int bind_each(atsync_t *self, PyObject *keys)
     return -1;
 }
 
-/* Bind a rank that runs as a whole; the first time it joins and begins its first iteration. */
+/* Bind a rank that runs as a whole, i.e. without objects of its own.  The first call joins the
+ * loop and begins the first iteration. */
 static int bind_whole(atsync_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -137,9 +140,9 @@ out:
 PLB_PY_METHOD(
     atsync, bind,
     "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
-    "Set the objects of this rank: a tuple of their keys, or None if the rank runs as a\n"
-    "whole; the recorder that times them; the n loads of the iteration, the n sums of\n"
-    "loads, and the table of their estimates, as for end_pass().")
+    "Set the objects of this rank.  keys: a tuple of their keys, or None if the rank runs\n"
+    "as a whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
+    "window: the n sums of loads; estimates: the table; all three as for end_pass().")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
@@ -193,7 +196,8 @@ static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsyn
     return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
 }
 
-/* Whether the caller must wait; at the end of the loop it waits for all ranks. */
+/* Return whether the caller must wait.  At the end of the loop it waits until all ranks are
+ * there. */
 static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 {
     return answer == PLB_ATSYNC_PAUSE ||
@@ -232,9 +236,9 @@ static int check_bound(const atsync_t *self, bool each)
 PLB_PY_METHOD0(
     atsync, at_sync,
     "at_sync($self, /)\n--\n\n"
-    "End an iteration of the rank as a whole.  Returns the answer for go, balance, end or\n"
-    "failed.  Waits if the lag requires it, at the final iteration and at the end of the\n"
-    "loop.")
+    "End an iteration of a rank that runs as a whole.  Returns one of `answers`: go,\n"
+    "balance, end or failed.  Waits if the lag requires it, at the final iteration and at\n"
+    "the end of the loop.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     if (check_bound(self, false) != 0) {
@@ -269,9 +273,9 @@ static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
 enum { atsync_reached_how = METH_FASTCALL };
 PyDoc_STRVAR(atsync_reached_doc,
              "reached($self, key, load=None, /)\n--\n\n"
-             "End an iteration of one object, or ask again for it.  Returns the answer for go,\n"
-             "pause, balance, end or failed.  load: the load of the iteration, in place of the\n"
-             "measured time.  Never waits.");
+             "End an iteration of one object; or ask again, if the last answer was pause.\n"
+             "Returns one of `answers`: go, pause, balance, end or failed.  load: the load of\n"
+             "the iteration; None: the measured time.  Never waits.");
 static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     atsync_t *self = (atsync_t *)object;
@@ -308,8 +312,9 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 
 PLB_PY_METHOD0(atsync, ask,
                "ask($self, /)\n--\n\n"
-               "Ask what this rank is to do: pause, balance, end (all ranks have ended) or\n"
-               "failed.  If no object reports, each further call sleeps for up to 0.2 ms.")
+               "Ask what this rank must do: pause, balance, end (all ranks have ended) or\n"
+               "failed.  If no object has ended an iteration in between, each further call\n"
+               "sleeps for up to 0.2 ms.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);
@@ -324,7 +329,8 @@ PLB_PY_METHOD0(atsync, ask,
     return answer_or_raise(self, ret, answer, &c->err);
 }
 
-/* Make progress until nothing is under way, or until `seconds` are over (negative: no limit). */
+/* Make progress until no reduction is under way, or until `seconds` are over (negative: no
+ * limit). */
 static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_t *err)
 {
     plb_wait_t wait;
@@ -343,8 +349,8 @@ static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_
 PLB_PY_METHOD1(atsync, serve,
                "serve($self, seconds, /)\n--\n\n"
                "Help the other ranks until nothing is under way (all ranks have ended, or are\n"
-               "to rebalance) or `seconds` are over.  Returns whether nothing is under way.\n"
-               "Below zero: no time limit.")
+               "about to rebalance), for at most `seconds` (negative: no limit).  Returns\n"
+               "whether nothing is under way.")
 {
     const double seconds = PyFloat_AsDouble(arg);
     if (PyErr_Occurred()) {
@@ -367,8 +373,8 @@ PLB_PY_METHOD0(atsync, balanced,
 
 PLB_PY_METHOD1(atsync, give_up,
                "give_up($self, failed, /)\n--\n\n"
-               "Leave the loop; `serve` still helps the other ranks. failed: they must leave it,\n"
-               "too.")
+               "Leave the loop; `serve` still helps the other ranks.  failed: True: the other\n"
+               "ranks must leave the loop, too; False: they go on.")
 {
     const int is = PyObject_IsTrue(arg);
     return is < 0 ? NULL : PLB_PY_NONE(c, plb_atsync_give_up(&self->core, is, now_ns(), &c->err));
@@ -391,8 +397,9 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(atsync, why,
                "why($self, /)\n--\n\n"
-               "Return (iteration, reason, tau, number of the reason) of the verdict that\n"
-               "asked for the LB step that is due.")
+               "Return (iteration, reason, tau, number of the reason) of the trigger's verdict\n"
+               "that asked for the LB step that is due.  tau: ideal number of iterations\n"
+               "between two LB steps; inf if the imbalance does not grow.")
 {
     const plb_wish_t *wish = &self->core.wish;
     const long long at =

@@ -2,7 +2,7 @@
 #include "bind/rooms.h"
 #include "bind/wire.h"
 
-enum { OUT_OF_BAND = 2048 }; /* bytes; larger arrays travel from their own memory */
+enum { OUT_OF_BAND = 2048 }; /* bytes; larger arrays are sent from their own memory */
 
 typedef struct pile {
     plb_letter_t *letter;
@@ -169,7 +169,7 @@ static int64_t frozen_in(const mail_t *self)
     return n;
 }
 
-/* The targets or sources of a pile. */
+/* Return the targets of a pile, or (sources true) its sources, as an array. */
 static PyObject *ends_of(const pile_t *self, bool sources)
 {
     npy_intp n = (npy_intp)self->n;
@@ -183,7 +183,8 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, wire, others) for the letters of one rank. */
+/* Append (rank, wire, others) for the letters to one rank: packed bytes, and the list of data
+ * that are too large or of other types (bind/wire.h). */
 static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                          int64_t n, PyObject *parcels)
 {
@@ -199,7 +200,7 @@ static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const
     return failed ? -1 : 0;
 }
 
-/* Let letters index[n] of a pile arrive here. */
+/* Put letters index[n] of a pile among those that have arrived here. */
 static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t n)
 {
     int failed = 0;
@@ -211,7 +212,8 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
     return failed;
 }
 
-/* Pack pile[n] for the ranks to[n]; a rank below 0 gets nothing, `me` keeps its own. */
+/* Pack pile[n] for the ranks to[n].  Below 0: the letter is not packed.  `me`, this rank: the
+ * letter has arrived. */
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
 {
@@ -260,15 +262,17 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
 
 PLB_PY_METHOD(mail, pack,
               "pack($self, to, me, /)\n--\n\n"
-              "Pack the messages of this pass for the ranks to[n], a list of (rank, wire,\n"
-              "others); those for rank `me` have arrived.  A rank below 0 gets nothing.")
+              "Pack the messages of this pass; to[n]: the rank of each, below 0: do not pack\n"
+              "it.  Returns a list of (rank, wire, others), see csrc/bind/wire.h.  Messages to\n"
+              "rank `me`, this rank, have arrived.")
 {
     return pack(self, c, &self->out);
 }
 
 PLB_PY_METHOD(mail, forward,
               "forward($self, to, me, /)\n--\n\n"
-              "Pack the messages that are astray, and forget them here.")
+              "Pack the messages whose targets are on other ranks (see part()), like pack(),\n"
+              "and forget them here.")
 {
     PyObject *out = pack(self, c, &self->astray);
     empty(&self->astray);
@@ -277,8 +281,8 @@ PLB_PY_METHOD(mail, forward,
 
 PLB_PY_METHOD(mail, pack_inboxes,
               "pack_inboxes($self, to, /)\n--\n\n"
-              "Pack the messages to objects that move: to[n], the new rank of each object that\n"
-              "is here, or below 0.")
+              "Pack the messages to objects that move.  to[n]: the new rank of each object\n"
+              "that is here; below 0: the object stays.")
 {
     const int32_t *to;
     int64_t n = keys_of(self)->n;
@@ -297,7 +301,7 @@ PLB_PY_METHOD(mail, pack_inboxes,
 
 PLB_PY_METHOD(mail, take,
               "take($self, wire, others, /)\n--\n\n"
-              "Take messages that pack() has packed on another rank.")
+              "Unpack messages that pack() has packed on another rank; they have then arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
@@ -313,7 +317,9 @@ PLB_PY_METHOD(mail, take,
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-PLB_PY_METHOD0(mail, open, "open($self, /)\n--\n\nBegin a delivery, and forget one that failed.")
+PLB_PY_METHOD0(mail, open,
+               "open($self, /)\n--\n\n"
+               "Begin a delivery.  Messages of a delivery that failed are dropped.")
 {
     empty(&self->coming);
     empty(&self->astray);
@@ -322,8 +328,9 @@ PLB_PY_METHOD0(mail, open, "open($self, /)\n--\n\nBegin a delivery, and forget o
 
 PLB_PY_METHOD0(mail, part,
                "part($self, /)\n--\n\n"
-               "Set the messages aside that have arrived for objects that are elsewhere. Returns\n"
-               "their targets, sources, and places among all that have arrived.")
+               "Among the messages that have arrived, set aside those to objects on other\n"
+               "ranks.  Returns the targets and sources of these, and their positions among\n"
+               "all messages that had arrived.")
 {
     int64_t kept = 0, i = 0;
     int failed = 0;
@@ -351,7 +358,7 @@ PLB_PY_METHOD0(mail, part,
 
 PLB_PY_METHOD0(mail, restore,
                "restore($self, /)\n--\n\n"
-               "Restore the frozen data of the messages that have arrived.")
+               "Restore (unpickle) the frozen data of the messages that have arrived.")
 {
     for (int64_t i = 0; i < self->coming.n; i++) {
         PyObject *data = self->coming.letter[i].data;
@@ -395,7 +402,7 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Enter what was sent into the graph. */
+/* Add the messages of this pass to the communication graph. */
 static int enter(mail_t *self, plb_py_call_t *c)
 {
     for (int64_t i = 0; i < self->out.n; i++) {
@@ -423,8 +430,8 @@ static int enter(mail_t *self, plb_py_call_t *c)
 
 PLB_PY_METHOD0(mail, deliver,
                "deliver($self, /)\n--\n\n"
-               "End a delivery: what has arrived is in the inboxes, and what was sent in the\n"
-               "graph.")
+               "End a delivery: put the messages that have arrived into the inboxes, and add\n"
+               "those that were sent to the communication graph.")
 {
     if (enter(self, c) != 0) {
         return NULL;
@@ -438,7 +445,8 @@ PLB_PY_METHOD0(mail, deliver,
     return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Keep the delivered letters for objects of these keys (or for all others). */
+/* Keep the delivered letters to objects with these keys (wanted false: to all other objects),
+ * and drop the rest. */
 static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 {
     pile_t old = self->in, kept = {0};
@@ -458,8 +466,9 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 
 PLB_PY_METHOD1(mail, bind,
                "bind($self, keys, /)\n--\n\n"
-               "Set the objects that are here: pylb._core.Keys. Their messages stay, and those\n"
-               "that have arrived with objects join them.")
+               "Set the objects that are here; keys: a pylb._core.Keys.  They keep their\n"
+               "messages, and get those that have arrived from other ranks together with\n"
+               "objects.")
 {
     const plb_keys_t *keys = plb_py_keys(arg);
     if (keys == NULL) {
@@ -512,12 +521,15 @@ PLB_PY_METHOD1(mail, inbox,
 
 PLB_PY_METHOD0(mail, edges,
                "edges($self, /)\n--\n\n"
-               "Return (m, 4) int64: source, target, bytes and messages since the last clear().")
+               "Return the communication graph since the last clear(), (m, 4) int64: source,\n"
+               "target, bytes, number of messages.")
 {
     return plb_py_copy2(self->talk.edge, self->talk.n, 4, NPY_INT64);
 }
 
-PLB_PY_METHOD0(mail, clear, "clear($self, /)\n--\n\nForget the graph.")
+PLB_PY_METHOD0(mail, clear,
+               "clear($self, /)\n--\n\n"
+               "Forget the communication graph.")
 {
     plb_talk_clear(&self->talk);
     Py_RETURN_NONE;
@@ -525,8 +537,8 @@ PLB_PY_METHOD0(mail, clear, "clear($self, /)\n--\n\nForget the graph.")
 
 PLB_PY_METHOD1(mail, forget,
                "forget($self, keys, /)\n--\n\n"
-               "Forget the messages to removed objects (pylb._core.Keys), and their part of the\n"
-               "graph. bind() follows.")
+               "Forget the messages to removed objects, and their part of the communication\n"
+               "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
 {
     const plb_keys_t *gone = plb_py_keys(arg);
     if (gone == NULL || filter(self, gone, false) != 0) {
@@ -619,8 +631,9 @@ PLB_PY_PROPERTIES(mail, MAIL)
 PLB_PY_TYPE(
     mail, "pylb._core.Mail",
     "Mail(freeze, thaw, frozen)\n--\n\n"
-    "The messages of one rank's objects. freeze: makes bytes of the type `frozen` of data\n"
-    "that are neither plain arrays nor numbers; thaw: restores them.",
+    "The messages that the objects of one rank send and receive.  freeze: a function that\n"
+    "pickles data (other than plain arrays and numbers) into bytes of the type `frozen`;\n"
+    "thaw: a function that restores the data.",
     {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )
 
 const plb_py_room_t plb_py_run_mail = {NULL, {&mail_spec}, NULL};

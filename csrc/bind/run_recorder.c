@@ -23,7 +23,7 @@ typedef struct loop {
     PyObject *pair; /* the last (key, object); reused unless the body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
-    Py_ssize_t next; /* the object before this one is being timed */
+    Py_ssize_t next; /* number of the next object; the one before it is being timed */
     int64_t last;    /* when it began */
 } loop_t;
 
@@ -224,8 +224,9 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
 }
 
 PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
-                    "Like estimate(), also for a table with only the first four rows; then add\n"
-                    "the loads to window[n] and set them to zero.")
+                    "Update the estimates like estimate(); the table may also have the first\n"
+                    "four rows only.  Then add loads[n] to window[n], and set the loads to\n"
+                    "zero.")
 {
     PyObject *object[3];
     if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {

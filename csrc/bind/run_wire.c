@@ -3,9 +3,10 @@
 
 typedef struct head {
     int64_t target, source;
-    int32_t kind; /* NumPy type of an array, or one of these: */
+    int32_t kind; /* NumPy type of an array, or OTHER ... NOTHING below */
     int32_t ndim;
-    int64_t extra; /* layout of an array (Fortran), bytes of frozen data, an integer */
+    int64_t extra; /* an array: whether its layout is that of Fortran; frozen data: number of
+                      bytes; an integer: its value */
 } head_t;
 
 enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
@@ -15,7 +16,7 @@ static int64_t padded(int64_t n)
     return (n + 7) & ~(int64_t)7;
 }
 
-/* Whether it is a small contiguous array of numbers. */
+/* Whether `data` is a contiguous array of numbers with at most `most` bytes. */
 static bool is_plain(PyObject *data, npy_intp most)
 {
     PyArrayObject *a = (PyArrayObject *)data;

@@ -105,7 +105,7 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* The source of values: a tuple and a dict, or the attributes of an object. */
+/* Where values are read from: a tuple and a dict of arguments, or the attributes of an object. */
 typedef struct source {
     PyObject *args, *kwargs, *object;
     Py_ssize_t n_args, n_keywords; /* read so far */

@@ -4,7 +4,7 @@
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;
-    PyObject *kept; /* dict that keeps arrays alive: for each rank its operations and steps */
+    PyObject *kept; /* dict by rank: keeps its arrays of operations and steps alive */
     int32_t n_ranks;
 } simulation_t;
 
@@ -49,11 +49,11 @@ static void simulation_free(simulation_t *self)
     Py_XDECREF(self->kept);
 }
 
-PLB_PY_METHOD(
-    simulation, feed,
-    "feed($self, rank, ops, closed, steps, /)\n--\n\n"
-    "Pass all operations of a rank that are known so far; `closed`: no more will follow.\n"
-    "steps: an array of as many records to fill, or None.")
+PLB_PY_METHOD(simulation, feed,
+              "feed($self, rank, ops, closed, steps, /)\n--\n\n"
+              "Pass all operations of a rank that are known so far.  closed: True: no more will\n"
+              "follow; False: more may follow.  steps: an array that gets the times of these\n"
+              "operations, one record each; or None.")
 {
     int32_t rank;
     bool closed;
@@ -98,8 +98,8 @@ PLB_PY_METHOD(simulation, comms,
 
 PLB_PY_METHOD0(simulation, run,
                "run($self, /)\n--\n\n"
-               "Simulate as far as the records allow. Returns the rank whose next records are\n"
-               "missing, or -1.")
+               "Simulate as far as the records allow.  Returns the rank whose next operation\n"
+               "is needed to continue, or -1 if none is.")
 {
     int32_t missing = -1;
     return PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, &c->err))
@@ -109,8 +109,9 @@ PLB_PY_METHOD0(simulation, run,
 
 PLB_PY_METHOD0(simulation, times,
                "times($self, /)\n--\n\n"
-               "finish, busy, waiting, paused, done, end, unread of each rank: (p, 7)\n"
-               "float64.")
+               "Return (p, 7) float64, for each rank: the second at which it ended (or that it\n"
+               "has reached); seconds of work, of waiting in MPI, and of pauses; operations\n"
+               "done; its end (a plb_end_t); messages to it that it has not received.")
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
@@ -129,7 +130,7 @@ PLB_PY_METHOD0(simulation, times,
 
 PLB_PY_METHOD0(simulation, memory,
                "memory($self, /)\n--\n\n"
-               "Return the bytes of the simulation itself.")
+               "Return the number of bytes of memory that the simulation uses.")
 {
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }

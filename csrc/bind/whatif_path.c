@@ -1,5 +1,5 @@
-/* Room whatif: the critical path of recorded operations, and the effect of a moved or removed
- * procedure. */
+/* Room whatif: the critical path of recorded operations, and its length if a procedure moved
+ * to another rank or took no time. */
 #include "bind/rooms.h"
 #include "whatif/path.h"
 
@@ -41,7 +41,8 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
                : plb_py_check(c, plb_pairing_make(&out->streams, &out->pairing, &c->err));
 }
 
-/* Compute a row of lengths for each (change, procedure, from, to, kept, alpha, beta). */
+/* Compute the lengths for each query, (change, procedure, from, to, kept, alpha, beta): one
+ * row each. */
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
                        int64_t *lengths, int32_t *stuck)
 {
@@ -67,9 +68,10 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queri
 
 PLB_PY_FN(path_lengths,
           "path_lengths(ops, comm_start, comm_member, queries, /)\n--\n\n"
-          "queries: a list of (change, procedure, from, to, kept, alpha, beta).  Return for each\n"
-          "the ns of the longest path to each rank's end, (queries, p) int64, and how many ranks\n"
-          "are stuck.")
+          "Return the lengths of the critical path if the program were changed: for each query\n"
+          "the ns of the longest path to each rank's end, (queries, p) int64, and how many\n"
+          "ranks wait forever.  queries: a list of (change, procedure, from, to, kept, alpha,\n"
+          "beta); csrc/whatif/path.h explains them.")
 {
     PyObject *ops, *start, *member, *queries, *out = NULL;
     recording_t run;
@@ -171,9 +173,9 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 
 PLB_PY_FN(critical_path,
           "critical_path(ops, comm_start, comm_member, alpha, beta, n_procedures, /)\n--\n\n"
-          "Return ns of the path to each rank's end; stretches (rank, first, last, ns), (k, 4)\n"
-          "int64; ns by rank and by procedure; how many ranks are stuck (then there are no\n"
-          "stretches).")
+          "Return the ns of the longest path to each rank's end; the stretches (rank, first,\n"
+          "last, ns) of the critical path, (k, 4) int64; its ns by rank and by procedure; how\n"
+          "many ranks wait forever (if any do, there are no stretches).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};

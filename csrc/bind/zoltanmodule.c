@@ -134,8 +134,8 @@ PLB_PY_FN(
 
 PLB_PY_FN1(spare,
            "spare(comm, /)\n--\n\n"
-           "Return, as bits, which of the structures kept with comm are unused on this rank.\n"
-           "`partition` may use those that are unused on all ranks. Local.")
+           "Return which of the structures that are kept with comm this rank does not use now,\n"
+           "one bit each.  `partition` may use those that no rank uses.  Local.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(arg);
     return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
@@ -178,8 +178,8 @@ PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
 
 PLB_PY_FN(boxes,
           "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
-          "Return (start, part): the parts that each box meets, translated by the names of the\n"
-          "regions (None: their numbers). The GIL is released.")
+          "Return (start, part): the parts whose regions each box meets.  name: the part of\n"
+          "each region; None: region i is part i.  The GIL is released.")
 {
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;

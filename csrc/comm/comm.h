@@ -14,14 +14,14 @@
 /* Every tag used on the duplicate.  A rank may be one step ahead of another, never two: the
  * parity of the step keeps their messages apart. */
 enum plb_tag {
-    PLB_TAG_HEAD = 1, /* and 2 */
-    PLB_TAG_PART = 3, /* and 4 */
+    PLB_TAG_HEAD = 1, /* 1 or 2, by the parity of the step */
+    PLB_TAG_PART = 3, /* 3 or 4 */
 };
 
 typedef struct plb_comm {
     MPI_Comm comm; /* MPI_COMM_NULL before _init and after _free */
     int rank, size;
-    MPI_Datatype record; /* one plb_stats_t */
+    MPI_Datatype record; /* of one plb_stats_t */
     MPI_Op merge;
 } plb_comm_t;
 

@@ -1,6 +1,6 @@
-/* Nonblocking reductions of statistics and of maxima, several at a time.  Each kind has its own
- * communicator, because all ranks begin reductions of one kind in the same order, but not of both.
- */
+/* Nonblocking reductions of statistics and of maxima, several at a time.  Statistics and
+ * maxima have a communicator each: all ranks begin the reductions of one kind in the same
+ * order, but ranks may mix the two kinds differently. */
 #ifndef PLB_COMM_REDUCTION_H
 #define PLB_COMM_REDUCTION_H
 
@@ -9,7 +9,7 @@
 
 typedef struct plb_reducer {
     plb_reduction_t face; /* the interface that plb_atsync_t uses; its `self` is this reducer */
-    plb_comm_t *comm;     /* borrowed: the record and its merge */
+    plb_comm_t *comm;     /* borrowed: its MPI type and operation for the record */
     MPI_Comm stats, maxima;
     int64_t begun, taken;    /* reductions of statistics */
     plb_stats_t *mine, *all; /* [depth], owned: the i-th at i % depth */

@@ -44,8 +44,8 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
                     plb_err_t *err);
 
 /** Write the staged entries; their slots are valid until the next call that changes the table.
- *  local: NULL only without local ids.  Without data, old entries keep theirs, and new ones have
- * zeros. */
+ * local: NULL only in a table without local ids.  data NULL: old entries keep their data, and
+ * new ones get zeros. */
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 

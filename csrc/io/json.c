@@ -164,7 +164,8 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
     for (; digit(self, p); p++) {
         value = value > 9999
                     ? value
-                    : value * 10 + (*p - '0'); /* larger than the exponent of any double */
+                    : value * 10 + (*p - '0'); /* further digits change nothing: it is larger than
+                                                  the exponent of any double */
     }
     out->exponent += negative ? -value : value;
     return p;

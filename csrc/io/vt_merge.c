@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* Entities by name: each id gets a number; a name is such a number together with the kind of
- * the id. */
+/* Finds an entity by its name.  `ids` gives each id a number; `names` has that number together
+ * with the kind of the id. */
 typedef struct names {
     plb_keys_t ids, names; /* the number of a name is its entity */
 } names_t;

@@ -18,7 +18,7 @@
     X(comm_ptr, int64_t, bounds)                                                                  \
     X(comm_src, int32_t, comms) /* entity that is a task of that phase, or -1 */                  \
     X(comm_dst, int32_t, comms)                                                                   \
-    X(comm_rank, int32_t, comms) /* rank whose file has it */                                     \
+    X(comm_rank, int32_t, comms) /* rank whose file contains the communication */                 \
     X(comm_from, int64_t, comms) /* ids as recorded */                                            \
     X(comm_to, int64_t, comms)                                                                    \
     X(comm_from_type, uint8_t, comms)                                                             \

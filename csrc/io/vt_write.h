@@ -18,7 +18,7 @@ typedef struct plb_vt_move {
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
-    int64_t n_kept;   /* number of the files' phases that are written */
+    int64_t n_kept;   /* number of phases of the files that are written */
     int64_t *kept;    /* [n_kept] these phases, ascending */
     int32_t **node;   /* [n_files][tasks of the file] new rank of each task */
     int32_t **target; /* [n_files][comms of the file] file that each communication goes to */
@@ -26,9 +26,11 @@ typedef struct plb_vt_plan {
     int64_t n_moves, room;
 } plb_vt_plan_t;
 
-/** `rank` is the new rank of each task of the run that plb_vt_merge made of the same arguments;
- *  `run` its task_entity, comm_src and comm_dst, n_entities and numbers.  A phase that is a copy
- *  of another has no text of its own: PLB_ERR_VALUE where its placement differs. */
+/** Plan the files of a run under another placement.  files, source: the arguments of
+ * plb_vt_merge, which has made the run.  run: only its task_entity, comm_src, comm_dst,
+ * n_entities and lengths are used.  rank: new rank of each task of the run.  A phase that is a
+ * copy of another has no text of its own: PLB_ERR_VALUE if its placement differs from that
+ * phase's. */
 int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                      const int64_t *source, int64_t n_phases, const plb_vt_run_t *run,
                      const int32_t *rank, plb_err_t *err);
