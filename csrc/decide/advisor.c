@@ -114,7 +114,8 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* `moving`: seconds in which the slowest rank moved its data.  Those of the plan come on top. */
+/* `moving`: seconds in which the slowest rank moved its data.  The seconds that it took to make
+ * the plan are added here. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -175,9 +176,10 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-enum { FIRST = 2 }; /* iterations whose max/mean is what the LB step has left */
-static const double GROWS =
-    0.75; /* part of the growth since the LB step that would have come without it, too */
+/* The first iterations after an LB step: their max/mean shows what it has left. */
+enum { FIRST = 2 };
+/* Part of the imbalance's growth since an LB step that would also have come without it. */
+static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)
 {

@@ -25,14 +25,15 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* most iterations whose max/mean is averaged: no
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places;            /* it advises when and where; false: only when */
-    bool due; /* an LB step was advised; the next record says whether ranks did it, and its cost */
-    bool placed; /* its plan was made */
-    int64_t at;  /* the step after which it was advised */
+    bool due; /* true: an LB step was advised; the next record says whether ranks carried it out,
+                 and its cost */
+    bool placed; /* true: the plan of that LB step was made */
+    int64_t at;  /* the step after which that LB step was advised */
     int64_t migrations, bytes;
-    double before;    /* max/mean when it was advised */
-    double usual;     /* max/mean of up to PLB_ADVISOR_SPAN iterations until then */
+    double before;    /* max/mean of the last iteration before that advice */
+    double usual;     /* the same, of up to PLB_ADVISOR_SPAN iterations together */
     double ratio;     /* `usual` of the last LB step that was carried out */
-    double left;      /* max/mean of the first PLB_ADVISOR_SPAN iterations after it */
+    double left;      /* max/mean of the first two iterations after that LB step */
     int64_t n;        /* iterations since that LB step */
     double max, mean; /* seconds: sums over these iterations */
     double grown;     /* seconds: sum of max - left * mean over these iterations */
@@ -58,7 +59,7 @@ typedef struct plb_advisor_sample {
     double seconds;  /* load of the rank */
     double time;     /* seconds from the step before to this one, without LB steps; 0: not timed */
     double cost;     /* seconds that this rank took for the LB step before */
-    bool rebalanced; /* this rank has carried it out */
+    bool rebalanced; /* true: this rank has carried out that LB step */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time is negative, NaN or infinite. */
@@ -72,7 +73,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 /* What the ranks reported about the LB step before. */
 typedef struct plb_advisor_outcome {
     double cost;          /* seconds of the slowest rank */
-    int64_t n_rebalanced; /* ranks that carried it out */
+    int64_t n_rebalanced; /* number of ranks that carried it out */
 } plb_advisor_outcome_t;
 
 /** Observe a step, on every rank.  `now`: the step at whose end the answer is given; with a lag it

@@ -145,9 +145,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- what has come -------------------------------------------------------------------------- */
 
-/* If the final iteration is before the first free one, and the trigger does not want a later
- * one, it is kept: raising it to the first free one each time would postpone the LB step for
- * ever. */
+/* The first free iteration is the earliest at which an LB step can still be arranged.  If the
+ * final iteration is not after it, and the trigger does not want a later one, the final
+ * iteration is kept: raising it with each new statistics would postpone the LB step for ever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -217,7 +217,8 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 
 enum { YES, NO, NO_ANSWER };
 
-/* Contribute this rank's answer: the maxima tell all ranks the lowest rank with each answer. */
+/* Contribute the answer of this rank's trigger.  From the maxima all ranks learn, for each
+ * answer, the lowest rank that gave it. */
 static int vote(plb_atsync_t *self, plb_err_t *err)
 {
     int64_t mine[PLB_MAXIMA] = {0};
@@ -249,7 +250,8 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
-/* Go on with the next statistics.  v: the verdict on the last ones, NULL if there is none. */
+/* Let the consensus take the statistics that have come.  v: the trigger's verdict on them; NULL:
+ * there is none. */
 static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err_t *err)
 {
     const int64_t iteration = self->rank.seen + 1;

@@ -30,21 +30,22 @@ enum { PLB_ATSYNC_WINDOW = 64 }; /* without a lag, an object may be this many it
 /* The figures of an iteration. */
 typedef struct plb_atsync_row {
     double time;        /* s, longest time of a rank's program, without its waiting at AtSync */
-    double max, mean;   /* loads of the ranks */
+    double max, mean;   /* seconds: loads of the ranks */
     double idle;        /* s, mean over the ranks of the time in which no object ran */
-    double utilization; /* the lowest one of a rank (eq. 3.2) */
+    double utilization; /* of the least utilized rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
-    double messages;    /* between ranks */
-    double bytes;       /* of these messages */
-    double load;        /* of this rank */
+    double messages;    /* number of messages between ranks */
+    double bytes;       /* size of these messages */
+    double load;        /* load of this rank */
 } plb_atsync_row_t;
 
 typedef struct plb_atsync_options {
     int64_t kind;  /* kind of the statistics, the same on all ranks */
-    int64_t first; /* number of iteration 1 in the statistics and for the trigger */
+    int64_t first; /* the number that iteration 1 has in the statistics and for the trigger */
     int64_t n;     /* iterations of the loop, 1 or more */
-    int32_t lag;   /* D; 0: none, then the program must call progress whenever it waits */
-    bool balance;  /* false: only measure */
+    int32_t lag;   /* D of rule 5 in consensus.h; 0: no lag, and the program must call
+                      plb_atsync_progress whenever it waits */
+    bool balance;  /* true: rebalance when the trigger wants it; false: only measure */
 } plb_atsync_options_t;
 
 typedef enum plb_atsync_answer {
@@ -55,17 +56,19 @@ typedef enum plb_atsync_answer {
     PLB_ATSYNC_FAILED,  /* another rank has failed: leave */
 } plb_atsync_answer_t;
 
-typedef struct plb_atsync_part { /* of an iteration whose statistics are not known yet */
-    plb_exact_t load;            /* sum of what this rank's objects have reported so far */
-    double total;                /* the same, rounded, after it was contributed */
+/* This rank's part of an iteration whose statistics are not known yet. */
+typedef struct plb_atsync_part {
+    plb_exact_t load; /* sum of what this rank's objects have reported so far */
+    double total;     /* that sum, rounded; set when it is contributed */
 } plb_atsync_part_t;
 
 /* The iteration of a loop at which the trigger wants an LB step.  Iterations of the loop count
  * from 1, those of the program from `first`. */
 typedef struct plb_wish {
-    int64_t first, n; /* of the loop */
+    int64_t first, n; /* the program's number of iteration 1; iterations of the loop */
     int32_t lag;
-    bool decided; /* the trigger has decided; false: it has made a forecast or nothing */
+    bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast, or
+                     wants none */
     int64_t
         decided_at; /* iteration whose statistics led to the decision, in the trigger's numbers */
     plb_verdict_t why; /* its verdict on that iteration */
@@ -77,7 +80,8 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen
 
 typedef struct plb_dispute { /* a user's trigger gave different answers on different ranks */
     int64_t iteration;       /* in the trigger's numbers */
-    int64_t yes, no;         /* the lowest ranks with these answers; equal: no dispute */
+    int64_t yes, no; /* the lowest rank that wants an LB step, and the lowest that does not; equal:
+                        no dispute */
 } plb_dispute_t;
 
 typedef struct plb_atsync {
@@ -88,23 +92,22 @@ typedef struct plb_atsync {
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
-    int32_t window;          /* D, or PLB_ATSYNC_WINDOW */
+    int32_t window;          /* the lag, or PLB_ATSYNC_WINDOW without a lag */
     plb_atsync_part_t *part; /* [window + 2], owned: iteration i at i % (window + 2) */
     int64_t mark;            /* ns: when the last statistics were contributed */
-    double busy,
-        waited; /* since then: s in which objects ran, s in which this rank waited at AtSync */
-    plb_atsync_row_t *row; /* [capacity], owned: the n_rows known iterations; the caller may take
-                              them and set n_rows to 0 */
+    double busy, waited;     /* seconds since then: objects ran; this rank waited at AtSync */
+    plb_atsync_row_t *row;   /* [capacity], owned: the n_rows known iterations; the caller may take
+                                them and set n_rows to 0 */
     int64_t n_rows, capacity;
-    bool maximum; /* a maximum is under way */
-    bool votes;   /* the answers of a user's trigger are under way, see vote() */
+    bool maximum; /* true: the reduction of a maximum is under way */
+    bool votes;   /* true: the answers of a user's trigger are being reduced, see vote() */
     plb_wish_t wish;
     plb_dispute_t dispute;
-    int64_t n_ended;     /* with the statistics that wait for these answers */
-    bool complete;       /* all ranks have run every iteration so far */
-    bool whole;          /* and the trigger has seen each of them */
-    bool balance, done;  /* what the consensus has asked for */
-    bool failed;         /* this rank */
+    int64_t n_ended; /* of the last statistics: how many ranks had ended */
+    bool complete;   /* true: all ranks have run every iteration so far */
+    bool whole; /* true: complete, and the trigger has observed every iteration without an error */
+    bool balance, done;  /* true: the consensus has asked to rebalance; to end the loop */
+    bool failed;         /* true: this rank has failed */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
 } plb_atsync_t;
 
@@ -126,7 +129,7 @@ int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *e
  * too. */
 int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Remove an object, at any point; what it has done counts. */
+/** Remove an object, at any time.  The loads that it has reported still count. */
 int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err);
 
 /** An object has finished its iteration.  Its n >= 0 loads (0 ... 1e30 seconds; one per object if
@@ -139,8 +142,8 @@ int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int
 int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
 /** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it runs. slot -1: the
- * rank itself, which can only pause, rebalance or end.  PLB_ERR_VALUE: at the iteration of an LB
- * step that not all ranks want, see above. */
+ *  rank itself, which can only pause, rebalance or end.  PLB_ERR_VALUE: a user's trigger wants
+ *  an LB step on some ranks only (see above). */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
 /** Whether the object is running an iteration. */
@@ -153,7 +156,7 @@ int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
  * other ranks must leave, too.  May be called again to report a failure. */
 int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
 
-/** Whether nothing is under way any more: all ranks have ended, or are about to rebalance. */
+/** Whether no reduction is under way any more: all ranks have ended, or are about to rebalance. */
 bool plb_atsync_over(const plb_atsync_t *self);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-#define MOST_ITERATIONS (INT64_C(1) << 61) /* twice that still fits */
+#define MOST_ITERATIONS (INT64_C(1) << 61) /* 2 times this number still fits in 64 bits */
 
 /* The last finished iteration of a reach: 2k waits at AtSync(k), 2k - 1 runs k. */
 static int64_t finished(int64_t reach)
@@ -106,8 +106,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rule 1.  An older final period is at least that, because T is less and no object has
-     * passed it. */
+    /* Rule 1.  The new F is never above an older one: T is below the older F, and no object has
+     * passed that. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -123,8 +123,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* Over all objects: the least finished iteration, how many have finished only that, the
- * greatest reach. */
+/* Over all objects: the least finished iteration, the number of objects that have finished no
+ * more than that, the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;

@@ -17,7 +17,8 @@
  * order.
  *
  * The written rules (letters of the thesis; M is the greatest iteration that any object has
- * begun, T the tentative period, F the final one):
+ * begun, T the tentative period, F the final one; a round: the root announces T, the ranks reduce
+ * M, the root announces F):
  *
  *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
  *      AtSync, has not passed it: it balances there.
@@ -116,8 +117,9 @@ typedef struct plb_actions {
 
 typedef enum plb_answer {
     PLB_ANSWER_GO,      /* begin the next iteration */
-    PLB_ANSWER_PAUSE,   /* stand, serve the balancer, ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* the same, at the final iteration, which may still be extended */
+    PLB_ANSWER_PAUSE,   /* stand, make progress, ask again after PLB_ACT_RESUME */
+    PLB_ANSWER_BALANCE, /* the same as PAUSE, but the object stands at the final iteration, which
+                           may still be extended */
     PLB_ANSWER_END,     /* this was the last iteration of the run */
 } plb_answer_t;
 
@@ -126,14 +128,14 @@ typedef struct plb_consensus {
                                below zero: a free slot, -1 - the next free one */
     int64_t capacity, free; /* first free slot, `capacity` if none */
     int64_t n_objects;      /* on this rank */
-    int64_t n_behind;       /* of these, not yet through iteration `contributed` + 1 */
-    int32_t lag;            /* D; 0: none */
-    int64_t contributed;    /* statistics posted up to here */
-    int64_t seen;           /* statistics known up to here */
-    int64_t round;          /* rounds contributed to */
-    int64_t limit, final;   /* no object goes past `limit` <= `final` */
-    int64_t end;            /* last iteration of this rank, or PLB_NEVER while unknown */
-    bool open;              /* contributed to a round whose outcome is not known */
+    int64_t n_behind;     /* number of these that have not finished iteration `contributed` + 1 */
+    int32_t lag;          /* D; 0: none */
+    int64_t contributed;  /* statistics posted up to here */
+    int64_t seen;         /* statistics known up to here */
+    int64_t round;        /* rounds contributed to */
+    int64_t limit, final; /* no object goes past `limit` <= `final` */
+    int64_t end;          /* last iteration of this rank, or PLB_NEVER while unknown */
+    bool open; /* true: this rank has contributed to a round whose outcome is not known */
     bool balancing, done;
 } plb_consensus_t;
 

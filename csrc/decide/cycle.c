@@ -6,7 +6,8 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* When the waiting is computed, in iterations; in between it is linear, and later constant. */
+/* The waiting is computed after so many iterations; between two of them it is taken as linear,
+ * and after the last one as constant. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
@@ -82,8 +83,8 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The lowest average loss per iteration of all lengths of the cycle: `paid` is lost by the LB
- * step, and wait[k] in iteration TIMES[k]. */
+/* The average loss per iteration of a cycle of the best length: the LB step costs `paid`,
+ * iteration TIMES[k] loses wait[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
     double best = INFINITY;

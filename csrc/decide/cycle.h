@@ -1,6 +1,6 @@
-/* Estimates what a placement costs in the iterations until the next LB step, if the loads go on
- * changing as they do now.  So a strategy can place for the loads expected some iterations ahead.
- */
+/* Estimates what a placement costs in the iterations until the next LB step (a cycle), if the
+ * loads go on changing as they do now.  So a strategy can place for the loads expected some
+ * iterations ahead. */
 #ifndef PLB_DECIDE_CYCLE_H
 #define PLB_DECIDE_CYCLE_H
 
@@ -16,21 +16,22 @@ typedef struct plb_cycle_costs {
     double step;               /* seconds of an LB step without moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* 0 ... 1: factor on the drift */
+    double belief;             /* 0 ... 1: the drift is multiplied by it */
 } plb_cycle_costs_t;
 
 /** The loads expected in t iterations, load[n_objects]. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set the belief in the drift: the seconds by which the ranks' waiting has grown in the last
- * iteration (`grown`), divided by those that the drift predicts, within 0 ... 1. */
+/** Set the belief in the drift, within 0 ... 1.  It is a quotient: `grown`, the seconds by
+ *  which the ranks' waiting has grown in the last iteration, over the growth that the drift
+ *  predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
 /** The most bytes that leave any rank if the objects move to rank[n_objects]. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
-/** The lowest average loss per iteration of all lengths of the cycle: the LB step, its migrations,
- * and the waiting for the slowest rank. */
+/** The average loss per iteration of a cycle of the best length.  What is lost: the LB step,
+ *  its migrations, and the waiting for the slowest rank. */
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err);
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { WARMED_UP = 2 * PLB_WARM_UP };         /* iterations until the ledger knows the warm-up */
+enum { WARMED_UP = 2 * PLB_WARM_UP }; /* after so many iterations the ledger knows the warm-up */
 static const int64_t MOST = (int64_t)1 << 53; /* limit of iteration numbers */
 
 /* ---- what comes in -------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     int ret = PLB_OK;
     PLB_TRY(
         plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_TRY(plb_check(PLB_FINITE, /* below zero by rounding */
+    PLB_TRY(plb_check(PLB_FINITE, /* rounding may make them negative */
                       PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
                                   PLB_FIGURE(p, predicted_idle_mean),
                                   PLB_FIGURE(p, predicted_idle_max)),
@@ -94,7 +94,7 @@ out:
     return ret;
 }
 
-/* Set the cost of messages in strategies that take it as parameters, as in the selection. */
+/* If strategies are selected, set the cost of messages in those that have parameters for it. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -235,8 +235,9 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* Estimate what each strategy would save.  The imbalance that it leaves is taken from its last
- * LB step; else it is the residual that the trigger has measured; else none. */
+/* Estimate what each strategy would save.  It is expected to leave the imbalance that it left
+ * the last time; if it never ran, the residual that the trigger has measured; if this is
+ * unknown, none. */
 static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                plb_alternative_t *out)
 {
@@ -269,7 +270,8 @@ out:
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const bool old = self->last < self->n_receipts - self->opt.keep / 2; /* keep that one, too */
+    /* keep the receipt of the last LB step, too */
+    const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
             : plb_receipts_thin(self->receipts, self->n_receipts, self->opt.keep, &self->dropped);
@@ -288,8 +290,8 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
                                      : r->verdict.reason == self->trigger->verdict.reason);
 }
 
-/* Write a receipt for holding back; only one per reason between two LB steps, so that they stay
- * few. */
+/* Write a receipt for holding back.  Only one per reason between two LB steps, so that receipts
+ * stay few. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {

@@ -13,12 +13,12 @@
  *
  *     plb_decider_observe(d, &statistics);
  *     plb_decider_next(d, asked, may_look, &ask);
- *     PLB_ASK_GAIN     what the last LB step has saved: plb_decider_weigh, then _next again
- *     PLB_ASK_LOOK     plb_decider_look where the loads are; its answer to all:
- *                      plb_decider_looked
- *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are;
- *                      its answer to all: plb_decider_placed; the objects move;
- *                      plb_decider_balanced
+ *     PLB_ASK_GAIN     What has the last LB step saved?  plb_decider_weigh, then _next again
+ *     PLB_ASK_LOOK     Would a new placement save time?  plb_decider_look where the loads are;
+ *                      its answer to all: plb_decider_looked
+ *     PLB_ASK_BALANCE  Rebalance.  plb_decider_choose on all ranks;
+ *                      plb_decider_place where the loads are; its answer to all:
+ *                      plb_decider_placed; the objects move; plb_decider_balanced
  *
  * Calls in a wrong order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; neither changes
  * anything.  Call plb_decider_abandon where an error elsewhere prevents an answer. */
@@ -60,15 +60,15 @@ typedef struct plb_decider_options {
     int32_t n_ranks;
     const plb_candidate_strategy_t *candidates; /* [n]; copied with their parameters */
     int32_t n;
-    bool selects;            /* choose among them (Menon 3.7); false: n is 1 */
+    bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
     const double *selection; /* [PLB_N_SELECTION] parameters */
     const double *ledger;    /* [PLB_N_LEDGER] parameters */
-    bool gives_up;           /* switch LB steps off while they do not pay */
-    bool learns;             /* the ranks' speeds */
-    bool watches;            /* the promise of the last LB step */
-    plb_network_t network;   /* cost of messages; zero: they are free */
-    uint64_t seed;           /* for strategies that draw random numbers */
-    int64_t keep;            /* receipts, see plb_receipts_thin; 0: all */
+    bool gives_up;           /* true: switch LB steps off while they do not pay; false: never */
+    bool learns;             /* true: learn the ranks' speeds; false: do not */
+    bool watches; /* true: check whether the last LB step achieves what it predicted (promise.h) */
+    plb_network_t network; /* cost of messages; zero: they are free */
+    uint64_t seed;         /* for strategies that draw random numbers */
+    int64_t keep;          /* how many receipts to keep, see plb_receipts_thin; 0: all */
 } plb_decider_options_t;
 
 typedef struct plb_decider {
@@ -76,7 +76,7 @@ typedef struct plb_decider {
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
     plb_candidate_t *looks;               /* owned: what the selection sees of them */
-    double *left;      /* owned: max/mean that each left the last time, or NAN */
+    double *left; /* owned: max/mean that each candidate left the last time; NAN: it never ran */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
                           placing rank only */
@@ -90,18 +90,18 @@ typedef struct plb_decider {
     /* since the last LB step: */
     double n_since, sum_max, sum_mean, sum_min;
     double grown;  /* seconds by which max - mean has grown in the last iteration */
-    int64_t cycle; /* its first receipt */
-    bool judging;  /* a gain was asked for */
-    bool looking;  /* a look was asked for */
+    int64_t cycle; /* index of the first receipt since the last LB step */
+    bool judging;  /* true: the caller was asked for a gain, and has not answered */
+    bool looking;  /* true: the caller was asked for a look, and has not answered */
     double found; /* gain that a look has found, seconds per iteration; NAN: no look led to this LB
                      step */
     /* the LB step under way: */
-    bool pending, answered;  /* answered: the placing rank has */
+    bool pending, answered;  /* pending: an LB step has begun; answered: it has its placement */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t last; /* receipt of the last LB step, or -1 */
+    int64_t last; /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped;
     int64_t n_balancings;
 } plb_decider_t;
@@ -116,14 +116,15 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 /** Set the known end and the expected cost of a first LB step; see plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Whether it can use an estimate of the cost of a first LB step. */
+/** Whether an estimate of the cost of a first LB step would be used. */
 bool plb_decider_foresees(const plb_decider_t *self);
 
 /** Observe an iteration that is over; the trigger's verdict is in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** Decide what to do now.  `asked`: an LB step is due, by this verdict or an earlier one.
- * `may_look`: false at the end of a loop, where a look is useless. */
+/** Decide what to do now, see above.  asked: true: an LB step is due, by this verdict or an
+ *  earlier one; false: none is due. may_look: false at the end of a loop, where a look is
+ *  useless; else true. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
                      plb_err_t *err);
 
@@ -188,8 +189,9 @@ typedef struct plb_step_done {
     int64_t migrations, bytes;
     double seconds_migration;
     double cost; /* of the whole LB step */
-    bool moved;  /* false: nothing moved (shadow mode) */
-    bool given;  /* `cost` is the whole cost, whatever its parts took */
+    bool moved;  /* true: objects have moved; false: nothing has (shadow mode) */
+    bool given;  /* true: `cost` is the whole cost, even zero; false: the cost is the larger of
+                    `cost` and the sum of the parts */
 } plb_step_done_t;
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);

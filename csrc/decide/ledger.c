@@ -8,7 +8,9 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-enum { IN_A_ROW = 3 }; /* one iteration may be a spike */
+/* With LB steps off, so many iterations of high imbalance in a row allow a trial at once; a single
+ * one may be a spike. */
+enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
 {
@@ -55,7 +57,8 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* Compare the first iterations with the longest of those after them: noise is not warm-up. */
+/* The warm-up is the time of the first iterations beyond the longest of those after them: so
+ * noise does not count as warm-up. */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

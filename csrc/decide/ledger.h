@@ -51,13 +51,14 @@ extern const plb_param_t plb_ledger_params[];
 /* What an LB step reports of its cost, in seconds; NAN or 0 where it reports nothing. */
 typedef struct plb_costs {
     double statistics, strategy, migration;
-    double whole; /* by the clock, from its first step to its last */
-    bool given;   /* `whole` is the cost, even if it is zero */
+    double whole; /* elapsed time of the whole LB step */
+    bool given;   /* true: the cost is `whole`, even zero; false: the larger of `whole` and the sum
+                     of the parts */
 } plb_costs_t;
 
 /* What is remembered of a strategy. */
 typedef struct plb_account {
-    int64_t n;      /* LB steps */
+    int64_t n;      /* number of LB steps */
     double cost;    /* seconds: mean of the previous value and the new measurement */
     double warm_up; /* the same for the warm-up; 0 until the first was measured */
 } plb_account_t;
@@ -70,23 +71,23 @@ typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    double paid, gained; /* faded sums over the judged LB steps */
+    double paid, gained; /* seconds: sums over the judged LB steps; older ones count less */
     int64_t judged;
     /* the last LB step */
-    bool open;                     /* it is not judged yet */
-    int64_t last;                  /* iteration at whose end it took place */
+    bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
+    int64_t last; /* iteration at whose end it took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* its cost, including its warm-up once that is known */
     double warm_up;                /* NAN while it is not known */
     double excess_before;          /* seconds: max - mean before it */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations since */
     int n_times;
-    /* switched off */
+    /* off: LB steps are switched off; trial: an LB step has been made as a trial nevertheless */
     bool off, trial;
     int64_t until; /* no LB step and no judgement before the end of this iteration */
     int64_t pause;
     double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
-    int high;            /* iterations in a row beyond rise * beaten */
+    int high;            /* number of iterations in a row with max - mean above rise * beaten */
     double mean, excess; /* seconds, of the last iteration */
 } plb_ledger_t;
 

@@ -30,7 +30,8 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->speed);
 }
 
-/* The rank's objects that the learner of a distributed strategy sees: always the same keys. */
+/* Whether the object belongs to the sample from which speeds are learned with a distributed
+ * strategy.  The sample always has the same keys. */
 static bool is_sampled(int64_t key, double fraction)
 {
     return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
@@ -142,7 +143,8 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
-/* Compute metrics before and after; with messages, if they cost something. */
+/* Compute metrics of the present and of the new placement; with the time of messages, if they
+ * cost something. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -212,7 +214,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
-/* Set what an LB step costs: as much as the last one, else as was expected of the first. */
+/* Set what an LB step costs: as much as the last ones; before the first one, what was expected
+ * of it. */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
@@ -326,7 +329,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* held[n_ranks]: bytes of the objects under `rank`. */
+/* held[n_ranks]: bytes that each rank holds with the objects on rank[]. */
 static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
 {
     memset(held, 0, (size_t)s->n_ranks * sizeof *held);
@@ -340,8 +343,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* As answer_of.  If no placement keeps the memory limits, a rank that exceeds its own keeps what
- * it holds, but gets no more: a running program must go on. */
+/* Like answer_of, within the memory limits.  If no placement keeps them, a rank that exceeds its
+ * limit keeps what it holds, but gets no more: a running program must go on. */
 static int answer_within(const plb_decider_t *self, plb_snapshot_t *s, int32_t *rank,
                          int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -371,7 +374,8 @@ double plb_decider_full(int64_t held, int64_t limit)
     return (double)held / (double)(limit > 0 ? limit : 1);
 }
 
-/* The largest fraction of its memory limit that a rank holds under `rank`; NAN: no limits. */
+/* How full the fullest rank is, as a fraction of its memory limit, with the objects on rank[];
+ * NAN: no limits. */
 static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, plb_err_t *err)
 {
     int ret = PLB_OK;

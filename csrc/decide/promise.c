@@ -2,12 +2,18 @@
 
 #include <math.h>
 
-static const double FIRST = 3.0;   /* iterations after an LB step; the first may be a warm-up */
-static const double BROKEN = 1.05; /* max/mean relative to the predicted one */
-static const double VOID = 1.5;    /* the same, far beyond noise and drift */
-static const double WORSE = 1.1;   /* max/mean relative to that at the last look */
-static const double SOON = 2.0;    /* this many looks come as soon as possible */
-static const double LOST = 8.0;    /* a look is due when this many times its price has been lost */
+/* No look before iteration FIRST after an LB step or a look: the first ones may be warm-up. */
+static const double FIRST = 3.0;
+/* No look while max/mean is at most BROKEN times the predicted one.  More than VOID times the
+ * predicted one is neither noise nor drift. */
+static const double BROKEN = 1.05;
+static const double VOID = 1.5;
+/* No pause before a look if max/mean is more than WORSE times that at the last look.  Otherwise
+ * the pause doubles with each look after the first SOON ones. */
+static const double WORSE = 1.1;
+static const double SOON = 2.0;
+/* A look is due when LOST times its price has been lost. */
+static const double LOST = 8.0;
 
 static void begin(plb_promise_t *self)
 {

@@ -70,7 +70,8 @@ typedef struct plb_placing {
 
 typedef enum plb_decision_kind {
     PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
-    PLB_DECISION_OFF,     /* LB steps do not pay: off until `off_until` (`paid`, `saved` s) */
+    PLB_DECISION_OFF,     /* LB steps cost more (`paid` s) than they save (`saved` s): none before
+                             `off_until` */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
     PLB_DECISION_SPEEDS,  /* rebalance: better speed estimates save `found` s per iteration */
 } plb_decision_kind_t;
@@ -84,7 +85,7 @@ typedef struct plb_alternative {
 typedef struct plb_receipt {
     plb_decision_kind_t kind;
     int32_t strategy; /* index, or -1: none ran */
-    bool moved;       /* whether objects migrated; false: nothing moved (shadow mode) */
+    bool moved;       /* true: objects migrated; false: nothing moved (shadow mode) */
     plb_verdict_t verdict;
     plb_placing_t placing;
 #define X(name) double name;
@@ -98,7 +99,8 @@ typedef struct plb_receipt {
     double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
 } plb_receipt_t;
 
-/* X(name, type): the sums of receipts that were dropped; `from` is the number of the first one. */
+/* X(name, type): sums over the receipts that were dropped; `from`: the number of the first
+ * dropped one. */
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
     X(n, int64_t)                                                                                 \

@@ -143,13 +143,15 @@ typedef struct plb_outcome {
 
 /* What the selector remembers of a candidate. */
 typedef struct plb_record {
-    int64_t n;          /* LB steps */
-    plb_outcome_t last; /* but cost is the mean of the previous value and the new measurement,
-                           since one LB step may have been disturbed */
+    int64_t n; /* number of LB steps */
+    /* Outcome of the last LB step.  But its cost is the mean of the previous value and the new
+     * measurement, since one LB step may have been disturbed. */
+    plb_outcome_t last;
 } plb_record_t;
 
 typedef struct plb_choice {
-    bool needed;         /* figure 3.8 ends at a strategy */
+    bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
+                    strategy helps */
     plb_need_t need;     /* why */
     plb_kind_t kind;     /* the kind that the iteration asks for */
     plb_kind_t used;     /* the kind of the candidate: the other kind if there is none of `kind` */

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-enum { EAGER = 20 }; /* tests in a row before the first look at the clock */
+enum { EAGER = 20 }; /* number of tests before the clock is read */
 
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
 {
@@ -77,7 +77,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {
-    plb_stats_t later; /* than the broken one, which is kept */
+    plb_stats_t later; /* a record after the broken one, which stays in self->all */
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {
@@ -108,7 +108,7 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-/* A record that changes nothing. */
+/* Contribute a record that changes nothing. */
 static int fill(plb_steps_t *self, plb_err_t *err)
 {
     plb_stats_t none;

@@ -15,7 +15,7 @@
 typedef struct plb_steps {
     const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
     int32_t lag;
-    int64_t begun, taken; /* records */
+    int64_t begun, taken; /* number of records */
     int64_t last;         /* the last record that ranks complete; INT64_MAX: no rank has left */
     plb_stats_t all;      /* the last record that was taken */
 } plb_steps_t;
@@ -26,10 +26,10 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 /** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: a rank has left. */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
-/** Take the record that is due; wait for at most `timeout_ns` (negative: no limit).  *have: it is
- *  in self->all; false: no record is due yet, or it has not arrived (plb_steps_is_due).  A record
- *  which says that ranks differ, have failed or left is taken like any other; see
- *  plb_steps_broken. */
+/** Take the record that is due; wait for at most `timeout_ns` (negative: no limit).  *have: true:
+ *  the record was taken, and is in self->all; false: none is due, or it did not come in time
+ *  (plb_steps_is_due tells which).  A record that ends the steps (plb_steps_broken) is taken like
+ *  any other. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
@@ -37,7 +37,7 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** Records that were begun and not taken. */
+/** The number of records that were begun and not taken. */
 int64_t plb_steps_under_way(const plb_steps_t *self);
 
 /** Whether a record is due before the next contribution. */

@@ -75,7 +75,7 @@ const char *plb_reason_words(plb_reason_t reason);
     X(cost, "s", "cost of one LB step (theta)")
 
 typedef struct plb_verdict {
-    bool balance; /* whether to rebalance at the end of this iteration */
+    bool balance; /* true: rebalance at the end of this iteration; false: do not */
     plb_reason_t reason;
 #define X(name, unit, help) double name;
     PLB_VERDICT(X)
@@ -97,11 +97,15 @@ typedef struct plb_trigger_kind {
     const plb_param_t *params;
     int n_params;
     size_t state_size;
-    bool foreign; /* a user's function answers, perhaps differently on different ranks */
-    void (*init)(plb_trigger_t *self); /* or NULL; the state is zeroed */
-    /** Fill the verdict, in which every figure is unknown. */
+    bool foreign; /* true: a user's function answers, perhaps differently on different ranks;
+                     false: one of pylb's own triggers */
+    /** Called with the state already zeroed; NULL: that is enough. */
+    void (*init)(plb_trigger_t *self);
+    /** Set the verdict's reason, and the figures that the trigger knows.  Before the call the
+     *  reason is PLB_REASON_START, and all figures but `cost` are NAN. */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
-    void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean); /* or NULL */
+    /** Called after each LB step; NULL: nothing to do. */
+    void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
 } plb_trigger_kind_t;
 
 struct plb_trigger {
@@ -110,7 +114,7 @@ struct plb_trigger {
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
     int64_t last;   /* iteration of the last LB step, or the one before the first observed */
-    bool started;   /* something was observed */
+    bool started;   /* true: something was observed */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
     plb_cycle_t cycle;
@@ -150,10 +154,10 @@ void plb_trigger_free(plb_trigger_t *self);
  * PLB_ERR_VALUE: cost is infinite or negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Observe an iteration; the verdict is in self->verdict.  An observation from before the last LB
- *  step (it was under way) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or
- *  negative; PLB_ERR_STATE: the iteration number does not increase.  Or the
- *  code that a kind written in another language left in self->failed. */
+/** Observe an iteration; the verdict is then in self->verdict.  An iteration from before the
+ *  last LB step does not count: the verdict is no, PLB_REASON_STALE.  PLB_ERR_VALUE: a time is
+ *  NaN, infinite or negative; PLB_ERR_STATE: the iteration number does not increase; if a
+ *  user's trigger fails: its code, from self->failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
 /** Record an LB step at the end of `iteration` that cost `cost` seconds and predicts
@@ -171,8 +175,8 @@ double plb_trigger_guess(const plb_trigger_t *self, double most);
  *  balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** Fill the verdict of a trigger that needs the cost of an LB step, while this is unknown.
- * False, with `v` unchanged, if it is known. */
+/** For triggers that need the cost of an LB step.  True: the cost is unknown, and `v` has the
+ *  verdict; false: it is known, and `v` is unchanged. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
 
 #endif

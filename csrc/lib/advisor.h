@@ -1,4 +1,4 @@
-/* What is behind the handle of an advisor. */
+/* The struct to which the handle of an advisor points. */
 #ifndef PLB_LIB_ADVISOR_H
 #define PLB_LIB_ADVISOR_H
 
@@ -23,14 +23,15 @@ typedef struct plb_lib_advisor {
     plb_decider_t decider;
     plb_advisor_t core;
     plb_steps_t steps;
-    bool ready; /* the environment was read: no options can be set any more */
+    bool ready; /* true: the environment was read, and no options can be set any more; false: they
+                   can */
     bool begun, with_cells;
-    bool over; /* there are no more steps */
+    bool over; /* true: there are no more steps */
     int64_t fingerprint;
     plb_clock_t clock; /* of pylb_start and pylb_stop */
     plb_crowd_t crowd;
     int64_t step;            /* number of the next step */
-    int64_t n_observed;      /* records */
+    int64_t n_observed;      /* number of merged records that were observed */
     const pylb_cells *cells; /* of the step that ends, during pylb_advise_cells; else NULL */
 
     /* This step, on this rank. */
@@ -38,8 +39,8 @@ typedef struct plb_lib_advisor {
     int64_t started;  /* nanoseconds; 0: not within pylb_start and pylb_stop */
     int64_t mark;     /* when the step before ended */
     int64_t moving;   /* when the redistribution began; 0: none is under way */
-    int64_t moved_ns; /* of redistributions in this step */
-    double cost;      /* seconds */
+    int64_t moved_ns; /* nanoseconds of the redistributions in this step */
+    double cost;      /* seconds that the redistributions in this step have cost this rank */
     bool rebalanced;
 
     pylb_plan plan;    /* of the last step; ranks is NULL: there is none */

@@ -8,7 +8,7 @@
 typedef struct plb_candidates {
     plb_candidate_strategy_t *list; /* [n] owned */
     int32_t n;
-    double *params;                    /* owned: of all of them, one after the other */
+    double *params; /* owned: the parameters of all strategies in the list, one after the other */
     double selection[PLB_N_SELECTION]; /* parameters of the selection */
 } plb_candidates_t;
 

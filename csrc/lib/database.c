@@ -77,7 +77,7 @@ static head_t head_of(const pylb_cells *c)
     return h;
 }
 
-/* Bytes that a rank sends.  Without cells, NULL counts as an array that was given. */
+/* Bytes that a rank sends: the head, and each array that is not NULL. */
 static int64_t wire_bytes(const pylb_cells *c)
 {
     int64_t size = (int64_t)sizeof(head_t);

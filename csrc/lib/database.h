@@ -19,7 +19,8 @@ typedef struct plb_placed {
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
 
 /** Place the cells of all ranks by the decider's choice.  Collective; an error is raised on all
- *  ranks.  Owned: plb_placed_free, also after an error.  timed: count pylb's own time. */
+ *  ranks.  Owned: plb_placed_free, also after an error.  timed: true: report
+ *  the seconds that pylb itself needed; false: report 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
 /** Look (plb_decider_look): what better estimates of the speeds would save, in seconds per step.

@@ -1,4 +1,4 @@
-/* Placement and metrics: one call each. */
+/* Placement and metrics: calls that need no advisor. */
 #include "base/mem.h"
 #include "lib/handle.h"
 #include "lib/options.h"

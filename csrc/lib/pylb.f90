@@ -95,7 +95,7 @@ module pylb
    !> A decision and its result.
    type :: pylb_receipt
       integer(c_int64_t) :: iteration = 0     !< the step after which it was decided, from 0
-      logical :: rebalanced = .false.         !< an LB step took place
+      logical :: rebalanced = .false.         !< true: an LB step took place; false: none
       character(:), allocatable :: strategy   !< of the LB step, or ""
       character(:), allocatable :: reason     !< in words
       real(c_double) :: max = 0, mean = 0     !< seconds: loads of the ranks in that step
@@ -276,7 +276,8 @@ module pylb
       end function c_migrate_sized
    end interface
 
-   !> Where the items of each cell begin, before and after a migration; not `sized`: one item each.
+   !> Where the items of each cell begin, before and after a migration.
+   !! sized: cells have different numbers of items; not `sized`: each cell has one item.
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
@@ -286,7 +287,7 @@ module pylb
    integer(c_int64_t), target, save :: nothing(1) = 0 ! the address of an array without elements
    character(*), parameter :: mismatch = &
       "migrate: the array does not have one item, or count(i) items, for each cell of the plan"
-   character(:), allocatable, save :: own_message      ! of an error that is found here
+   character(:), allocatable, save :: own_message      ! message of an error that was found here
 
 contains
 

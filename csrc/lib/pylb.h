@@ -189,7 +189,7 @@ typedef struct pylb_cells {
                                * are numbered by rank and index */
     const int64_t *bytes;     /* [n] bytes that a migration sends, or NULL */
     const int64_t *memory;    /* [n] bytes that a cell occupies, or NULL */
-    const uint8_t *fixed;     /* [n] 1: the cell must stay; or NULL */
+    const uint8_t *fixed;     /* [n] 1: must stay, 0: may move; NULL: all 0 */
     const double *coords;     /* [3 n] coordinates, or NULL */
     int64_t n_edges;          /* messages of this rank's cells in a step; they need keys */
     const int64_t *src, *dst; /* [n_edges] keys */
@@ -268,7 +268,7 @@ typedef struct pylb_snapshot {
     const int64_t *key;                 /* [n_objects] or NULL */
     const int64_t *bytes;               /* [n_objects] bytes that a migration sends, or NULL */
     const int64_t *memory;              /* [n_objects] bytes that it occupies, or NULL */
-    const uint8_t *migratable;          /* [n_objects] 0: it must stay; or NULL: all may migrate */
+    const uint8_t *migratable;          /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
     const double *coords;               /* [3 n_objects] or NULL */
     int64_t n_edges;                    /* messages of a step, from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
@@ -321,7 +321,8 @@ PYLB_CALL int pylb_trigger_close(pylb_trigger **trigger);
  * expected seconds of an LB step (NAN: unknown). */
 PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost);
 
-/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance: 1 or 0. */
+/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance: 1:
+ *  rebalance now; 0: go on. */
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 

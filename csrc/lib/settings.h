@@ -10,14 +10,14 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
-    double *strategy_params, *trigger_params; /* owned; set by plb_settings_close; the first are
+    double *strategy_params, *trigger_params; /* owned; set by plb_settings_close; strategy_params:
                                                  those of the selection if strategy is "auto" */
     plb_network_t network;                    /* cost of messages; zero: not given */
     int64_t every;                            /* 0: the trigger says when */
     int64_t lag, seed, steps;                 /* steps below 0: not known */
-    bool off;                                 /* measure only */
+    bool off;                                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
-    int give_up, unlike;    /* -1: not given */
+    int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* none: nothing is measured, the program passes all seconds */
     char *record;           /* owned path, or NULL */
     char **option, **value; /* [n] owned: parameters, in the order in which they were set */

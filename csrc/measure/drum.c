@@ -22,7 +22,7 @@ static int check(const plb_drum_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Compute cpu[n]: of each place, the sum over its leaves. */
+/* Compute cpu[n]: for each place, the sum of p_n over its leaves. */
 static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
 {
     int ret = PLB_OK;

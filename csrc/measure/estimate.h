@@ -25,9 +25,9 @@ enum {
     PLB_ESTIMATE_PASSES,
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* and the next three rows: the same four on the present rank; zero for an
-                          object that has just arrived */
-    PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* loads of a pass that may be a spike, or zero */
+    PLB_ESTIMATE_HERE, /* this row and the next three: the same four figures, from passes on the
+                          present rank only; 0 for an object that has just arrived */
+    PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* loads of a pass that may be a spike, else 0 */
     PLB_ESTIMATE_ROWS
 };
 

@@ -43,7 +43,7 @@ typedef struct plb_interval {
     const plb_timings_t *last, *now;
     const plb_timings_t *before; /* the placement before `last`; NULL: none */
     const plb_timings_t *oldest; /* `intervals` before last; NULL: none */
-    int32_t intervals;           /* from oldest to last */
+    int32_t intervals;           /* number of intervals from `oldest` to `last` */
     const double
         *shift; /* [p] log of the factor by which objects that stayed on a rank take longer */
     const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */

@@ -27,7 +27,8 @@ enum { PLB_LEARNER_PLACEMENTS = 8 }; /* number of remembered placements */
 
 typedef struct plb_learner {
     int32_t p;
-    bool unlike;       /* the ranks' speeds differ, and log_speed is valid */
+    bool unlike; /* true: the ranks' speeds differ, and log_speed is valid; false: all count as
+                    equally fast */
     double *log_speed; /* [p] mean 0 */
     double *guess;     /* [p] the last fit, used or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */
@@ -40,7 +41,7 @@ typedef struct plb_learner {
     double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
     int64_t n_shifts;  /* shifts so far */
     int64_t n_remembered; /* placements so far */
-    bool has_changed;     /* whether a rank has changed since the previous placement */
+    bool has_changed;     /* true: a rank has changed since the previous placement */
     int32_t doubts;       /* fits in a row that show no difference, while speeds are in use */
 
     /* Kept from call to call, so that nothing is allocated twice. */

@@ -21,7 +21,8 @@ typedef struct plb_reduction {
     int depth; /* largest number of reductions of statistics under way */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
-    /** Make progress; *done: `all` is the result of the oldest one under way. */
+    /** Make progress.  *done: true: `all` is the result of the oldest reduction under way; false:
+     *  there is none, or it is not complete. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
     /** The same two calls for maxima, one at a time. */
     int (*begin_maximum)(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err);

@@ -36,10 +36,10 @@ int plb_timings_take(const plb_times_t *in, plb_timings_t *now, plb_timings_t *u
                      plb_err_t *err);
 void plb_timings_free(plb_timings_t *self);
 
-/** The same objects? */
+/** Whether a and b have the same objects. */
 bool plb_timings_same_keys(const plb_timings_t *a, const plb_timings_t *b);
 
-/** The same objects on the same ranks? */
+/** Whether a and b have the same objects on the same ranks. */
 bool plb_timings_same(const plb_timings_t *a, const plb_timings_t *b);
 
 /** The number of the first object from i on whose key is not below `key`; n: none. */

@@ -113,7 +113,7 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
     double *link = NULL;
     const int64_t n_links = (int64_t)self->n_places * self->n_levels * 2;
     *most = 0.0;
-    PLB_NEW0(link, n_links); /* enough for both */
+    PLB_NEW0(link, n_links); /* enough for a tree and for a torus */
     for (int32_t a = 0; a < self->n_places; a++) {
         for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
             (self->kind == PLB_TREE ? load_tree : load_torus)(self, place[a], place[flows->to[k]],
@@ -137,8 +137,8 @@ typedef struct mapper {
     plb_csr_t rows;
     double *bytes;        /* [edges of rows] */
     const int32_t *group; /* [p] */
-    int32_t *place;       /* [p] of each part */
-    int32_t *part;        /* [p] at each place */
+    int32_t *place;       /* [p] the place of each part */
+    int32_t *part;        /* [p] the part at each place */
 } mapper_t;
 
 static int both_ways(mapper_t *self, const plb_flows_t *flows, plb_err_t *err)

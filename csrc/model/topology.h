@@ -20,7 +20,7 @@ typedef struct plb_topology {
     int n_levels;
     int32_t size[PLB_TOPOLOGY_LEVELS]; /* tree: children of a vertex, from the root on; torus: its
                                         * extents */
-    int32_t n_places;                  /* their product */
+    int32_t n_places;                  /* the product of the sizes */
 } plb_topology_t;
 
 /** Check the sizes, and set n_places. */
@@ -42,7 +42,8 @@ typedef struct plb_flows {
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** *most: bytes over the most loaded link; the two directions are two links.  In a torus messages
- * go along the first dimension first; if both ways round are equal, in the positive direction. */
+ * go along the first dimension first; if both ways round are equally
+ * long, in the positive direction. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 

@@ -55,26 +55,28 @@
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
-static const double FADE = 0.8;    /* weight of a cycle relative to the next one */
-static const double AT_ONCE = 2.0; /* LB steps that the next iteration has to repay */
-static const double JUMP = 3.0;    /* change of the mean that belongs to the program's start */
+static const double FADE = 0.8; /* weight of a cycle relative to the next one */
+/* To rebalance at once, the next iteration alone must repay this many LB steps. */
+static const double AT_ONCE = 2.0;
+/* If the mean load changes by more than this factor, the program is still starting up. */
+static const double JUMP = 3.0;
 
 typedef struct state {
     double sum[RING];   /* U up to and including the n-th iteration of the cycle, at n % RING */
-    double level[RING]; /* the least of its last three u */
+    double level[RING]; /* the least of the last three u, at n % RING */
     double u[FIRST];    /* the last three, at n % FIRST */
     double first[FIRST];
     double residual; /* max/mean that the last LB step left */
-    double mean;     /* of the last iteration */
+    double mean;     /* mean load in the last iteration */
     double before;   /* the mean of the iteration before it */
-    double rate;     /* the last one computed */
+    double rate;     /* the last result of best_rate */
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps, */
     double ages[2];  /* and their weights; each older LB step counts half */
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t lb_steps, seen;
-    int at_once; /* how many LB steps in a row came after one iteration */
+    int at_once; /* how many LB steps in a row came after a cycle of one iteration */
 } state_t;
 
 /* Index of the n-th iteration in a ring; unsigned, so that it is one instruction. */

@@ -28,7 +28,8 @@
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
 enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
-static const double PAID = 0.5; /* of the cost, before a period can be over */
+/* The imbalance must have cost this part of an LB step before a period can be over. */
+static const double PAID = 0.5;
 
 typedef struct metabalancer {
     plb_period_t period;
@@ -37,7 +38,7 @@ typedef struct metabalancer {
     double sum_max, sum_mean; /* since the last LB step */
     int64_t n;                /* observations since the last LB step */
     int64_t beyond; /* how many iterations in a row, up to the last, are above the threshold */
-    bool tried;     /* there was an LB step */
+    bool tried;     /* true: there was an LB step */
 } metabalancer_t;
 
 static void restart(metabalancer_t *s, double promised)
