@@ -32,7 +32,7 @@ static double positive(double x)
     return x > 0.0 ? x : 0.0; /* negative only by rounding */
 }
 
-/* Reach the places to which an item at `distance` can change. */
+/* Extend the search from an item at `distance` to the places for which the item has a gain. */
 static void spread(search_t *s, int32_t item, double distance)
 {
     const plb_gains_t *in = s->in;

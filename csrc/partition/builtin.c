@@ -24,7 +24,8 @@ static void anchored_free(anchored_t *self)
     PLB_FREE(self->weight, self->fixed, self->net_start, self->pin, self->net_weight);
 }
 
-/* As anchor() counts them: a graph that is not symmetric may have more than half its entries. */
+/* Count the edges as anchor() adds them, from the lower vertex to the higher one.  In a graph that
+ * is not symmetric these may be more than half of the entries. */
 static int64_t count_edges(const plb_question_t *in)
 {
     int64_t out = 0;
@@ -36,7 +37,8 @@ static int64_t count_edges(const plb_question_t *in)
     return out;
 }
 
-/* Add these vertices and nets. self->in has the nets of the question or its graph already. */
+/* Add these vertices and nets to self->in, which already has the nets or the graph of the
+ * question. */
 static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/** The rank that has a part: parts are assigned to ranks in order, as evenly as possible. */
+/** The rank on which a part is: parts are assigned to ranks in order, as evenly as possible. */
 static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)((int64_t)part * n_ranks / n_parts);

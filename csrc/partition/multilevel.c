@@ -112,8 +112,8 @@ static void levels_free(levels_t *self)
     self->n = 0;
 }
 
-/* Replace label[] by that of the coarser level; through a copy, since the clusters' numbers are
- * in no order. */
+/* Replace label[], one label per vertex, by the labels of the coarser level.  It needs a copy,
+ * because the clusters' numbers are in no order. */
 static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -128,7 +128,7 @@ out:
     return ret;
 }
 
-/* Coarsen level by level to about `coarsest` vertices; label[] (or NULL) becomes that of the
+/* Coarsen level by level to about `coarsest` vertices; label[] (or NULL) gets the labels of the
  * coarsest level. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)

@@ -169,14 +169,14 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 
 /* ---- what libraries are not asked ----------------------------------------------------------- */
 
-/* The parts that can get vertices, in order; if there are fewer vertices than parts, those with
- * the lowest numbers. */
+/* The question without the parts that can get no vertices.  If there are fewer vertices than
+ * parts, the parts with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
     int32_t *part_of, *index_of; /* the k-th remaining part; index of a part among those, or -1 */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* no part was left out */
+    bool same; /* true: no part was left out; false: some were */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)
@@ -184,8 +184,8 @@ static void reduced_free(reduced_t *self)
     PLB_FREE(self->part_of, self->index_of, self->share, self->fixed, self->old);
 }
 
-/* Choose the parts that remain: part_of, index_of and in.n_parts.  Parts with fixed vertices
- * always remain. */
+/* Choose the parts that remain, and set part_of, index_of and in.n_parts.  Parts with fixed
+ * vertices always remain. */
 static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     enum { OUT = -1, IN = -2 };

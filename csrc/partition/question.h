@@ -42,8 +42,8 @@ typedef struct plb_question {
 
     const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
     const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition from scratch */
-    const int32_t
-        *old_cost; /* [n_vertices] cost of leaving it, in units of edge or net weight; NULL: 1 */
+    const int32_t *old_cost; /* [n_vertices] cost of leaving the present part, in units of edge or
+                                net weight; NULL: 1 */
 
     double imbalance;          /* largest ratio of a part to its share, above 1 */
     int32_t seed;              /* zero or more */
@@ -61,15 +61,16 @@ typedef struct plb_partitioner {
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
 } plb_partitioner_t;
 
-/* pylb's own, always in the table as "pylb": graphs and hypergraphs, connectivity - 1.  Option
- * CYCLES: V-cycles after the first partition. */
+/* pylb's own partitioner, always in the table as "pylb": it partitions graphs and hypergraphs,
+ * with the objective connectivity - 1.  Option CYCLES: the number of V-cycles after the first
+ * partition. */
 extern const plb_partitioner_t plb_builtin;
 
 /** Put a library into the table, under its name; it must stay valid.  Not while a partitioner
  * runs. */
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
 
-/** By name, or NULL: not installed. */
+/** Return the partitioner with that name; NULL: it is not installed. */
 const plb_partitioner_t *plb_partitioner_find(const char *name);
 
 /** Check every value of a question: ranges and sums; the symmetry of the graph only by its

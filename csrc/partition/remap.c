@@ -89,7 +89,7 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* The first free name on a rank that fits a part; it represents all of them. */
+/* The first free name on a rank that fits the part; it stands for all such names on this rank. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);

@@ -17,10 +17,10 @@ typedef struct plb_new_names {
     const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
     const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
 
-    int64_t n_kept; /* objects of size kept[i] are in part old[i] now, and in part[i] later; */
-    const int32_t *part; /* ascending, each pair once */
-    const int32_t *old;
-    const double *kept;
+    int64_t n_kept;      /* pairs of a new and an old part that have objects in common */
+    const int32_t *part; /* [n_kept] new part; the pairs (part, old) ascend, each occurs once */
+    const int32_t *old;  /* [n_kept] old part */
+    const double *kept;  /* [n_kept] size of the objects that the two have in common */
 
     const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: ranks do
                               not matter */

@@ -43,15 +43,15 @@ struct plb_strategy {
     unsigned looks_at;
     const plb_param_t *params;
     int n_params;
-    /** Write a rank for each object into out[n_objects].  `in` has been checked.  A callable of
-     * another language finds its state in self->user. */
+    /** Write a rank for each object into out[n_objects].  `in` has been checked.  The `run` of a
+     * strategy that the program adds (e.g. a Python function) finds its state in self->user. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
-    const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
+    const struct plb_agent_type *agent; /* of a distributed strategy; NULL: not distributed */
     const char *library;    /* the partitioner that it needs, which may be absent; or NULL */
-    bool for_equal_objects; /* assumes equal objects: used only if named, never selected
-                               automatically */
+    bool for_equal_objects; /* true: assumes equal objects, so it is used only if named, never
+                               selected automatically; false: for any objects */
 };
 
 /* X(name of plb_strategy_*), in the order in which they are listed. */
@@ -84,7 +84,7 @@ PLB_STRATEGIES(X)
 /** The table, ended by NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
-/** By name, or NULL. */
+/** Return the strategy with that name; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);
 
 #endif

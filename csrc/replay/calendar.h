@@ -1,6 +1,7 @@
-/* A calendar queue (Brown 1988) of events, for a simulation in which an event affects other
- * owners `width` seconds later at the earliest.  So the events of one bucket may be taken in
- * any order, and nothing is sorted (the window of conservative parallel simulation).
+/* A calendar queue (Brown 1988) of events, for a simulation in which an event of one owner (a
+ * rank) affects other owners `width` seconds later at the earliest.  So the events of one bucket
+ * may be taken in any order, and nothing is sorted (the window of conservative parallel
+ * simulation).
  *
  * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially.
  */
@@ -40,7 +41,7 @@ typedef struct plb_calendar {
 int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb_err_t *err);
 void plb_calendar_free(plb_calendar_t *self);
 
-/** Add an event to the bucket of `time`, or to the present one if that has passed. */
+/** Add an event to the bucket of `time`, or to the present bucket if `time` has passed. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
 /** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  Events that these

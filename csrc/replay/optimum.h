@@ -11,7 +11,8 @@
 typedef struct plb_optimum {
     double time;    /* seconds of all iterations and LB steps */
     double bound;   /* seconds: lower bound for all schedules with any strategies */
-    bool exact;     /* no schedule with these strategies is shorter than `time` */
+    bool exact;     /* true: no schedule with these strategies is shorter than `time`; false: the
+                       search has left out schedules, one of which may be shorter */
     int64_t *when;  /* owned; iterations at whose end to rebalance, rising */
     int32_t *which; /* owned; index of each step's strategy; NULL without strategies */
     int64_t n;      /* number of LB steps */

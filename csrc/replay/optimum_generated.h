@@ -11,7 +11,8 @@
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
 
-/** Find the best schedule.  Ties: a schedule whose last LB steps are late. */
+/** Find the best schedule.  Of equally fast schedules, the one whose last LB step is latest; and
+ * so on for the LB steps before it. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);
 

@@ -16,7 +16,8 @@ enum {
  * recorded on another rank. */
 typedef struct change {
     int32_t slot, rank;
-    bool fresh; /* its load is not known yet */
+    bool fresh; /* true: it arrives without a load estimate; false: it keeps its estimate, or
+                   leaves */
 } change_t;
 
 /* Successive phases with the same tasks, in which objects that cannot migrate stay where
@@ -24,8 +25,9 @@ typedef struct change {
 typedef struct section {
     int64_t first, end; /* phases */
     int64_t n;          /* tasks of each */
-    bool some_absent;   /* some absent objects will come back to their last rank */
-    int64_t slots;      /* index where its slots begin */
+    bool
+        some_absent; /* true: absent objects will come back to their last rank; false: none will */
+    int64_t slots;   /* index where its slots begin */
     int64_t changes, end_of_changes;
     int64_t lanes; /* index where its blocks begin, or -1: not laid out */
 } section_t;

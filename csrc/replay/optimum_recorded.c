@@ -36,7 +36,7 @@ typedef struct search {
     int64_t limit; /* states at most */
     step_t *step;
     int64_t n_steps, step_room;
-    bool alone;   /* no strategy uses the present placement */
+    bool alone;   /* true: no strategy uses the present placement; false: at least one does */
     double upper; /* seconds of the best complete run known */
     /* for LB steps */
     plb_phases_t phases; /* the load database, of a run without LB steps */
@@ -45,7 +45,7 @@ typedef struct search {
     int32_t *present, *answer; /* [most] */
     double *load, *table;      /* [most], [ROWS * most] */
     int32_t *answers;          /* [tasks] answers in all phases, or NULL */
-    bool answered;             /* answers were filled by the previous search */
+    bool answered;             /* true: the previous search has filled `answers`; false: not yet */
     /* for each thread */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */

@@ -12,9 +12,9 @@ typedef struct state {
     double time;   /* seconds up to here, LB steps included */
     double least;  /* seconds, a lower bound for runs that go on from here */
     int64_t step;  /* its last LB step, or -1 */
-    int64_t known; /* its ring has the phases up to this one */
+    int64_t known; /* its ring has the seconds of the phases up to this one */
     uint64_t hash; /* hash of its ranks */
-    bool gone;     /* replaced: another state has the same ranks and less time */
+    bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
 } state_t;
 
 /* A state with its sort key; ties: the older state. */
@@ -33,7 +33,7 @@ typedef struct states {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
-    bool left_out; /* a state was dropped that might have become better */
+    bool left_out; /* true: a state was dropped that might have become the best; else false */
 } states_t;
 
 static inline int32_t *ranks_of(const states_t *self, int64_t s)
@@ -58,8 +58,8 @@ int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Rebuild the hash table of states by their ranks, with room for `more`; `change`: some states
- * may have become equal. */
+/** Rebuild the hash table of states by their ranks, with room for `more` states.  change: true if
+ * some states may have become equal; false if all are different. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
 /** The bucket of a state with these ranks, or the free bucket where it belongs. */

@@ -14,7 +14,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
  * and in the record. */
 double plb_phases_time(const plb_phases_t *self);
 
-/** Enter the loads of the phase into the estimates and into the sums since the last move. */
+/** End the phase: enter its loads into the estimates and into the sums since the last move. */
 void plb_phases_leave(plb_phases_t *self);
 
 #endif

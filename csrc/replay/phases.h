@@ -25,13 +25,16 @@
 
 typedef struct plb_phases_options {
     int32_t n_ranks;
-    bool as_recorded; /* every object is always where it was recorded */
-    bool own_loads;  /* the database has loads and edges of the phase itself: perfect prediction */
-    bool estimates;  /* keep load estimates, which placing needs */
-    bool learns;     /* also estimates from the present rank alone */
-    bool one_by_one; /* objects report one by one (estimates of a loop with a lag) */
-    bool edges;      /* the database has edges */
-    bool crossing;   /* statistics say what is sent between ranks */
+    bool as_recorded; /* true: every object is always where it was recorded; false: as described
+                         above */
+    bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
+                         prediction); false: load estimates, and the edges of the phase before */
+    bool estimates;   /* true: keep load estimates, which placing needs */
+    bool learns;      /* true: also keep estimates from the passes on the present rank alone */
+    bool one_by_one;  /* true: the loads of a rank's objects are entered one by one, as in a loop
+                         with a lag; false: together */
+    bool edges;       /* true: the database has edges */
+    bool crossing;    /* true: statistics include the messages and bytes between ranks */
     plb_network_t network; /* what messages add to the time of a rank; zero: nothing */
 } plb_phases_options_t;
 
@@ -53,9 +56,10 @@ typedef struct plb_phases {
     bool all_movable, alike, sized, remembers, placed;
     double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
     double *drift;                    /* [n] drift of the estimates */
-    double *spare;                    /* as large as these three; used while objects change */
-    const double *now;                /* [n] loads of this phase, on the present ranks */
-    int64_t passes;                   /* since the last move */
+    double *spare;     /* as large as `estimate`, `window` and `load` together; used while objects
+                          change */
+    const double *now; /* [n] loads of this phase, on the present ranks */
+    int64_t passes;    /* since the last move */
     /* by rank, for estimates of the present rank: */
     int32_t *order;
     int64_t *rank_ptr;
@@ -64,11 +68,11 @@ typedef struct plb_phases {
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages;
-    int32_t *own_edge;                /* [2 * edge_room] copy of these edges */
-    double *own_amount;               /* [2 * edge_room] copy of their bytes and messages */
-    int32_t *src, *dst;               /* [edge_room] by index */
-    double *amount;                   /* [2 * edge_room] */
-    double *speed;                    /* [n_ranks] as given to the last move, else 1 */
+    int32_t *own_edge;  /* [2 * edge_room] copy of these edges */
+    double *own_amount; /* [2 * edge_room] copy of their bytes and messages */
+    int32_t *src, *dst; /* [edge_room] by index */
+    double *amount;     /* [2 * edge_room] */
+    double *speed;      /* [n_ranks] as given to the last plb_phases_move; 1 before that */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                /* [2 * n_ranks] copy of both */
     const int64_t *memory_limit;      /* [n_ranks] of the trace, or NULL */
@@ -78,7 +82,7 @@ typedef struct plb_phases {
     int64_t ahead, ahead_end;           /* the phases of these sums */
     double *time, *messages, *sent;     /* [n_ranks] */
     plb_metrics_t metrics;              /* of time[] */
-    bool as_it_was;                     /* every object is where it was recorded */
+    bool as_it_was;                     /* true: every object is where it was recorded */
 } plb_phases_t;
 
 /* Rows of `estimate`. */

@@ -17,7 +17,7 @@ void plb_sim_notice(sim_t *s, int64_t rank, double time);
 /** Add an event for the earliest arrival at a rank after t. */
 void plb_sim_arm(sim_t *s, int64_t rank, double t);
 
-/** The time at which the neighbours' data for the present iteration of a rank arrive; infinity:
+/** The time at which the neighbours' data for the present iteration of a rank arrive; INFINITY:
  * not known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 

@@ -13,7 +13,7 @@ typedef enum state {
     RECEIVE, /* the work is done, but a neighbour's data is missing */
     STAND,
     BALANCE,
-    END, /* it has ended, and still serves */
+    END, /* its iterations have ended; it still passes messages on */
     OVER,
 } state_t;
 
@@ -32,7 +32,7 @@ typedef struct node {
     int32_t n_children;
     uint8_t state, why;
     double due;    /* time at which the work or the LB step ends */
-    double serve;  /* next time that a working rank serves, or infinity */
+    double serve;  /* next time at which it passes messages on while it works, or infinity */
     double since;  /* when it began to wait */
     int64_t heard; /* rulings taken by its state machine */
     plb_consensus_t machine;

@@ -38,8 +38,8 @@ typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed, fresh; NULL: no LB steps */
     int32_t n_ranks;
     int32_t lag;      /* decisions come this many iterations later, as in a loop with this lag */
-    bool as_recorded; /* without a decider: every object is on its recorded rank, not where it
-                         began */
+    bool as_recorded; /* only without a decider; true: every object is on its recorded rank; false:
+                         it stays where it began */
     bool foresight;
     bool moves;            /* receipts record that objects moved; false: shadow mode */
     plb_network_t network; /* what messages add to the time of a rank */
@@ -64,7 +64,8 @@ typedef struct plb_replay {
     int64_t n, tasks, room, room_of_tasks;
     /* the loop at hand: */
     plb_loop_t loop, next;
-    bool begins;               /* the next loop begins with the next phase */
+    bool begins; /* true: the next phase is the first of the loop `next`; false: it belongs to
+                    `loop` */
     plb_consensus_root_t root; /* for a loop with a lag */
     plb_wish_t wish;
     bool due;
@@ -87,8 +88,9 @@ int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
 /** Let the decider observe the last phase, although its successor is not known yet.
- * stays[entity]: whether it still exists; NULL: all of the last phase do.  `early`: the loop
- * was left before its end and another one follows, so an LB step that is due takes place now. */
+ * stays[entity]: whether the entity still exists; NULL: all entities of the last phase do.  early:
+ * true if the loop was left before its end and another loop follows, so that an LB step that is
+ * due takes place now; false if not. */
 int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err);
 
 #endif

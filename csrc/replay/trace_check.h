@@ -10,8 +10,8 @@
 /** Check what does not belong to a single phase: bounds of the arrays, speeds, background. */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** Check the tasks of phase i; `alike`: the entities are those of the previous phase, which has
- * been checked. */
+/** Check the tasks of phase i.  alike: true if the entities are those of the previous phase, which
+ * has been checked; false if they must be checked, too. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
 /** Check what only an LB step reads: bytes and memory. */

@@ -10,7 +10,8 @@
 /** Whether phase i has the tasks of the previous one, in the same order. */
 bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
 
-/** Whether the tasks of phase i > 0, which is alike, were recorded on the same ranks as before. */
+/** Whether the tasks of phase i were recorded on the same ranks as those of the previous phase.
+ * Both must have the same tasks (plb_trace_alike), and i > 0. */
 bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
 
 /** Compute out[n_phases]: what each phase has in common with the previous one (PLB_REPEATS_...),

@@ -33,7 +33,8 @@ typedef struct walker { /* a rank */
     int64_t at, longest, work, gain;
     int64_t send, receive; /* numbers of the next send and receive */
     int32_t depth;         /* depth of calls of the procedure */
-    bool entered;          /* it has entered the blocking collective at `at` */
+    bool entered; /* true: it has entered the blocking collective that is its operation `at`;
+                     false: not yet */
     pending_t *pending;
 } walker_t;
 
@@ -101,7 +102,7 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
     wake(p, op->peer);
 }
 
-/* Receive a message if it was sent; return whether it was. */
+/* Receive a message if it has been sent; return whether it has. */
 static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
 {
     const int64_t sent = p->pairs->send_of[number];
@@ -169,8 +170,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find the *member for which a member waits (-1: for none).  Returns the length of its path, or -1
- * if it has not entered yet. */
+/* Find the *member for which the member of `op` waits (-1: it waits for none).  Returns the length
+ * of the path of *member, or -1 if *member has not entered yet. */
 static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -219,7 +220,7 @@ static int64_t others(const meeting_t *m, int32_t member)
     return top;
 }
 
-/* Finish the collective that `op` entered, if possible; return whether it was. */
+/* Finish the collective that `op` entered, if possible; return whether that was possible. */
 static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 {
     meeting_t *m = &p->meeting[op->comm].at[number];
@@ -302,7 +303,7 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Complete an operation that has begun, if possible; return whether it was. */
+/* Complete an operation that has begun, if possible; return whether that was possible. */
 static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walker_t *w = &p->rank[rank];

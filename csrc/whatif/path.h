@@ -31,17 +31,18 @@ typedef enum plb_path_change {
     PLB_PATH_ZEROED, /* the procedure takes no time */
 } plb_path_change_t;
 
-/* The length of the critical path with a change is wanted. */
+/* A question: how long is the critical path after this change? */
 typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
     int32_t from,
         to;    /* MOVED: only F on rank `from`, only by messages to rank `to`; -1: all ranks */
-    bool kept; /* see above */
+    bool kept; /* true: `work` and `gain` are kept until a message goes to the rank to which F
+                  moves; false: every message sets them to zero, as in the paper */
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* The step of the longest path into an operation. */
+/* The last step of the longest path to an operation. */
 typedef struct plb_path_hop {
     int64_t op;
     int32_t rank; /* -1: from the previous operation of the same rank */

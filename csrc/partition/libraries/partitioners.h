@@ -4,7 +4,7 @@
 
 #include "partition/question.h"
 
-/* The text of a macro's value, and of a version in three numbers. */
+/* Make a string from the value of a macro, or from the three numbers of a version. */
 #define PLB_TEXT_OF(x) #x
 #define PLB_TEXT(x) PLB_TEXT_OF(x)
 #define PLB_VERSION3(a, b, c) PLB_TEXT(a) "." PLB_TEXT(b) "." PLB_TEXT(c)

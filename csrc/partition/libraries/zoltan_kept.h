@@ -11,8 +11,9 @@
 typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
     char *params;     /* its parameters, as one text; NULL: none are set */
-    atomic_bool busy; /* in use */
-    bool stays;       /* kept with its communicator */
+    atomic_bool busy; /* true: a call uses it; false: the next call may take it */
+    bool stays; /* true: kept with its communicator, for the next call; false: plb_zoltan_leave
+                   destroys it */
 } plb_zoltan_kept_t;
 
 /** Take a structure with these parameters, or a new one without any (params NULL); the caller must

@@ -8,13 +8,14 @@
 #include "partition/remap.h"
 
 typedef struct plb_settle {
-    MPI_Comm comm;         /* the user's communicator; no communication is left on return */
+    MPI_Comm comm;         /* the user's communicator; no message is under way on return */
     plb_new_parts_t parts; /* `part` from the partitioner; ids on all ranks or on none */
     const int64_t *dist;   /* [ranks + 1] without ids: those of rank r are dist[r] ... */
     int32_t n_weights;
-    const double *weight;  /* [parts.n][n_weights] */
-    const double *size;    /* [parts.n] or NULL: 1 */
-    bool rename;           /* give the parts names */
+    const double *weight; /* [parts.n][n_weights] */
+    const double *size;   /* [parts.n] or NULL: 1 */
+    bool rename; /* true: renumber the parts (names), so that most objects stay; false: parts keep
+                    their numbers */
     plb_new_names_t names; /* input that is the same on all ranks; on_rank is computed here */
 } plb_settle_t;
 

@@ -191,8 +191,8 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[0] = plb_agent_room(self) < 0;
 }
 
-/* Tell the lower bounds: the longest object alone on the fastest rank, and this rank with only
- * its fixed objects. */
+/* Contribute the lower bound of this rank: the longer of its longest movable object, alone on the
+ * fastest rank, and its fixed objects. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
@@ -296,7 +296,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
     default:
         ret = decide(self, in, n_in, all, err);
     }
-    for (int k = 0; k < PLB_TALLY_SUMS; k++) { /* exact sums take no more (base/exact.h) */
+    for (int k = 0; k < PLB_TALLY_SUMS; k++) { /* most that exact sums accept (base/exact.h) */
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }
     return ret;

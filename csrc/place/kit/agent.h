@@ -24,7 +24,7 @@ typedef struct plb_share {
     int32_t n_neighbours;     /* 0: all ranks are on one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: none */
-    bool lenient;         /* ranks that stay above their limits are no error */
+    bool lenient; /* true: ranks may end above their memory limits; false: that is an error */
 
     int64_t n;                 /* objects */
     const int64_t *id;         /* [n] their places in the order of all objects, ascending */
@@ -92,9 +92,9 @@ typedef struct plb_agent {
     int64_t n_notes, notes_room;
     plb_tally_t mine; /* contribution of this round */
 
-    int stage;                    /* stage of the common part (agent.c) */
-    double before;                /* the longest time of a rank */
-    bool crowded;                 /* ranks exceed their limits in the present placement */
+    int stage;     /* stage of the common part (agent.c) */
+    double before; /* the longest time of a rank */
+    bool crowded;  /* true: memory limits are exceeded in the present placement; else false */
     double own_before, own_after; /* the time of this rank */
     bool done;
     int32_t *answer; /* [share->n] rank of each of its own objects; valid when done */
@@ -149,13 +149,14 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k away in a note of that kind; the last entry moves to its place. */
+/** Give entry k to rank `to`, in a note of that kind; the last entry gets the index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
-/** Hold the object of a note. */
+/** Add the object of a note to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
-/** Whether this rank exceeds its limit, and holds objects whose leaving helps. */
+/** Whether this rank exceeds its memory limit and holds an object with memory that it can give
+ * away. */
 bool plb_agent_crowded(const plb_agent_t *self);
 
 /** Sort the entries by load (stable), pinned ones last.  *n_movable: how many are not pinned. */

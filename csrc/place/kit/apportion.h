@@ -12,7 +12,7 @@
  * share must be above 0, all finite. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
-/** Compute the sum of share[p]; the same errors as plb_apportion. */
+/** Compute the sum of share[p]; fails with the same errors as plb_apportion. */
 int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err);
 
 #endif

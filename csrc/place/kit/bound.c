@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Relative difference of sums in different orders. */
+/* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
 static double average_of(const plb_ranks_t *ranks, double grain)

@@ -6,16 +6,16 @@
 
 static const double CLOSE = 1e-6;       /* the best limit is found to within this fraction */
 static const double SLACK = 1e-12;      /* rounding of sums */
-enum { DOUBLINGS = 64, HALVINGS = 64 }; /* the latter end for the smallest numbers, too */
+enum { DOUBLINGS = 64, HALVINGS = 64 }; /* most steps; enough for the smallest loads, too */
 
 typedef struct chain {
     const plb_problem_t *problem;
     const int32_t *object;
     int64_t n;
-    double *sum;       /* [n + 1] load before each object */
-    int64_t *bytes;    /* [n + 1] likewise, or NULL: no limits */
+    double *sum;       /* [n + 1] sum of the loads before each object */
+    int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
     plb_loads_t order; /* item[k].id: the k-th rank in the row */
-    int64_t *present;  /* [p + 1] present cuts, by the numbers of objects */
+    int64_t *present;  /* [p + 1] where each rank begins if it keeps its number of objects */
     int64_t *least;    /* [p + 1] where each rank may begin so that the rest fits */
 } chain_t;
 
@@ -45,7 +45,7 @@ static bool fits(const chain_t *self, int64_t begin, int64_t end, int32_t r, dou
             self->bytes[end] - self->bytes[begin] <= self->problem->room[r]);
 }
 
-/* The last end of the objects from `begin` on that fit on rank r. */
+/* The largest `end` with which the objects begin ... end - 1 fit on rank r. */
 static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
@@ -61,7 +61,7 @@ static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double ti
     return low;
 }
 
-/* The first begin of the objects up to `end` that fit on rank r. */
+/* The smallest `begin` with which the objects begin ... end - 1 fit on rank r. */
 static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
@@ -86,7 +86,8 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* The shortest time of the slowest rank that cuts can reach, to within CLOSE; infinite: none. */
+/* The shortest time of the slowest rank that cuts can reach, to within CLOSE; INFINITY: no cuts
+ * keep the memory limits. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;

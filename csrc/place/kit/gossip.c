@@ -133,9 +133,9 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* The load for which this rank tells others that it has room.  None without memory for an object
- * like its own: then it would be offered what it must send back.  While objects are swapped, those
- * that come replace others. */
+/* The load for which this rank tells others that it has room.  It is 0 if an object of the mean
+ * size of its own objects does not fit into its memory, because the rank would have to return such
+ * an object.  During swaps this does not count, because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;
@@ -466,7 +466,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
     if (self->agent.crowded && !reached && longest <= self->failed) {
-        set_limit(self, MORE * self->failed); /* memory alone is short: it may cost time */
+        set_limit(self, MORE * self->failed); /* only memory is short: allow more time */
         return true;
     }
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
@@ -527,7 +527,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
         if (*settled) {
             return PLB_OK;
         }
-        if (self->limit != limit) { /* what ranks told about the old limit is void */
+        if (self->limit != limit) { /* what ranks reported about the old limit no longer holds */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);

@@ -33,7 +33,7 @@ enum {
 
 typedef struct plb_receiver {
     int32_t rank;
-    bool told;   /* it knows the ceiling */
+    bool told;   /* true: it has been told the ceiling; false: not yet */
     double room; /* load */
     int64_t memory;
 } plb_receiver_t;

@@ -8,8 +8,8 @@
  * if it is below 2^-16 of the largest load.  Loads of a few sizes, or counts, have one. */
 double plb_grain_common(const plb_problem_t *problem);
 
-/** Estimate the load of the p-th lightest object that has a load, from `sample` objects: so uneven
- * are the ranks before GreedyLB's last round.  scratch[sample]. */
+/** Estimate the load of the p-th lightest object that has a load, from `sample` objects: the
+ * ranks' loads differ by about this before GreedyLB's last round.  scratch[sample]. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
 
 #endif

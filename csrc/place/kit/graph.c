@@ -71,14 +71,15 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* Add the received bytes to bytes[], the sent ones.  In a symmetric graph the first entries of
- * a row are, in order, the rows below it that lead to it; false if an edge has no reverse edge. */
+/* bytes[] has the bytes that are sent along each edge: add the received ones.  In a symmetric
+ * graph the first entries of a row are, in order, the rows below it that lead to it; false if an
+ * edge has no reverse edge. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
     memcpy(next, start, (size_t)n * sizeof *next);
     for (int32_t v = 0; v < n; v++) {
-        int32_t last = v; /* all lower entries are used; no loops and no double edges */
+        int32_t last = v; /* neighbours must ascend from here: no loops, no double edges */
         for (int32_t e = next[v]; e < start[v + 1]; e++) {
             const int32_t w = to[e], other = next[w];
             if (w <= last || other >= start[w + 1] || to[other] != v) {

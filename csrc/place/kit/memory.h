@@ -12,12 +12,12 @@
 typedef struct plb_memory {
     const plb_snapshot_t *in;
     int64_t *left;    /* [p] bytes, negative if a limit is exceeded; NULL: there are no limits */
-    plb_keys_t pairs; /* rank * n_blocks + block */
+    plb_keys_t pairs; /* keys: rank * n_blocks + block */
     int32_t *uses;    /* by pair: how many objects on that rank use that block */
 } plb_memory_t;
 
-/** Begin with empty ranks, for at most `pairs` different (rank, block).  Borrows `in`; free also
- * on failure. */
+/** Begin with empty ranks, for at most `pairs` different pairs (rank, block).  Borrows `in`; free
+ * also on failure. */
 int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
 void plb_memory_free(plb_memory_t *self);
 

@@ -42,7 +42,7 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
 /* An exchange of one rank's entry for one of another rank. */
 typedef struct plb_exchange {
-    int64_t give, back; /* entries, or -1 */
+    int64_t give, back; /* entries; -1: none */
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 

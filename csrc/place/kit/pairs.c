@@ -1,12 +1,12 @@
 /* Pairs of ranks divide their objects again.
  *
  * The most loaded rank exchanges a set of its objects for a set of another rank's objects; either
- * may be empty.  Partners are tried in the order of their room, until one can take the whole
- * excess within the limit; of such exchanges the one with the fewest migrations is made.  The more
- * partners were tried, the more excess may be left: then the exchange is made that leaves the
- * least on the worse of the two ranks.  So an ever smaller excess wanders from rank to rank until
- * it meets a fitting set.  If no exchange reduces it, the limit cannot be met.  A higher one is
- * then searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson
+ * may be empty.  Partners are tried in turn, those with most room first, until one can take the
+ * whole excess within the limit; of such exchanges the one with the fewest migrations is made.
+ * The more partners were tried, the more excess may be left: then the exchange is made that leaves
+ * the least on the worse of the two ranks.  So an ever smaller excess wanders from rank to rank
+ * until it meets a fitting set.  If no exchange reduces it, the limit cannot be met.  A higher one
+ * is then searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson
  * 1978).
  *
  * The subsets of a few objects of each rank are listed by load.  So the fitting pairs of subsets
@@ -67,11 +67,12 @@ typedef struct pairs {
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap */
     plb_item_t *aside;  /* [TRIES] partners tried */
-    double work;        /* left */
+    double work;        /* number of sets that may still be examined */
     side_t from, to;    /* the donor and the present partner */
 } pairs_t;
 
-/* The exchange to make: two masks of `most` objects. */
+/* The exchange to make: `give` and `back` are bit masks over the first `most` objects of each
+ * rank. */
 typedef struct exchange {
     int32_t partner; /* or -1 */
     int32_t most, give, back;
@@ -132,7 +133,7 @@ static bool has_room(const pairs_t *self, int32_t give, int32_t back)
 
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
 
-/* How much load the donor has too much, and the partner too little. */
+/* The load that the donor must lose, and the load that the partner can add. */
 typedef struct demand {
     double excess, gap;        /* load */
     double slow_from, slow_to; /* seconds per load */
@@ -191,7 +192,7 @@ static double seconds_over(const pairs_t *self, int32_t r)
     return -plb_ranks_gap(self->ranks, r) / plb_speed(self->ranks->in, r);
 }
 
-/* Put a rank into the heap where it belongs now. */
+/* Put a rank into the heap of donors or of partners, by its present load. */
 static void sort_in(pairs_t *self, int32_t r)
 {
     const double over = seconds_over(self, r);
@@ -234,7 +235,7 @@ static void hand_over(pairs_t *self, const side_t *side, int32_t mask, int32_t t
     }
 }
 
-/* Relieve the most loaded rank; false: it is stuck. */
+/* Relieve the most loaded rank by one exchange; false: no exchange helps. */
 static bool relieve(pairs_t *self)
 {
     int32_t n;

@@ -38,9 +38,9 @@ int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 /** Add a net for each multicast (sender and receivers) and for each edge, weighted by bytes. */
 int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
 
-/** Make migrations cost: leaving a rank costs the object's bytes once, communication counts
- * `iterations` times.  After the graph or the nets.  Objects without `bytes` cost the mean
- * bytes that an object communicates in one iteration. */
+/** Add a cost of migrations: leaving a rank costs the object's bytes once, communication counts
+ * `iterations` times.  After the graph or the nets.  Objects without `bytes` cost the mean bytes
+ * that an object communicates in one iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
 /** The cut of a graph plus the cost of leaving ranks, in the same units. */

@@ -13,7 +13,7 @@ typedef struct plb_problem {
     int64_t n;       /* objects that may migrate */
     int32_t *object; /* [n] their indices, ascending; NULL: all objects */
     double *fixed;   /* [p] load of the objects that may not migrate */
-    int64_t *room;   /* [p] bytes of memory that these leave; NULL: no limits */
+    int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
     int64_t least;   /* smallest memory of an object that may migrate */
 } plb_problem_t;
 

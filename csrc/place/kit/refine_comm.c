@@ -41,7 +41,7 @@ typedef struct mover {
     double *comm;        /* [p] seconds of sending, or NULL: not counted */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
-    plb_heap_t receiver; /* key: -gap or less; it is corrected at the top of the heap */
+    plb_heap_t receiver; /* key: -gap; a lower, outdated key is corrected at the top of the heap */
     plb_heap_t
         object;    /* of the present donor; key: -value; only an object's latest entry counts */
     double *value; /* [n_objects] gain per load; -INFINITY: it fits nowhere */
@@ -259,7 +259,7 @@ static int shed(mover_t *self, int32_t donor)
         const double room = gap(self, way.to);
         move(self, i, way.to);
         if (gap(self, way.to) >
-            room) { /* it saves more by not sending to the object than its load costs */
+            room) { /* it sends so much less that it has more room than before */
             sort_receivers(self);
             offer_all(self, donor);
         } else {

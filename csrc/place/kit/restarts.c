@@ -15,7 +15,7 @@ enum {
     WORK = 4096, /* most random changes, times the number of objects */
 };
 
-/* Relative difference of sums in different orders. */
+/* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
 /* What is searched for, and the best placement so far. */

@@ -11,7 +11,7 @@ typedef struct plb_traffic {
     int64_t *held;             /* largest number of entries and notes held at a time */
 } plb_traffic_t;
 
-/** Run the agents, on a suitable number of threads; the result does not depend on it.  `traffic`
+/** Run the agents, on a suitable number of threads, which does not affect the result.  `traffic`
  * may be NULL. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);

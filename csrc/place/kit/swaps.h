@@ -10,9 +10,10 @@
  * most communication.  The other rank is one with which its objects communicate, or one of the
  * few ranks with most room.
  *
- *  comm[p]: seconds of sending; NULL: messages do not count as time of the ranks. Costs of
- * messages as in plb_affinity_init. Ties: the lowest object, then rank, then object there. Ends if
- * the slowest rank has no such step, or after a bounded amount of work.
+ * comm[p]: seconds that each rank sends; NULL: messages do not count as time of the ranks.
+ * alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then rank,
+ * then object there.  Ends if the slowest rank has no step that helps, or after a bounded amount
+ * of work.
  */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);

@@ -30,10 +30,10 @@ typedef struct plb_ties {
 int plb_ties_init(plb_ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err);
 void plb_ties_free(plb_ties_t *self);
 
-/** The number of an object; a new one is added, on `rank`. */
+/** Find the number of an object; an unknown object is added, with its `rank`. */
 int plb_ties_number(plb_ties_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err);
 
-/** The number of a known object, else -1. */
+/** Return the number of an object; -1: it is unknown. */
 int32_t plb_ties_find(const plb_ties_t *self, int64_t id);
 
 int plb_ties_add(plb_ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err);

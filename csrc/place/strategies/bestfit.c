@@ -15,8 +15,9 @@
  *
  * If ranks have fewer than FEW objects, or if transfers miss the limit, pairs of ranks exchange
  * sets of objects (kit/restarts.h).  They start from the present placement, from GreedyLB's, and
- * from random changes of the best one.  Where GreedyLB would miss the limit by far, ROOM beyond it
- * is enough. Objects that can then return without raising the maximum do so.
+ * from random changes of the best one.  Where GreedyLB would miss the limit by far, a maximum of
+ * up to ROOM above the limit is good enough. Objects that can then return without raising the
+ * maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -54,7 +55,7 @@ static const double OF_GRAIN = 1e-3;
 /* With few objects per rank, a maximum above the limit by this fraction of it is good enough. */
 static const double ROOM = 0.002;
 
-/* Relative difference of sums in different orders. */
+/* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
 /* A rank may be pushed above the limit by this fraction of the excess that it takes from
@@ -167,8 +168,9 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
     return -1;
 }
 
-/* Find two entries whose sum is in the window, or else the largest sum of at most t->high: one
- * index goes up from half of it, the other down. */
+/* Find two entries whose sum is in the window, or else the largest sum of at most t->high.  Index
+ * a goes up from the entries of half that load; index b goes down, to the heaviest entry that fits
+ * with a. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -264,7 +266,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     if (other.sum > best->sum) {
         *best = other;
     }
-    if (t->ends_donor) { /* slightly too much may be nearer than too little */
+    if (t->ends_donor) { /* too much may be nearer to the wanted load than too little */
         const double most = plb_ranks_gap(&self->ranks, t->to) + tolerance_of(self, t->to);
         const parcel_t more = one(self, t, at_least(self, t, t->high, most));
         const bool nearer = more.sum - t->high <= t->low - best->sum || best->give < 0;
@@ -360,7 +362,7 @@ static void find_ranks(fitter_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Put a rank into the heap where it belongs now. */
+/* Put a rank into the heap of donors or of receivers, by its present load. */
 static void sort_in(fitter_t *self, int32_t r)
 {
     const double gap = plb_ranks_gap(&self->ranks, r);

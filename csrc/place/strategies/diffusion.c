@@ -280,8 +280,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Set p <- r + beta p, here and for the neighbours, and contribute this rank's part of p L p: half
- * of each link. */
+/* Set p <- r + beta p, here and for the neighbours.  gamma: the sum of the squared residuals over
+ * all ranks.  Contribute this rank's part of p L p: half of each link. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;

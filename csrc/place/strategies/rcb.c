@@ -11,7 +11,7 @@ enum { DIMS = 3 };
 typedef struct rcb {
     const plb_problem_t *problem;
     double *centre; /* [p * DIMS] of the present objects of each rank */
-    int64_t *count; /* [p] of these */
+    int64_t *count; /* [p] number of these objects */
     double *key;    /* [max(n, p)] scratch */
     int32_t *spare; /* likewise */
     int32_t *out;
@@ -57,7 +57,8 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* The load of the first `left` of p ranks, if all of them end at the same time with `load`. */
+/* Return how much of `load` the first `left` of p ranks get, if it is divided such that all p
+ * ranks end at the same time. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
 {
@@ -78,7 +79,7 @@ static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_
     return out < load ? out : load;
 }
 
-/* How many of the objects come closest to that load. */
+/* Return how many of the first objects have a total load that is closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
     double sum = 0.0;

@@ -1,4 +1,4 @@
-/* Measures the cost of a call and of a message. */
+/* Measures the cost of an MPI call and of a message. */
 #ifndef PLB_WHATIF_RECORDER_CALIBRATE_H
 #define PLB_WHATIF_RECORDER_CALIBRATE_H
 

@@ -24,7 +24,7 @@ out:
 void plb_map_put(plb_map_t *self, uint64_t key, void *value)
 {
     if (put(self, key, value, NULL) != PLB_OK) {
-        abort(); /* so little memory is left that the program could not run, either */
+        abort(); /* memory is used up: the program itself could not go on, either */
     }
 }
 

@@ -47,7 +47,8 @@ static struct {
     plb_op_t op[BUFFERED];
 } me = {.schedstat = -1};
 
-static __thread bool inside_call; /* set while MPI calls its own functions */
+static __thread bool inside_call; /* true: within a call of the program, in which MPI may call its
+                                     own functions; false: between calls */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */

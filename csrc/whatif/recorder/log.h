@@ -17,13 +17,14 @@
 /** The clock's time in nanoseconds. */
 int64_t plb_now(clockid_t clock);
 
-/** Prepare; called by the thread whose calls are noted.  True: the kernel reports how long it
- * waited for a processor. */
+/** Prepare; called by the thread whose calls are noted.  True: the kernel reports how long the
+ * thread waited for a processor; false: it does not. */
 bool plb_log_prepare(void);
 void plb_log_begin(bool on);
 void plb_log_end(bool finalized);
 
-/** Begin a call.  True: it is noted, clocks have been read, and plb_leave must follow. */
+/** Begin a call.  True: the call is noted, the clocks have been read, and plb_leave must follow;
+ * false: the call is not noted. */
 bool plb_enter(void);
 void plb_leave(void);
 /** Note an operation of the present call; the first one gets the time since the last call. */

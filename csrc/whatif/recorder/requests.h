@@ -23,9 +23,11 @@ void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
 
-/** Begin an operation that also completes within this call; returns its new number. */
+/** Note an operation that begins and completes within this call; returns its new request
+ * number. */
 int32_t plb_note_begun(plb_op_t op);
-/** Note its completion; `received` (or NULL): the message that a receive took. */
+/** Note the completion of that operation; `received` (or NULL): the message that a receive
+ * took. */
 void plb_note_complete(int32_t number, const plb_op_t *received);
 
 #endif

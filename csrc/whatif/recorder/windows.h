@@ -15,9 +15,10 @@ void plb_fenced(MPI_Win win);
 void plb_flushed(MPI_Win win, int target);
 /** Note a lock or unlock (`kind`). */
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared);
-/** Note the begin of an epoch: a post (`posts`) or a start. */
+/** Note the begin of an epoch.  posts: true by MPI_Win_post, false by MPI_Win_start. */
 void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
-/** Note its end: a wait or test (`posted`), or a complete.  flag 0: the test found no end. */
+/** Note the end of an epoch.  posted: true by MPI_Win_wait or MPI_Win_test, false by
+ * MPI_Win_complete.  flag 0: MPI_Win_test found that the epoch goes on. */
 void plb_epoch_ends(MPI_Win win, int flag, bool posted);
 
 #endif

@@ -31,7 +31,8 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
-/* The factor by which polling processes, which yield or sleep in between, slow down the others. */
+/* The factor by which waiting processes, which poll and yield or sleep between two polls, slow
+ * down the computing ones. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
@@ -120,8 +121,8 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* A process joins.  If the running process was alone, its turn had no end; now it ends at the
- * next multiple of the quantum. */
+/* A process joins the ring.  If the running process was alone, its turn had no end; now the turn
+ * ends at the next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;

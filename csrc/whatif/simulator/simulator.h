@@ -90,17 +90,18 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
-/** Pass all operations of a rank that are known so far (those of earlier calls and more).
- * Borrowed until the next call for that rank; steps[n] (or NULL) is written as they are done.
- * `closed`: there will be no more. */
+/** Pass all operations of a rank that are known so far: those of earlier calls, and new ones.
+ * Borrowed until the next call for that rank; step[n] (or NULL) gets the time of each operation
+ * when it is done.  closed: true if these are all operations of the rank; false if more will
+ * follow. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 
 /** Pass all communicators that are known so far. */
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err);
 
-/** Simulate as far as the records allow.  *missing: the rank whose next operation is needed to
- * continue, or -1 when everything possible is done. */
+/** Simulate as far as the records allow.  *missing: the rank whose next operation must be passed
+ * before the simulation can continue, or -1 when everything possible is done. */
 int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 
 /** Get the times of each rank, out[n_ranks]. */

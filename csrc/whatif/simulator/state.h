@@ -90,8 +90,9 @@ typedef struct process {
     int32_t next_lock;
     uint8_t state;
     bool closed, probing, has_run, in_queue;
-    bool stands;  /* it is at its next operation, chosen or recorded */
-    bool in_call; /* its records ended within a call */
+    bool stands;  /* true: the message that its receive takes is determined, by choice or by the
+                     record; false: it takes the first one that fits */
+    bool in_call; /* true: its records ended within a call; false: between two calls */
 } process_t;
 
 typedef struct processor {

@@ -14,7 +14,7 @@ typedef struct plb_hop {
 
 /** Get step 0, 1, ... of rank `me` of `size`; false when there are no more.  One-to-all and
  * all-to-one use binomial trees, all-to-all uses recursive doubling (Bruck's for any number of
- * ranks), except that long personal messages go to each rank in turn. */
+ * ranks), except that long messages with different data for each rank go to each rank in turn. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
