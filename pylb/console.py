@@ -227,7 +227,10 @@ def _longest_word(cells: Iterable[str]) -> int:
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
-    """The same as an HTML table without empty columns, for notebooks; `below`: lines under it."""
+    """Return a table as HTML, for notebooks. Columns without values are left out.
+
+    below: lines of text under the table.
+    """
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 

@@ -18,10 +18,10 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "seconds": "of a processor in the procedure",
+    "seconds": "processor time in the procedure, on all ranks, including what it calls",
     "on path s": "of these, on the critical path",
-    "moved s": "the path if the procedure ran at the other end of its messages",
-    "zeroed s": "the path if it took no time",
+    "moved s": "path length if the procedure ran on the rank with which it exchanges messages",
+    "zeroed s": "path length if the procedure took no time",
 }
 
 

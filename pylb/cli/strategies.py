@@ -24,7 +24,8 @@ NOTES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("name", nargs="*", metavar="NAME", help="only these (default: all)")
+    only = "only these strategies (default: all)"
+    parser.add_argument("name", nargs="*", metavar="NAME", help=only)
     common.add_json(parser)
 
 

@@ -29,7 +29,7 @@ NOTES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     common.add_run(parser, optional=True)
-    only = "only these (default: all)"
+    only = "only these triggers (default: all)"
     parser.add_argument("--trigger", metavar="A,B,...", type=common.words, help=only)
     common.add_strategy_and_cost(parser)
     common.add_json(parser)

@@ -22,8 +22,9 @@ from pylb.model.snapshot import I32, I64
 NO_KEYS: I64 = np.zeros(0, np.int64)
 NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
-MOVES, WANTS, LEAVES = range(3)  # what a home is told of an object and a rank
-FEW = 64  # entries that a rank keeps in any case
+# Messages to a home: the object moves to the rank; the rank wants its address, or no longer.
+MOVES, WANTS, LEAVES = range(3)
+FEW = 64  # a rank with at most so many entries forgets none
 
 
 def _table(*columns: NDArray[Any]) -> I64:
@@ -45,7 +46,7 @@ def _distinct(rows: I64) -> I64:
 
 
 def _pairs(rows: I64) -> NDArray[Any]:
-    """Rows of two columns as one column."""
+    """Return rows of two columns as one column of pairs, which NumPy can compare."""
     return np.ascontiguousarray(rows).view("i8,i8").ravel()
 
 
@@ -62,16 +63,16 @@ class Addresses:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Owners()  # ranks of the objects whose home is this rank
-        self._asked = _core.Owners()  # ranks of objects that other homes have told
-        self._asker = NO_PAIRS  # (key, rank that has asked), sorted
+        self._asked = _core.Owners()  # ranks of other objects, as their homes have told this rank
+        self._asker = NO_PAIRS  # (key of an object whose home is here, rank that asked), sorted
         self._new_askers: list[I64] = []
         self._wished = NO_KEYS  # objects that this rank has asked for by `ask`
-        self._most = FEW  # entries of `_asked` above which those that nobody needs are forgotten
+        self._most = FEW  # with more entries of `_asked`, this rank forgets those it does not need
         self.n_objects = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that this rank needs for the places of objects."""
+        """Bytes of memory that this rank needs for the addresses of objects."""
         askers = self._asker.nbytes + sum(rows.nbytes for rows in self._new_askers)
         return self._here.nbytes + self._asked.nbytes + askers
 
@@ -79,11 +80,11 @@ class Addresses:
         return _core.home(keys, self._size)
 
     def _to_homes(self, *columns: NDArray[Any]) -> dict[int, I64]:
-        """Group rows by the home of the key in their first column."""
+        """Group rows by the home of their object: the first column has its key."""
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
     def _told(self, rows: I64) -> dict[int, I64]:
-        """Group rows (rank, key, value) by rank: keys and values, each key once."""
+        """Group rows (rank, key, value) by rank: (key, value), each key once for a rank."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T
@@ -190,12 +191,13 @@ class Addresses:
     def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, I64]]:
         """Return the ranks of objects whose home is here, to forward messages; -1: no such object.
 
-        `source` are the ranks that sent the messages.  Also returns what to tell them (`learn`).
+        `source` are the ranks that sent the messages.  Also returns the rows (key, rank) to
+        send to each of them, for `learn`.
         """
         return self._here.find(keys), self._told(self._answers(keys, source))
 
     def learn(self, rows: I64) -> None:
-        """Note the keys and ranks that a home has told."""
+        """Keep the ranks of objects that a home has told; rows: (key, rank)."""
         self._asked.put(rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
@@ -220,7 +222,7 @@ class Addresses:
     def move(
         self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32, used: I64 = NO_KEYS
     ) -> int:
-        """Tell where objects of this rank have moved; return the number of all.  Collective.
+        """Tell the homes where objects have moved; return how many moved in all.  Collective.
 
         wanted, by: objects to which the ranks `by` will send, from now on.  used: objects to which
         this rank has sent; it may forget all others, except those that it has asked for.
@@ -243,10 +245,13 @@ class Addresses:
             self.learn(self._exchange(Step.MOVED, iteration, self._told(told), 2)[1])
         return stats.n_changed
 
-    # ---- ranks that need an address no longer ----------------------------------------------------
+    # ---- addresses that a rank no longer needs ---------------------------------------------------
 
     def _leave(self, used: I64) -> I64:
-        """Forget what this rank does not use, once it knows twice as much as the last time."""
+        """Forget unused addresses, once there are twice as many as were left the last time.
+
+        Returns the keys of the forgotten objects.
+        """
         if len(self._asked) <= self._most:
             return NO_KEYS
         known = self._asked.keys()
@@ -256,7 +261,7 @@ class Addresses:
         return gone
 
     def _drop(self, rows: I64) -> None:
-        """Forget that ranks have asked; rows: keys and ranks."""
+        """Forget that ranks have asked for objects; rows: (key, rank)."""
         if len(rows):
             self._gather_askers()
             self._asker = self._asker[~np.isin(_pairs(self._asker), _pairs(rows))]

@@ -97,12 +97,12 @@ class Plan:
         self.sizes: I64 | None = None
         self.received_sizes: I64 | None = None
         self._simple = self  # the plan with one row per item
-        self._repeats = False  # True: an item goes to several ranks
+        self._repeats = False  # whether an item goes to several ranks
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, AnyLane] = {}  # by direction and kind of rows
-        self._last: dict[str, AnyLane] = {}  # one for each direction
+        self._lanes: dict[Any, AnyLane] = {}  # unused lanes by direction, dtype and shape of a row
+        self._last: dict[str, AnyLane] = {}  # the last lane that was used, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
@@ -287,16 +287,16 @@ class Plan:
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         if not lane.begin(rows, None if add else out):
-            raise StateError("a lane that does not fit its rows")
+            raise StateError("a lane of this plan does not fit the rows, or is in use")
         return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """Return the result if the array is like the last one that was sent, else None."""
+        """Return the result, if the last lane fits the array (same dtype and shape); else None."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
     def give_back(self, key: Any, lane: AnyLane) -> None:
-        """Take back a lane whose exchange has ended, for reuse."""
+        """Keep a lane for later exchanges, after its exchange has ended."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane
@@ -329,10 +329,10 @@ class Plan:
         return Ready(answer)
 
     def __repr__(self) -> str:
-        sized = "" if self.sizes is None else ", of several rows"
+        sized = "" if self.sizes is None else "; items have their own numbers of rows"
         return (
-            f"<Plan: {self.n_items} items to {len(self.send_ranks)} ranks, {self.n_received} from "
-            f"{len(self.receive_ranks)}{sized}>"
+            f"<Plan: sends {self.n_items} items to {len(self.send_ranks)} ranks, "
+            f"receives {self.n_received} from {len(self.receive_ranks)}{sized}>"
         )
 
 

@@ -77,7 +77,7 @@ class Virtual:
         """Return None: use collective steps."""
 
     def network(self) -> Network:
-        """Return the cost of messages that the cluster was given."""
+        """Return the message costs (`Network`) that were set for the virtual cluster."""
         return Network(*self.comm.network)
 
     def price(self, nbytes: int) -> float:

@@ -11,13 +11,15 @@ class Dropped(NamedTuple):
     Attributes
     ----------
     n : int
-        Number of dropped receipts; `balancings` of them are of LB steps.
+        Number of dropped receipts.
+    balancings : int
+        How many of them are receipts of LB steps.
     migrations, bytes : int
     cost : float
         Seconds.
     """
 
-    first: int = 0  # number of the first dropped one
+    first: int = 0  # number of the first dropped receipt
     n: int = 0
     balancings: int = 0
     migrations: int = 0
@@ -25,7 +27,7 @@ class Dropped(NamedTuple):
     cost: float = 0.0
 
     def number(self, i: int) -> int:
-        """The number of the i-th receipt that is left, among all receipts of the run."""
+        """Return the number in the whole run of the i-th receipt that was kept."""
         return i if i < self.first else i + self.n
 
     def __str__(self) -> str:

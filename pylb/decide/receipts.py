@@ -90,7 +90,7 @@ class Receipt:
     heaviest_key : float
         The key of the heaviest object.
     realised_idle_mean, realised_idle_max : float
-        The same, measured in the iterations up to the next LB step.
+        Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised : float
         max/mean of the iterations up to the next LB step.
     speed : tuple of float
@@ -98,7 +98,7 @@ class Receipt:
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
     ahead : float
-        The placement is for the loads that are expected in so many iterations.
+        The placement is for the loads expected so many iterations later; 0: the present loads.
     present : float
         max/mean, with messages, that a placement for the present loads would have left.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float

@@ -31,7 +31,7 @@ from pylb.io import hdf5
 FORMAT, VERSION, LIST = "pylb checkpoint", 1, "checkpoint.json"
 FILE = re.compile(r"[0-9a-f]{16}\.\d+\.h5")
 MOST_RANKS = 1 << 24
-MOST_LIST = 1 << 28  # bytes
+MOST_LIST = 1 << 28  # limit of the size of checkpoint.json in bytes
 DTYPES = {
     **dict.fromkeys(("key", "value_at", "nbytes", "memory", "target", "source"), np.int64),
     **dict.fromkeys(("message_at", "spans"), np.int64),
@@ -48,9 +48,11 @@ class Head(NamedTuple):
     Attributes
     ----------
     iteration : int
-        Iterations that were complete.
-    packed, pickled : bool
-        Whether the objects went through a function of the user, or through pickle.
+        Number of complete iterations.
+    packed : bool
+        Whether a function of the user (``pack=``) has converted the objects.
+    pickled : bool
+        True: objects and messages are pickled.  False: they are plain values.
     sizes : list of int
         Bytes of each rank's file.
     """
@@ -64,24 +66,24 @@ class Head(NamedTuple):
 
 
 def new_id() -> str:
-    """The name of a new checkpoint."""
+    """Return a name for a new checkpoint."""
     return secrets.token_hex(8)
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder if there is none; DomainError if it is something else."""
+    """Make the folder if it does not exist; DomainError if the path is not a folder."""
     if folder.exists() and not folder.is_dir():
         raise DomainError(f"path is {os.fspath(folder)!r}: expected a folder, or a new name")
     folder.mkdir(exist_ok=True)
 
 
 def file_of(folder: Path, checkpoint: str, rank: int) -> Path:
-    """The file of a rank."""
+    """Return the path of a rank's file."""
     return folder / f"{checkpoint}.{rank}.h5"
 
 
 def write(path: Path, arrays: Arrays) -> int:
-    """Write the file of a rank, to the disk; return its bytes."""
+    """Write the file of a rank, and wait until it is on the disk; return its size in bytes."""
     with files.writing(path, "w+b") as file:
         out = hdf5.Output(file)
         try:
@@ -95,7 +97,7 @@ def write(path: Path, arrays: Arrays) -> int:
 
 
 def finish(folder: Path, head: Head) -> None:
-    """Make a checkpoint the last one."""
+    """Replace ``checkpoint.json``; from now on, it names this checkpoint."""
     said = {"format": FORMAT, "version": VERSION, **head._asdict()}
     with files.writing(folder / LIST, "w", encoding="utf-8") as file:
         file.write(json.dumps(said, indent=1) + "\n")
@@ -124,7 +126,7 @@ def head(folder: Path) -> Head:
     MissingFileError
         There is no complete checkpoint.
     FormatError
-        It is damaged, of another version, or something else.
+        The file is damaged, has another version, or is not a list of a checkpoint.
     """
     path = folder / LIST
     if not path.exists():
@@ -147,14 +149,14 @@ def head(folder: Path) -> Head:
 
 
 def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays:
-    """Read some arrays of the file of a rank.
+    """Read the arrays `names` from the file of a rank.
 
     Raises
     ------
     MissingFileError
-        It was removed.
+        The file was removed.
     FormatError
-        It is cut short, damaged, or an array is missing.
+        The file is cut short or damaged, or an array is missing.
     """
     path = file_of(folder, which.id, rank)
     size = os.stat(path).st_size if path.exists() else -1
@@ -163,7 +165,7 @@ def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays
     out: Arrays = {}
     with files.understood(path, "a checkpoint"), hdf5.reading(path, DTYPES) as file:
         if file.text("format") != FORMAT:
-            raise FormatError("it is something else")
+            raise FormatError("its attribute 'format' is not that of a checkpoint")
         for name in names:
             values = file.rows(name)
             if values is None:
@@ -173,13 +175,13 @@ def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays
 
 
 def pieces(blob: Any, at: Any, index: Any) -> list[bytes]:
-    """The pieces of a blob with these numbers; `at` (n + 1,) says where they begin."""
+    """Return the pieces number `index` of a blob; piece i is ``blob[at[i]:at[i + 1]]``."""
     if at[0] != 0 or at[-1] != len(blob) or np.any(np.diff(at) < 0):
-        raise FormatError("the places of its values are damaged")
+        raise FormatError("the positions of its values are damaged")
     return [blob[at[i] : at[i + 1]].tobytes() for i in index]
 
 
 def joined(parts: list[bytes]) -> tuple[Any, Any]:
-    """The parts as one blob, and where they begin, as `pieces` takes them."""
+    """Join the parts to one blob; also return where each begins, (n + 1,), for `pieces`."""
     at = np.cumsum([0, *map(len, parts)])
     return np.frombuffer(b"".join(parts), np.uint8), at

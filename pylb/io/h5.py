@@ -54,8 +54,8 @@ DTYPES = {
     "receipts": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
-STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
-CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk: default, and most for loads
+STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the dataset ``stretch``
+CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk: the default, and the limit for loads
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 

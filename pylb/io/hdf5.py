@@ -204,7 +204,7 @@ class Input:
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes
-        self._wholes: dict[str, Any] = {}  # whole datasets; None: not all of it can be read
+        self._wholes: dict[str, Any] = {}  # datasets read so far; None: the file lacks a part
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""

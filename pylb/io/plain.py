@@ -32,7 +32,7 @@ MOST_HEADER = 10_000  # characters of the header of an array
 
 
 def encode(value: Any) -> bytes:
-    """A plain value as bytes; SerializationError if it is not plain."""
+    """Return a plain value as bytes; SerializationError if it is not plain."""
     buffers: list[bytes] = []
     try:
         tree = _tree(value, buffers)
@@ -43,13 +43,13 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value that `encode` was given; FormatError if the bytes are something else."""
+    """Return the value that `encode` was given; FormatError if the bytes are not a plain value."""
     try:
         end = HEAD + int.from_bytes(data[:HEAD], "little")
         tree, lengths = json.loads(data[HEAD:end])
         ends = end + np.cumsum([0, *lengths])
         if min(lengths, default=0) < 0 or ends[-1] != len(data):
-            raise FormatError("its buffers have other lengths")
+            raise FormatError("its buffers do not have the lengths that its text gives")
         return _value(tree, [data[a:b] for a, b in itertools.pairwise(ends)])
     except FormatError:
         raise
@@ -79,7 +79,7 @@ def _tree(value: Any, buffers: list[bytes]) -> Any:
 def _value(tree: Any, buffers: list[bytes]) -> Any:
     if not isinstance(tree, list):
         if isinstance(tree, float | dict):
-            raise FormatError("it has a number or a name at a wrong place")
+            raise FormatError("its text has a float or a JSON object, which `encode` never writes")
         return tree
     kind, *rest = tree
     if kind == "f":
@@ -122,10 +122,10 @@ def _npy(array: Any) -> bytes:
 
 
 def _array(data: bytes) -> Any:
-    """Read an array; its size is checked before memory is asked for."""
+    """Read an array; check its size before memory is allocated."""
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (2, 0):
-        raise FormatError("an array has another version")
+        raise FormatError("an array is not in npy format, version 2.0")
     header = np.lib.format.read_array_header_2_0(file, max_header_size=MOST_HEADER)
     shape, by_column, dtype = header
     rest = data[file.tell() :]

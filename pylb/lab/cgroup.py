@@ -52,7 +52,7 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     ]
     if limit.memory is not None:
         out.append(("memory.max", str(limit.memory)))
-        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # keeper.py says why
+        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # SLACK: see keeper.py
     return out
 
 
@@ -125,7 +125,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
-            found.pop("memory", None)  # without a limit, it would only be counted
+            found.pop("memory", None)  # memory has no limit: this group would only count it
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:

@@ -274,9 +274,9 @@ class LabPlan(NamedTuple):
                 if name not in names:
                     raise DomainError(f"changes[{i}].hosts: {_unknown(name, names)}")
             if change.hosts is not None and not names:
-                raise DomainError(f"changes[{i}].hosts: expected ranks, as this lab has no hosts")
+                raise DomainError(f"changes[{i}].hosts: this lab has no hosts; use `ranks`")
             if change.ranks is not None and names:
-                raise DomainError(f"changes[{i}].ranks: expected hosts, as this lab has hosts")
+                raise DomainError(f"changes[{i}].ranks: this lab has hosts; use `hosts`")
             if not names and any(key in change.values for key in LINK):
                 raise DomainError(f"changes[{i}]: this lab has no hosts and no network")
             plan = plan.after(change)

@@ -25,10 +25,10 @@ class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs."""
 
     node: str
-    cores: int  # of the node
+    cores: int  # number of cores of the node
     sockets: int
-    socket: int  # that this rank is bound to; -1: it may run on several
-    core: int  # likewise
+    socket: int  # the one that this rank is bound to; -1: it may run on several
+    core: int  # the one that this rank is bound to; -1: it may run on several
     speed: float
     load: float
 

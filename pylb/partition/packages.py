@@ -69,7 +69,8 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
     context.logging = False
     pins, ends = place[q.to].tolist(), q.start.tolist()
     rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
-    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))  # independent of their order
+    # Sorted: the result does not depend on the order of the nets.
+    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))
     nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
     graph = library.create_hypergraph(
         context, len(vertex), len(nets), nets, q.weight[vertex].tolist(), net_weight

@@ -68,7 +68,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """Collect the facts that must be equal on all ranks; a rank without objects lacks some."""
+        """Collect facts that must be equal on all ranks; a rank without objects has only some."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }

@@ -1,4 +1,4 @@
-"""What the ranks of a partition do together: exchange facts, and number the objects."""
+"""What the ranks of a partition do together: exchange `RankFacts`, and number the objects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Ranks:
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
         self.heard: list[dict[str, Any]] = []  # `same` of each rank, from the last `together`
-        self.numbers: list[tuple[int, ...]] = []  # `numbers` of each rank, likewise
+        self.numbers: list[tuple[int, ...]] = []  # `numbers` of each rank, from the last `together`
         if comm is not None:
             MPI = _mpi()
             if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:

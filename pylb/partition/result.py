@@ -190,7 +190,7 @@ class Settled(NamedTuple):
 
 
 def settle(problem: Problem, part: I32, rename: bool) -> Settled:
-    """Number the parts such that most objects stay (`rename`), and list the moves.  Collective."""
+    """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective."""
     ranks, old = problem.ranks, problem.old
     alone = ranks.size == 1
     if alone and old is None:
@@ -223,7 +223,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Number the parts on a single process whose objects had parts before."""
+    """Do what `settle` does on a single process, if its objects had parts before."""
     k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)

@@ -89,7 +89,7 @@ class _Question:
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
-        self.cost = 1.0  # factor from the caller's edge or net weights to the core's
+        self.cost = 1.0  # weight in the core divided by the caller's weight, for edges or nets
         self.given: dict[str, Any] = {}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:

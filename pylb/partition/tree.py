@@ -55,13 +55,14 @@ def tree_of(value: Any) -> RefinementTree:
 def _places(parent: NDArray[Any]) -> I64:
     """Return the position of each leaf in depth-first order; computed level by level."""
     n = len(parent)
-    order = np.argsort(parent, kind="stable")  # children of one element, by index, side by side
+    # Children of one element are neighbours, sorted by index.
+    order = np.argsort(parent, kind="stable")
     levels = _levels(parent, order)
     is_leaf = np.bincount(parent[parent >= 0], minlength=n) == 0
-    leaves = is_leaf.astype(np.int64)  # of each subtree
+    leaves = is_leaf.astype(np.int64)  # number of leaves in the subtree of each element
     for level in levels[:0:-1]:
         np.add.at(leaves, parent[level], leaves[level])
-    begin = np.zeros(n, np.int64)  # leaves before each subtree
+    begin = np.zeros(n, np.int64)  # number of leaves before the subtree of each element
     for level in levels:
         up = parent[level]
         before = np.cumsum(leaves[level]) - leaves[level]

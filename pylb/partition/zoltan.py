@@ -68,7 +68,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Return the bits of this communicator's kept structures that are free on this rank."""
+    """Return which of the communicator's kept Zoltan structures are free here, one bit each."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
@@ -139,9 +139,9 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 
 
 def _old(problem: Problem, parts: _Parts) -> I32 | None:
-    """Return present parts in Zoltan's numbers; objects of omitted parts count as in the first."""
+    """Return present parts in Zoltan's numbers; objects of omitted parts get part 0."""
     if problem.old is None:
-        return None  # Zoltan takes the first part of this rank
+        return None  # by default, Zoltan takes the first part of this rank as the present one
     old = parts.of(present(problem))
     return old if parts.same else np.maximum(old, 0)
 

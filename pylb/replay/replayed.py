@@ -46,7 +46,7 @@ _PLAIN: dict[str, Any] = {  # settings that repeat the recorded run, to compute 
     "keep_times": True,
     "keep_ranks": False,
 }
-FEW_TIMES = 1 << 16  # times of ranks: up to this number, or that of the tasks, they are kept
+FEW_TIMES = 1 << 16  # keep the ranks' times if there are at most so many, or as many as tasks
 BASELINES = ("none", "unbalanced")
 
 

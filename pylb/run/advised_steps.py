@@ -54,9 +54,10 @@ class LaggedSteps:
             running.finish()
         self._agreement = agreement
         self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
-        self._ready: list[Stats] = []  # taken while this rank left
-        self._under_way: deque[tuple[Contribution, str]] = deque()  # what this rank contributed
-        self._next = 0  # step
+        self._ready: list[Stats] = []  # records that `serve` has taken; `drain` yields them
+        # Contributions of this rank to the steps whose record is not known yet.
+        self._under_way: deque[tuple[Contribution, str]] = deque()
+        self._next = 0  # number of the next step
         self.left = self._failed = False
         agreement.running = self
 
@@ -92,7 +93,8 @@ class LaggedSteps:
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        A rank that has failed does not wait forever, because others may wait for its messages.
+        A rank with an error of its own waits for a limited time only, because the other ranks may
+        wait for its messages.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None
@@ -103,7 +105,7 @@ class LaggedSteps:
         self._raise(mine, words, error)
 
     def _raise(self, mine: Contribution, words: str, error: Exception | None) -> None:
-        """Raise the error that one rank tells in a step of all ranks."""
+        """Take a step with all ranks, which raises the error of the rank that failed."""
         sample = mine._replace(failed=error is not None)
         self._agreement.take(sample, [], error, words)
         raise RemoteError("another rank has left the loop")

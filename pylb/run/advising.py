@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Stand for the program's own redistribution, where a strategy is expected."""
+    """Take the place of a strategy where the program itself redistributes its data."""
     raise StrategyError("the program itself redistributes its data")
 
 

@@ -51,7 +51,7 @@ class AdvisorLoop:
         return self._state.options.lag > 0 and self.in_loop
 
     def take(self) -> None:
-        """Do nothing: the records have all that is known."""
+        """Do nothing: the records already have every step that this rank knows of."""
 
     def settle(self) -> None:
         """Complete the pending steps.  Collective."""
@@ -99,7 +99,7 @@ class AdvisorLoop:
         assert mine is not None
         self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
-        state.decider.core.abandon()  # what an error has left unanswered in the loop before
+        state.decider.core.abandon()  # the question that an error left open in the previous loop
         self._accept(mine, cut=False)
         self._mode.start(self.n)
         state.records.write(lambda: self._mode.history)
@@ -167,7 +167,7 @@ class AdvisorLoop:
         state, records = self._state, self._state.records
         if state.options.lag:
             if mine.changed and len(records.rank_loads) and self.advice is None:
-                records.stop()  # the other ranks do not know of it
+                records.stop()  # the other ranks do not know that these cells have changed
             self._accept(mine, cut=False)
         else:
             assert stats is not None

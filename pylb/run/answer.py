@@ -49,7 +49,7 @@ class Answer(NamedTuple):
         start: float,
     ) -> None:
         """Place the objects.  start: the time when the gathering of the load database began."""
-        gathered = max(_core.clock() - start, 0.0)  # it may have been set back
+        gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
         decider.core.place(snapshot, here, work, *self[1:], drift)
         if snapshot.speed is not None:
             self.speed[:] = relative(snapshot.speed)

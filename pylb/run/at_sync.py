@@ -12,7 +12,7 @@ from pylb.model.snapshot import F64
 from pylb.run.objects import Store
 from pylb.run.state import RunState
 
-NEVER = 10**9  # iterations
+NEVER = 10**9  # period of a trigger that never asks for an LB step
 
 
 class AtSync(Enum):

@@ -109,7 +109,7 @@ class CellStep:
         return [came[rank] for rank in sorted(came)]
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
-        """Join the load database in order of keys; also return the seconds on present ranks."""
+        """Join the load database in order of keys: snapshot, seconds on present ranks, database."""
         facts, edges, loads, coords, own = zip(*whole, strict=True)
         db = database(list(facts), list(edges), [1] * len(whole))
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])

@@ -20,7 +20,7 @@ from pylb.run.modes import MeasuringMode
 from pylb.run.objects import PROPERTIES
 from pylb.run.state import RunState
 
-SAVED = tuple(name for name in PROPERTIES if name != "was")  # properties
+SAVED = tuple(name for name in PROPERTIES if name != "was")  # names of the saved properties
 Pack = Callable[[int, Any], Any]
 
 
@@ -67,7 +67,7 @@ def _each_file(
     pack: Pack | None,
     pickled: bool,
 ) -> Any:
-    """Write the file of this rank; the bytes of all files.  Collective."""
+    """Write the file of this rank; return the size of every rank's file in bytes.  Collective."""
     mine = np.zeros(1, np.int64)
     error: Exception | None = None
     file = disk.file_of(folder, which, state.objects.rank)
@@ -87,14 +87,16 @@ def _each_file(
 
 
 def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> None:
-    """Raise StateError unless all that belongs to the iteration under way is still to be done."""
+    """Raise StateError in the middle of an iteration, or if the options exclude checkpoints."""
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
         raise StateError("checkpoint(): expected mode='on' or 'off', and no replay")
     if not objects.in_loop:
         objects.arrange()
     elif options.lag:
-        raise StateError(f"checkpoint() within a loop with lag={options.lag}: call it between two")
+        raise StateError(
+            f"checkpoint() within a loop with lag={options.lag}: call it between two loops"
+        )
     elif objects.n_changed or np.any(objects.store.seconds) or mode.due:
         raise StateError(
             f"checkpoint() in the middle of iteration {state.done}: expected it before the first "
@@ -123,7 +125,7 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
 
 
 def _messages(state: RunState, pickled: bool) -> disk.Arrays:
-    """What waits in the inboxes."""
+    """Return the arrays of the messages that wait in the inboxes."""
     if state.options.lag:
         return _mail([], [], [])
     mail, keys = state.objects.mailbox.mail, state.objects.store.keys.tolist()
@@ -138,7 +140,7 @@ def _mail(target: list[int], source: list[int], said: list[bytes]) -> disk.Array
 
 
 def _run(state: RunState, mode: MeasuringMode) -> disk.Arrays:
-    """What is the same on all ranks: the iterations, the loops and the receipts."""
+    """Return the arrays that are the same on all ranks: iterations, loops and receipts."""
     figures = state.records.figures
     said = json.dumps([r.to_dict() for r in mode.history.balancings]).encode()
     return {

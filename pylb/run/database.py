@@ -57,7 +57,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     Each column has the parts of all ranks, one after the other.  None: no rank gives this property.
     """
     keys = columns[0]
-    order: I64 | slice = slice(None)  # takes all without a copy
+    order: I64 | slice = slice(None)  # select everything, without a copy
     if np.any(keys[1:] < keys[:-1]):
         order = np.argsort(keys, kind="stable")  # fast, as the keys of each part mostly ascend
     key, nbytes, memory, migratable, home = (

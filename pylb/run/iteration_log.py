@@ -9,8 +9,8 @@ import numpy as np
 
 from pylb.model.snapshot import F64, I64
 
-MOST = 1 << 17  # rows that are kept
-STAGE = 256  # rows that are entered together
+MOST = 1 << 17  # limit of the rows that are kept
+STAGE = 256  # number of new rows that are moved into a block at once
 
 
 class Row(NamedTuple):
@@ -26,7 +26,8 @@ class Row(NamedTuple):
     bytes: float = 0.0
 
 
-LOWEST = Row._fields.index("utilization")  # the minimum over ranks; of a row, over iterations too
+# A minimum over ranks; if a row has several iterations, over these, too.
+LOWEST = Row._fields.index("utilization")
 
 
 class IterationLog:
@@ -45,13 +46,13 @@ class IterationLog:
         self.span = 1
         self._width = width
         self._blocks: list[F64] = []
-        self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
+        self._rows: list[Sequence[float]] = []  # one row per iteration, not in a block yet
         self._last: Sequence[float] | None = None
-        self._n = self._entered = 0  # iterations; rows in blocks
+        self._n = self._entered = 0  # number of iterations; number of rows in blocks
 
     @classmethod
     def restored(cls, table: F64, span: int, n: int) -> IterationLog:
-        """A log of n iterations that goes on from the table of another one."""
+        """Make a log of n iterations from the `table` and the `span` of another log."""
         out = cls(table.shape[1])
         whole = n // span  # the last row may have to be completed
         out.span, out._n, out._entered = span, n, whole
@@ -104,7 +105,8 @@ class IterationLog:
         if self._entered >= MOST:
             whole = _joined(self._blocks, self._width)
             pairs = len(whole) // 2 * 2
-            self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()  # after a restart
+            # After `restored`, the number of rows may be odd: the last one is left over.
+            self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()
             self._blocks = [self._folded(whole[:pairs], 2)]
             self._entered, self.span = len(self._blocks[0]), 2 * self.span
 

@@ -150,7 +150,7 @@ class LaggedLoop(IterationLoop):
             self._state.records.stop()
 
     def _end(self, protocol: AtSyncProtocol) -> None:
-        """End the loop, which all ranks have completed unless one left it before."""
+        """End the loop, which all ranks have completed, unless a rank has left it early."""
         self._close()
         if not protocol.core.whole or protocol.each:
             self._state.records.stop()
@@ -188,7 +188,7 @@ class LaggedLoop(IterationLoop):
         state = self._state
         self.take()
         state.objects.stale = False
-        state.decider.core.abandon()  # if an error ended the last call and this is a second attempt
+        state.decider.core.abandon()  # a question may be open if an error ended an earlier call
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )

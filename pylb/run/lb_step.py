@@ -177,7 +177,7 @@ class LBStep:
         return list(gathered.values())
 
     def _database(self) -> tuple[Any, ...]:
-        """This rank's part of the load database."""
+        """Return this rank's part of the load database."""
         objects, store, given = self.objects, self.objects.store, self.decider.settings
         known = store.estimates
         learned = known[HERE] if given.learns else None
@@ -229,7 +229,7 @@ class Known(NamedTuple):
 
 
 def _positions(every: Properties, db: Database) -> F64 | None:
-    """The positions of all objects in order of key; None: no object has one."""
+    """Return the positions of all objects in order of key; None: no object has one."""
     if "coords" not in every.given:
         return None
     out: F64 = every["coords"][db.order]
@@ -243,7 +243,7 @@ def _positions(every: Properties, db: Database) -> F64 | None:
 
 
 def _figures(found: PlacedInRounds, seconds: float) -> F64:
-    """The figures of a placement in rounds, as `_core.Decider.place` fills them."""
+    """Return the figures of a placement in rounds, in the order of `FIGURES`."""
     before, after = found.before, found.after
     known = {
         "before": before.max_over_mean,
@@ -264,6 +264,6 @@ def _figures(found: PlacedInRounds, seconds: float) -> F64:
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:
-    """The moves of the objects of rank r, from their new ranks."""
+    """Return which objects of rank r leave it; `rank` has the new rank of each of its objects."""
     places = np.flatnonzero(rank != r)
     return LeavingObjects(places, rank[places])

@@ -54,7 +54,7 @@ class LocalObjects:
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
-        self.load = load  # a function of the user
+        self.load = load  # the user's function for loads, or None
 
     @property
     def rank(self) -> int:
@@ -133,7 +133,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:
-        """The store has got objects of which the other ranks do not know."""
+        """Note that the store has new objects, from a checkpoint, unknown to the other ranks."""
         self._unregistered = self.store.keys.copy()
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
@@ -145,7 +145,7 @@ class LocalObjects:
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return keys that leave the store, that others must learn, and that others must forget."""
+        """Return keys to remove from the store, and keys that other ranks must add and forget."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
@@ -176,10 +176,11 @@ class LocalObjects:
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:
-        """Return pairs of an object and a rank that needs its address after a migration; and the
-        objects to which this rank has sent.
+        """Return which ranks need the address of which objects after a migration.
 
-        The rank gets an object that sends to it, or it was the object's old rank.
+        A rank that gets a sender needs the addresses of its receivers on other ranks.  This rank
+        needs the address of a leaving receiver if the sender stays.  Returns the keys of these
+        receivers, the rank for each, and the keys of all receivers of this rank's messages.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

@@ -26,7 +26,7 @@ class Measuring:
 
     def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
         self._state, self._watch = state, watch
-        self._said = False  # whether the warning about a plan has been logged
+        self._said = False  # whether the warning that a plan was not followed has been logged
 
     @property
     def coefficients(self) -> F64 | None:
@@ -119,7 +119,7 @@ class Measuring:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank carried out the advice, and the cost is known."""
+        """Say whether this rank carried out and timed the advice; warn once if it did only one."""
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
         if done is None or (done and timed):

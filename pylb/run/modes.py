@@ -122,7 +122,7 @@ class MeasuringMode:
         """Observe the statistics of an iteration, and act on them.  Collective."""
 
     def stand(self, reason: int) -> None:
-        """Rebalance if it pays; all objects have stopped at the same iteration.  Collective.
+        """Rebalance if the decider agrees, as all objects have stopped.  Collective.
 
         reason: number of the decision that asked for the LB step; -1: the last one.
         """
@@ -131,10 +131,10 @@ class MeasuringMode:
         """Write to the receipt of the last LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
-        """Make postponed decisions; is_over: whether the loop has ended.  Collective."""
+        """Make the decisions that shadow mode postpones; is_over: end of loop.  Collective."""
 
     def _say_books(self, was_off: bool) -> None:
-        """Log on rank 0 that LB steps were switched off, or on again."""
+        """Log on rank 0 if the decider has just switched LB steps off, or on again."""
         off, paid, saved, until = self._state.decider.core.books
         if self._state.objects.rank == 0 and off != was_off:
             said = books(paid, saved, until) if off else "LB steps pay again and are switched on"

@@ -62,7 +62,7 @@ class Properties:
         return np.full(self.n, default, dtype) if array is None else array
 
     def of_database(self) -> dict[str, NDArray[Any]]:
-        """The arrays that a strategy or the decider uses."""
+        """Return the arrays that a strategy or the decider uses."""
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
     def update(self, place: int, given: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class Properties:
             self.given[name] = array
 
     def take(self, index: Any) -> Properties:
-        """The objects at these places."""
+        """Return the objects with these indices."""
         given = {name: array[index] for name, array in self.given.items()}
         return Properties(len(index), given)
 
@@ -141,7 +141,7 @@ class NewObjects:
         self._values.append(value)
 
     def update(self, key: int, given: dict[str, Any]) -> None:
-        """Change properties of one of them."""
+        """Change properties of one of these objects."""
         for name, one in given.items():
             self._given.setdefault(name, {})[self.keys.find(key)] = one
 
@@ -210,7 +210,7 @@ class Store:
         return Items(self.keys, self.values, self.properties, self.estimates)
 
     def take(self, index: Any) -> Items:
-        """The objects at these places."""
+        """Return the objects with these indices."""
         values = _core.pick(self.values, index)
         return Items(
             self.keys[index], values, self.properties.take(index), self.estimates[:, index]
@@ -236,7 +236,8 @@ class Store:
             if order is None:
                 out[:] = whole
             else:
-                whole.take(order, out=out, mode="clip")  # another mode would copy it twice
+                # With the default mode, NumPy would copy twice.
+                whole.take(order, out=out, mode="clip")
         values: list[Any] = []
         for part in parts:
             values += part.values

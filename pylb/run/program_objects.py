@@ -233,7 +233,7 @@ class ProgramObjects:
 
 
 def checked_properties(told: dict[str, Any]) -> dict[str, Any]:
-    """The properties of an object that were told, as `PROPERTIES` has them."""
+    """Check the given properties of an object; return them with the types of `PROPERTIES`."""
     out: dict[str, Any] = {}
     for name in ("nbytes", "memory"):
         if (value := told.get(name)) is not None:
@@ -252,7 +252,7 @@ def checked_properties(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _position(coords: ArrayLike) -> F64:
-    """A position as three numbers."""
+    """Return a position as three numbers; missing ones are 0."""
     try:
         given = np.asarray(coords, np.float64)
     except (TypeError, ValueError):

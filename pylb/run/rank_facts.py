@@ -52,7 +52,7 @@ class RankFacts:
         self._is_said = False
 
     def _resolved(self, name: str, value: Any) -> Any:
-        """This rank's number, or a function (or "auto") that gives it later."""
+        """Return this rank's number; return a function or "auto" unchanged, for later."""
         transport = self._agreement.transport
         if callable(value) or (name == "memory_limit" and isinstance(value, str)):
             if value == "auto" or not isinstance(value, str):
@@ -70,7 +70,9 @@ class RankFacts:
         return _checked(name, value[transport.rank])
 
     def own(self, iteration: int) -> Own:
-        """The present numbers of this rank, by name.  Collective if any is a function or "auto".
+        """Return the present numbers of this rank, by name.
+
+        Collective if any of them is given by a function or "auto".
 
         Raises
         ------
@@ -98,13 +100,13 @@ class RankFacts:
         return _checked(name, value()) if callable(value) else value
 
     def of_all(self, iteration: int) -> dict[str, list[float]]:
-        """The numbers of all ranks, for a record; empty except on rank 0.  Collective."""
+        """Return the numbers of all ranks on rank 0, for a record; {} elsewhere.  Collective."""
         own = self.own(iteration)
         every = gather_objects(self._agreement, Step.GATHER, iteration, own)
         return {name: array.tolist() for name, array in joined(list(every.values())).items()}
 
     def is_news(self, full: float) -> bool:
-        """Whether, for the first time, a rank holds more than its memory limit."""
+        """Say whether a rank exceeds its memory limit for the first time; full: memory / limit."""
         news = full > 1.0 and not self._is_said
         self._is_said |= news
         return news
@@ -120,7 +122,7 @@ def joined(every: list[Own]) -> dict[str, NDArray[Any]]:
 
 
 def gathered(agreement: Agreement, own: Own) -> dict[str, NDArray[Any]]:
-    """The numbers of all ranks, on every rank.  Collective if there are any."""
+    """Return the numbers of all ranks, on every rank.  Collective unless there are none."""
     out = {}
     for name, value in own.items():
         every = agreement.transport.allgather(np.array([value], DTYPES[name]))
@@ -154,7 +156,7 @@ def _refused(name: str, value: Any) -> DomainError:
 
 
 def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """The argument `unlike`; False if speeds are given, since none are learned then."""
+    """Return `unlike`; False if the user gives speeds, because pylb then learns none."""
     if unlike and speed is not None:
         raise DomainError("unlike is True and speed is given: expected one of them")
     return unlike if speed is None else False

@@ -132,7 +132,7 @@ class LoadHistory:
 
     @property
     def until(self) -> int:
-        """The iterations before this one are kept, or were."""
+        """The first iteration whose loads have not been kept so far."""
         return self._first + len(self._loads)
 
     def cut(self) -> None:
@@ -167,7 +167,7 @@ class LoadHistory:
 
 
 def _stretches(whole: dict[int, list[KeptLoads]]) -> list[Stretch]:
-    """Join the parts of the ranks; at the end, keep only iterations that all ranks have."""
+    """Join the parts of the ranks, up to the last iteration that all ranks have."""
     out = []
     for parts in zip(*whole.values(), strict=False):
         k = min(len(part.load) for part in parts)
@@ -335,10 +335,10 @@ class Records:
             stats.message_bytes,
         )
         self._enter(row)
-        self._unwritten += stats.time_max  # which is the same on all ranks
+        self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
-        """Add m iterations whose figures came late, (m, 9): with the load of this rank."""
+        """Add m iterations of a loop with a lag, (m, 9): a `Row`, then this rank's load."""
         for row in rows.tolist():
             self._enter(row[:-1])
             self.rank_loads.append(row[-1:])

@@ -51,7 +51,7 @@ class ReplayedDecider(Decider):
         return self.run.at(self._iteration + 1).rank
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """Convert a receipt as in the base class, with the reasons from the record."""
+        """Convert a receipt of the C core; its reasons are those in the record."""
         receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
         receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"

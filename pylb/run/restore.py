@@ -34,7 +34,7 @@ OF_RUN = ("rows", "spans", "loops", "receipts")
 
 
 class Part(NamedTuple):
-    """The objects of this rank that were on one rank, and their messages."""
+    """The objects that this rank takes from one of the former ranks, and their messages."""
 
     items: Items
     window: F64
@@ -101,16 +101,19 @@ def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> Non
 
 
 def _sources(was: int, now: int, rank: int) -> range:
-    """The former ranks of which this rank takes objects.
+    """Return the former ranks from which this rank takes objects.
 
-    The former ranks are the intervals i ... i+1 of a line; rank j of `now` takes what lies from
-    j was / now on.
+    was, now: former and present number of ranks.  Former rank i is the interval i ... i + 1 of a
+    line; present rank j takes the interval j was / now ... (j + 1) was / now.
     """
     return range(rank * was // now, -(-(rank + 1) * was // now))
 
 
 def _mine(load: F64, source: int, was: int, now: int, rank: int) -> I64:
-    """Which objects of a former rank this rank takes: neighbours by key, with equal loads."""
+    """Return which objects of a former rank this rank takes.
+
+    The objects are cut in order of key, so that the ranks get nearly equal loads.
+    """
     weight = load + load.mean() if load.any() else np.ones(len(load))
     middle = np.cumsum(weight) - 0.5 * weight
     at = source + middle / max(weight.sum(), 1e-300)
@@ -156,7 +159,11 @@ def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
 
 
 def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
-    """The estimates, checked; on other ranks, nothing is known of an object on its present one."""
+    """Check and return the estimates of a file.
+
+    same: the number of ranks has not changed.  If it has, the estimates that use only passes on
+    the present rank are 0.
+    """
     keys, flat = found["key"], found["estimates"]
     columns = [found[c] for c in ("window", *SAVED)]
     if (
@@ -239,7 +246,7 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
 
 
 def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: disk.Head) -> None:
-    """Go on with the numbers of iterations, and let the decider see again what it saw."""
+    """Continue the count of iterations, and show the decider the past iterations again."""
     width, done = len(Row._fields), head.iteration
     rows, loops = found["rows"].reshape(-1, width), found["loops"].reshape(-1, 3)
     span, passes = found["spans"].tolist()
@@ -258,7 +265,7 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
 def _seen_again(
     decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int
 ) -> bool:
-    """Feed a decider with all iterations and LB steps so far; whether it now wants an LB step."""
+    """Show a decider all iterations and LB steps so far; return whether it wants an LB step now."""
     core, ask, last = decider.core, NOTHING, None
     done = {r.iteration: r for r in steps}
     begun = {int(first): (n, cost) for first, n, cost in loops}

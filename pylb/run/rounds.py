@@ -19,11 +19,12 @@ from pylb.run.answer import occupied
 from pylb.run.local_objects import LocalObjects
 from pylb.run.rank_facts import Own
 
-Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
+# Sums over all ranks (two sums, two maxima, three counts).
+Tally = tuple[float, float, float, float, int, int, int]
 
 
 class RankTimes(NamedTuple):
-    """How much the times of the ranks differ with a placement."""
+    """Metrics of the ranks' times with a placement; idle times are in seconds."""
 
     max_over_mean: float
     idle_mean: float
@@ -120,7 +121,7 @@ def place_in_rounds(
 
 
 def _tally(s: Stats) -> Tally:
-    """Return the tally from the fields of the step's record in which it is sent."""
+    """Return the sums over all ranks, which a round sends in these fields of a step's record."""
     return (
         s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
     )  # fmt: skip
@@ -146,7 +147,7 @@ def _agent(
     rank = np.full(len(edges), transport.rank, np.int32)
     rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
     order = np.lexsort((edges[:, 1], edges[:, 0]))
-    order = order[rank[order] >= 0]  # the receiver of a message may have been removed since
+    order = order[rank[order] >= 0]  # leave out receivers that were removed since the message
     edges, rank = edges[order], rank[order]
     return _core.Agent(
         strategy=strategy.name,

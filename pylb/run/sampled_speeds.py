@@ -44,7 +44,7 @@ def learn(
 
 
 def _sample(objects: LocalObjects, size: int) -> tuple[Any, ...]:
-    """Keys, mean seconds on this rank and estimates of the work of some objects."""
+    """Return keys, mean seconds on this rank, and the user's estimates of work, of some objects."""
     store = objects.store
     at = _core.sampled(store.keys, objects.n_objects, size)
     return store.keys[at], store.estimates[HERE][at], store.properties["work"][at]

@@ -42,8 +42,8 @@ class ShadowMode(MeasuringMode):
         self._history = History()  # the same on all ranks
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
-        self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by number
-        self._followed = self._shared = 0  # iterations that were replayed, that all ranks know
+        self._keys = np.zeros(0, np.int64)  # keys of all objects so far; the replay has indices
+        self._followed = self._shared = 0  # iterations: replayed so far, and known to all ranks
         self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
         self._remaining: Any = None  # whether each object exists after the last iteration
         self._lost = False  # some iterations were not kept, so later ones are not replayed

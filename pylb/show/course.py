@@ -62,7 +62,7 @@ class Course:
     strategy: str = ""
     recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
     objects: Objects | None = None
-    coords: Mapping[int, Any] | None = None  # of the objects, by key
+    coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
 
     @property
     def n_iterations(self) -> int:
@@ -205,7 +205,7 @@ def of_stretches(
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])
-    m = min(len(times), len(figures[0]))  # the decision about the last loads may be missing
+    m = min(len(times), len(figures[0]))  # figures of the last loads may be missing
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # How long a rank waited at the end of an iteration is recorded in the next one.
     waited = np.append(idle[1:], 0.0)[:m]

@@ -137,7 +137,7 @@ def loads(course: Course) -> dict[str, Any]:
         saved=course.saved,
         recorded=course.recorded,
     )
-    width = picture["iteration_step"]  # of LB steps at the same pixel, one is enough
+    width = picture["iteration_step"]  # LB steps in the same column are drawn as one
     picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
     return picture
 

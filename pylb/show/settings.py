@@ -142,7 +142,7 @@ def _of_tasks(trace: Trace, where: I32) -> I32:
     if not same:
         return where.take(
             trace.task_entity, mode="clip"
-        )  # clip: no index is out of range, and this mode is fast
+        )  # mode "clip" is fast; it changes nothing, as all indices are valid
     return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
 
 

@@ -35,8 +35,8 @@ DEFAULTS: dict[str, Any] = {
 machine, and the infinitely short time slice of the paper."""
 
 MOST_PROCESSORS = 1 << 20
-MOST_NODES = 1 << 12  # limit of nodes, or the number of processors if that is larger
-MOST_TURNS = 1e10  # limit of time slices of all processors; these take most of an hour to simulate
+MOST_NODES = 1 << 12  # there may be so many nodes, or as many as processors if these are more
+MOST_TURNS = 1e10  # limit of simulated time slices; so many take almost an hour
 PERIOD = 0.005
 """Period of ``pylb lab`` in seconds."""
 
@@ -348,7 +348,7 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Limit the largest number, by which memory is allocated."""
+    """Check that all numbers are below `most`; memory is allocated up to the largest one."""
     if values.size and values.max() >= most:
         raise OutOfRangeError(
             f"{name} has the number {values.max()}: expected numbers below {most}"

@@ -158,7 +158,7 @@ def test_homes_are_even():
 
 
 def test_a_plan_says_what_it_is():
-    assert repr(pylb.Plan(None, [0, 0])) == "<Plan: 2 items to 1 ranks, 2 from 1>"
+    assert repr(pylb.Plan(None, [0, 0])) == "<Plan: sends 2 items to 1 ranks, receives 2 from 1>"
     where = pylb.Directory(None, [("x", "f8")])
     where.update([3, 4], data=np.zeros(2, [("x", "f8")]))
     assert repr(where) == "<Directory: 2 entries on rank 0 of 1, data [('x', '<f8')] ()>"

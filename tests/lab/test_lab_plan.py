@@ -155,7 +155,7 @@ def test_changes_of_some_ranks_take_a_profile_for_each():
         ("hosts: {a: {ranks: 0}}", r"hosts\.a\.ranks is 0"),
         ("hosts: {a: {bandwidth: 100}}", r"hosts\.a\.bandwidth is 100: expected a bandwidth"),
         ("hosts: {a: {}}\nchanges: [{at: 1, hosts: b, share: 1}]", "'b' is unknown"),
-        ("hosts: {a: {}}\nchanges: [{at: 1, ranks: 0, share: 1}]", "expected hosts"),
+        ("hosts: {a: {}}\nchanges: [{at: 1, ranks: 0, share: 1}]", "this lab has hosts; use"),
         ("changes: [{at: 1, bandwidth: 1 Mbit/s}]", "no hosts and no network"),
         ("changes: [{share: 1}]", r"changes\[0\]: expected either at"),
         ("changes: [{at: 1, when: x, share: 1}]", r"changes\[0\]: expected either at"),

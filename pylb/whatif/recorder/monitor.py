@@ -164,7 +164,7 @@ class RecordMonitor:
             line, newline, rest = bytes(one.buffer).partition(b"\n")
             if not newline:
                 if len(one.buffer) > 100:
-                    raise ProtocolError("no token")
+                    raise ProtocolError("the first line is no token: more than 100 bytes")
                 return
             if not secrets.compare_digest(line, self.token.encode()):
                 raise ProtocolError("a wrong token")
@@ -187,7 +187,7 @@ class RecordMonitor:
         elif one.second:
             return
         elif one.rank is None:
-            raise ProtocolError(f"a frame {kind!r} before the first")
+            raise ProtocolError(f"a frame {kind!r} before the rank's hello (frame 'H')")
         elif kind == "O":
             self._operations(one.rank, first, np.frombuffer(body, OP))
         elif kind == "C":
@@ -228,14 +228,16 @@ class RecordMonitor:
             mine = ops["tag"][marks]
             ops["tag"][marks] = protocol.renumbered(mine, rank.procedures, "procedure")
         if not rank.n_ops + rank.lost <= first < 2**62:
-            raise ProtocolError(f"operation {first} after {rank.n_ops + rank.lost}")
+            raise ProtocolError(
+                f"a frame begins with operation {first}: expected {rank.n_ops + rank.lost} or more"
+            )
         rank.lost += first - rank.n_ops - rank.lost
         rank.add(ops)
 
     def _procedure(self, rank: RankLog, body: bytes) -> None:
         number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
         if number != len(rank.procedures) or number >= MOST_NAMES:
-            raise ProtocolError(f"procedure {number} after {len(rank.procedures)}")
+            raise ProtocolError(f"procedure {number} after {len(rank.procedures)} procedures")
         if name not in self.procedures:
             self.procedures.append(name)
         rank.procedures.append(self.procedures.index(name))
@@ -243,7 +245,7 @@ class RecordMonitor:
     def _communicator(self, rank: RankLog, body: bytes) -> None:
         number, name, members = protocol.communicator(body, rank.hello["size"])
         if number != len(rank.numbers):
-            raise ProtocolError(f"communicator {number} after {len(rank.numbers)}")
+            raise ProtocolError(f"communicator {number} after {len(rank.numbers)} communicators")
         if name not in self._comms:
             self._comms[name] = len(self.members)
             self.members.append(members)
@@ -371,7 +373,8 @@ class RecordMonitor:
                 "parallel: predictions treat them as one thread"
             )
         drift = abs(rank.end_offset - rank.offset)
-        elsewhere = rank.hello["host"] != socket.gethostname()  # else both have the same clock
+        # On one host, both have the same clock.
+        elsewhere = rank.hello["host"] != socket.gethostname()
         if elsewhere and drift > max(0.05, DRIFT * seconds):
             out.append(f"its clock and the monitor's clock drifted apart by {drift:.3g} s")
         if not rank.hello["delays"]:
