@@ -8,8 +8,8 @@
  * the same results in the same order, and so its trigger and its root decide alike.
  *
  * A verdict of the trigger sets the period in one of two ways:
- *   - a forecast (verdict.next) announces the final iteration early; later forecasts extend it,
- *     reduce it or drop it (dynamic refinement, 3.6.2);
+ *   - a forecast (verdict.next) announces the final iteration early; later forecasts make
+ *     it later or earlier, or drop it (dynamic refinement, 3.6.2);
  *   - a verdict to rebalance is final: the LB step takes place at the first free iteration.
  * A user's function may give different answers on different ranks.  These would then wait for
  * different things.  So its answers are reduced, too, before a rank acts on them.  If they differ,
@@ -25,7 +25,8 @@
 #include "decide/trigger.h"
 #include "measure/reduction.h"
 
-enum { PLB_ATSYNC_WINDOW = 64 }; /* without a lag, an object may be this many iterations ahead */
+/* Without a lag, an object may be this many iterations ahead of the known statistics. */
+enum { PLB_ATSYNC_WINDOW = 64 };
 
 /* The figures of an iteration. */
 typedef struct plb_atsync_row {
@@ -40,7 +41,7 @@ typedef struct plb_atsync_row {
 } plb_atsync_row_t;
 
 typedef struct plb_atsync_options {
-    int64_t kind;  /* kind of the statistics, the same on all ranks */
+    int64_t kind; /* the field `kind` of the statistics (measure/stats.h); the same on all ranks */
     int64_t first; /* the number that iteration 1 has in the statistics and for the trigger */
     int64_t n;     /* iterations of the loop, 1 or more */
     int32_t lag;   /* D of rule 5 in consensus.h; 0: no lag, and the program must call

@@ -37,8 +37,8 @@
  *      reduces the period: no maximum, no second reduction.
  *   6. Once a rank has ended, there are no more LB steps in this run, not even one at a final
  *      iteration at or past the end of the run.  The statistics say how many ranks have ended, so
- *      all ranks learn it at the same iteration.  A rank that has ended goes on serving, and
- *      contributes empty statistics, until those of some iteration say that all have ended.
+ *      all ranks learn it at the same iteration.  A rank that has ended goes on making progress,
+ *      and contributes empty statistics, until those of some iteration say that all have ended.
  *
  * Iterations are compared with <= and >=, never with =.
  */

@@ -1,5 +1,5 @@
-/* Has the last LB step achieved what it predicted?  The first one cannot, if ranks differ in
- * speed.
+/* Has the last LB step achieved what it predicted?  The first LB step cannot if ranks
+ * differ in speed.
  *
  * Says when to look why iterations take longer than the last LB step predicted.  The reason may
  * be that ranks have different speeds, or that one has just changed its speed; a strategy
@@ -20,7 +20,7 @@ typedef struct plb_promise {
     double predicted; /* max/mean; INFINITY before the first LB step */
     double price;     /* seconds of a look */
     double since;     /* iterations since the last LB step or look */
-    double lost;      /* seconds since then */
+    double lost;      /* seconds since then that iterations took beyond the prediction */
     double last;      /* max/mean of the iteration before */
     double looks;
     double level; /* max/mean at the last look */

@@ -56,7 +56,8 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of a kind and family that was tried (or was not tried), or -1. */
+/* The first candidate of a kind and family that has run (tried: true) or has not (false);
+ * -1: none. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
     for (int32_t i = 0; i < self->n; i++) {

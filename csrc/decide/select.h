@@ -27,12 +27,12 @@
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean of
  *      the last comprehensive one; or if they cost more than `dearer` times as much, and the
  *      last one left no less.  Then comprehensive strategies follow.
- *   4. Evidence ages: after `again` comprehensive ones in a row, a refinement gets another
+ *   4. Evidence ages: after `again` comprehensive strategies in a row, a refinement gets another
  *      chance; after `again` refinements in a row, if the last one left more than `imbalance`,
- *      a comprehensive one.
- *   5. Among candidates of one kind and family: the tried one whose last try left the least
- *      max/mean; of these the cheapest, then the first in the table.  While that least is
- *      beyond `imbalance`, or none was tried, the first untried one.
+ *      a comprehensive strategy does.
+ *   5. Among candidates of one kind and family: the one that left the least max/mean when it
+ *      ran last; if several did, the cheapest, then the first in the table.  While that least
+ *      max/mean is beyond `imbalance`, or if none has run, the first one that never ran.
  *   6. If no candidate is of the kind, the other kind is used; if none of that kind is of the
  *      family, the other family.
  */

@@ -2,9 +2,9 @@
  *
  * A rank contributes to every step and gets the merged record of `lag` steps before; so it waits
  * only for ranks that are more than `lag` steps behind, and all ranks know the same at the same
- * step.  A rank that leaves contributes one last record (n_ended).  Ranks that did not leave, too,
- * learn it from the merged record.  Every rank then completes the reductions that were begun, so
- * that no rank waits forever.
+ * step.  A rank that leaves contributes one last record (n_ended).  If only some ranks leave, the
+ * others learn it from the merged record.  Every rank then completes the reductions that were
+ * begun, so that no rank waits forever.
  */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H
@@ -33,7 +33,8 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** Take the oldest record under way, even if it is not due.  *have: false if none is under way. */
+/** Take the oldest record under way, even if it is not due.  *have: false: none is under way,
+ *  or it did not come in time. */
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
@@ -48,8 +49,8 @@ bool plb_steps_is_due(const plb_steps_t *self);
 bool plb_steps_broken(const plb_steps_t *self);
 
 /** Leave: contribute `mine` for the last time (nothing, if the steps are broken), and complete
- *  what is under way, for at most `timeout_ns`.  *done: nothing is under way; else call it again.
- *  Afterwards self->all is the record that ended the steps. */
+ *  what is under way, for at most `timeout_ns`.  *done: true: nothing is under way;
+ *  false: call it again.  Afterwards self->all is the record that ended the steps. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
 

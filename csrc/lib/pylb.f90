@@ -401,7 +401,7 @@ contains
       call finish(c_work(self%handle, seconds), ierr)
    end subroutine work
 
-   !> End a step: whether to rebalance now.
+   !> End a step, and get whether to rebalance now.
    subroutine advise_when(self, rebalance, ierr)
       class(pylb_advisor), intent(inout) :: self
       logical, intent(out) :: rebalance
@@ -412,7 +412,7 @@ contains
       rebalance = answer /= 0
    end subroutine advise_when
 
-   !> End a step: whether to rebalance now, and where each cell goes.  `coords` is (3, n).
+   !> End a step, and get whether to rebalance now, and where each cell goes.  `coords` is (3, n).
    subroutine advise_where(self, load, plan, key, bytes, memory, fixed, coords, src, dst, &
                            edge_bytes, ierr)
       class(pylb_advisor), intent(inout) :: self

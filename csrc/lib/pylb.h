@@ -121,8 +121,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      trigger     when to rebalance: a name of pylb_trigger_name; default "auto"
  *      every       number of steps from one LB step to the next (instead of a trigger)
  *      mode        "on" (default), or "off": measure only
- *      lag         number of steps: a rank only waits for the statistics of this many steps
- *                  before; default 0
+ *      lag         number of steps: a rank waits only for ranks that are more than this many
+ *                  steps behind; default 0
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every` says when to rebalance
@@ -164,10 +164,11 @@ PYLB_CALL int pylb_stop(pylb_advisor *lb);
  * addition to them.  Local. */
 PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 
-/** End a step: whether to rebalance now.  *rebalance is 1 if the program has to redistribute its
- *  data now, else 0; the same on all ranks.  Collective: one nonblocking reduction; waits for it,
- *  or for that of `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps, a rank
- * has left or failed; then there are no more steps, and the advisor can only be closed. */
+/** End a step, and get whether to rebalance now.  *rebalance is 1 if the program has to
+ * redistribute its data now, else 0; the same on all ranks.  Collective: one nonblocking
+ * reduction; the call waits for its result or, with a lag, for the result of `lag` steps before.
+ * PYLB_ERR_STATE: the ranks are in different steps, a rank has left or failed; then there are no
+ * more steps, and the advisor can only be closed. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the redistribution that was advised: its time is its cost.  Local.
@@ -202,11 +203,11 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
 /* Where each cell goes. */
 typedef struct pylb_plan pylb_plan;
 
-/** End a step: whether to rebalance now, and where each cell goes.  *plan is NULL if nothing has
- * to move; otherwise it belongs to the advisor and is valid until the next step.  The load of this
- *  rank is the sum of its cells' loads.  Collective.  An advisor takes either every step by this
- *  function or every step by pylb_advise.  PYLB_ERR_VALUE: a load is negative or NaN;
- *  PYLB_ERR_KEY: two cells have the same key; on all ranks. */
+/** End a step, and get whether to rebalance now, and where each cell goes.  *plan is NULL if
+ * nothing has to move; otherwise it belongs to the advisor and is valid until the next step.  The
+ * load of this rank is the sum of its cells' loads.  Collective.  An advisor takes either every
+ * step by this function or every step by pylb_advise.  PYLB_ERR_VALUE: a load is negative or NaN;
+ *  PYLB_ERR_KEY: two cells have the same key; both on all ranks. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
 /** rank[n]: the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local. */

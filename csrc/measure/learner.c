@@ -20,10 +20,10 @@ static const double NOISE =
     1.5 * 2.56 * 1.4142135623730951; /* distance of the outer deciles, in sigma */
 enum { LEAST = 4 };
 
-/* Ranks count as different under three conditions.  The speeds explain the fraction EXPLAINED of
- * the changes of moved objects (STILL once speeds are in use).  One speed differs by more than
- * UNLIKE.  And the sum of all squared differences, in units of their errors, is larger than
- * expected by chance, by ERRORS standard deviations. */
+/* Ranks count as different if three conditions hold together.  The speeds explain the fraction
+ * EXPLAINED of the changes of moved objects (STILL once speeds are in use).  One speed differs by
+ * more than UNLIKE.  And the sum of all squared differences, in units of their errors, is larger
+ * than expected by chance, by ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
 /* Speeds are proven if their predictions have gained PROVEN (evidence.h), which takes at least
@@ -142,8 +142,8 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            shift[change[i].rank] =
-                self->unlike ? change[i].middle : all; /* perhaps only its work grew */
+            /* if the speeds are not in use, perhaps only the rank's work grew */
+            shift[change[i].rank] = self->unlike ? change[i].middle : all;
         }
     }
     self->now.usual = all;

@@ -41,8 +41,8 @@ void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const dou
 
 typedef enum plb_division {
     PLB_DIVIDE_STAY, /* keep the present parts */
-    PLB_DIVIDE_BOLD, /* take the parts of the models */
-    PLB_DIVIDE_SAFE, /* take the parts of models which assume that a rank pages as soon as it gets
+    PLB_DIVIDE_BOLD, /* take the parts that the models compute */
+    PLB_DIVIDE_SAFE, /* take the parts that the models compute if a rank pages as soon as it gets
                         more rows than before */
 } plb_division_t;
 

@@ -31,7 +31,8 @@ int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int6
  * shorter way round in each dimension. */
 int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 
-/* Bytes between parts, one per place of the machine: rows of directed pairs. */
+/* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
+ * parts as places of the machine. */
 typedef struct plb_flows {
     const int64_t *start; /* [n_places + 1] what part a sends: start[a] ... start[a + 1] - 1 */
     const int32_t *to;
