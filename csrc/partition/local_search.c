@@ -229,7 +229,7 @@ static void move(search_t *s, int32_t v, int32_t to)
         const int32_t e = hg->net[j];
         const int32_t left = remove_pin(s, e, from);
         if (add_pin(s, e, to) == 1) {
-            wake_pins(s, e, -1); /* other pins follow to `to` at no cost now */
+            wake_pins(s, e, -1); /* its other pins can follow to `to` without loss now */
         } else if (left == 1) {
             wake_pins(s, e, from); /* if the last pin moves, too, the net leaves `from` */
         }

@@ -11,7 +11,7 @@ enum { NONE = -1 };
 typedef struct namer {
     const plb_new_names_t *in;
     int32_t *name;  /* [n_parts] of each part, or NONE */
-    bool *taken;    /* [n_parts] names */
+    bool *taken;    /* [n_parts] whether a part has got the name */
     int32_t *room;  /* [n_parts] */
     int32_t *place; /* [n_parts] result of an assignment */
     int64_t *start; /* input of an assignment */

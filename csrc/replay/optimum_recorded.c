@@ -33,11 +33,11 @@ typedef struct search {
     const plb_optimum_opts_t *opts;
     double *rest; /* [n_phases + 1] seconds, a lower bound from each phase on */
     states_t all;
-    int64_t limit; /* states at most */
+    int64_t limit; /* largest number of states that are kept */
     step_t *step;
     int64_t n_steps, step_room;
     bool alone;   /* true: no strategy uses the present placement; false: at least one does */
-    double upper; /* seconds of the best complete run known */
+    double upper; /* seconds of the fastest complete run that is known */
     /* for LB steps */
     plb_phases_t phases; /* the load database, of a run without LB steps */
     bool has_phases, has_database;

@@ -7,7 +7,8 @@
 /** Get the load database of the present objects; it is valid until the next call of any kind. */
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
 
-/** Move the present objects to rank[n]; `speed`: from plb_decider_place, or NULL. */
+/** Move the present objects to rank[n].  speed[n_ranks]: from plb_decider_place; if it is NULL or
+ * begins with 0, speeds are unknown and count as 1. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed);
 
 /** Compute the seconds saved since the last move: the maximum over ranks of the summed loads

@@ -49,10 +49,12 @@ typedef struct plb_phases {
     int32_t *at;         /* its index among the present objects, or -1 */
     /* the present objects */
     int64_t n, capacity;
-    int32_t *entity, *rank, *from; /* from: the index in the phase before, or -1 */
+    int32_t *entity, *rank, *from; /* from: the index in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords; /* [3 * n] */
+    /* all_movable: all of them may migrate; alike: they are the objects of the previous phase;
+     * sized, remembers, placed: the trace has `bytes`, `memory`, `coords` */
     bool all_movable, alike, sized, remembers, placed;
     double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
     double *drift;                    /* [n] drift of the estimates */
@@ -60,11 +62,11 @@ typedef struct plb_phases {
                           change */
     const double *now; /* [n] loads of this phase, on the present ranks */
     int64_t passes;    /* since the last move */
-    /* by rank, for estimates of the present rank: */
+    /* objects sorted by rank, for estimates from the present rank alone: */
     int32_t *order;
     int64_t *rank_ptr;
-    bool ordered;
-    /* the edges of the phase before, by entity: */
+    bool ordered; /* true: `order` is valid; false: objects or their ranks have changed */
+    /* the edges of the previous phase, by entity: */
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages;
@@ -74,7 +76,7 @@ typedef struct plb_phases {
     double *amount;     /* [2 * edge_room] */
     double *speed;      /* [n_ranks] as given to the last plb_phases_move; 1 before that */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
-    double *own_ranks;                /* [2 * n_ranks] copy of both */
+    double *own_ranks;                /* [2 * n_ranks] copy of `given` and `background` */
     const int64_t *memory_limit;      /* [n_ranks] of the trace, or NULL */
     int64_t *own_limit;               /* [n_ranks] copy of it */
     /* loads of ranks */

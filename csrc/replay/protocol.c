@@ -52,7 +52,8 @@ static why_t reason(const plb_consensus_t *machine, plb_answer_t answer)
     return machine->reach[0] / 2 >= machine->limit ? PAUSE : LAG;
 }
 
-/* Carry out the actions of a rank's state machine; return whether the object may ask again. */
+/* Carry out the actions of a rank's state machine.  Returns true if a rank that waits at AtSync
+ * may ask again whether it can go on; else false. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];

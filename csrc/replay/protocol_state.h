@@ -11,12 +11,13 @@
 typedef enum state {
     WORK,
     RECEIVE, /* the work is done, but a neighbour's data is missing */
-    STAND,
-    BALANCE,
-    END, /* its iterations have ended; it still passes messages on */
-    OVER,
+    STAND,   /* it waits at AtSync */
+    BALANCE, /* it is in an LB step */
+    END,     /* its iterations have ended; it still passes messages on */
+    OVER,    /* its state machine is done, too */
 } state_t;
 
+/* Why a rank waits at AtSync: in the pause state, for older statistics, at the final iteration. */
 typedef enum why { PAUSE, LAG, GATHER, N_WHY } why_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
@@ -24,9 +25,10 @@ enum { LINE = 64 }; /* bytes of a cache line */
 /* The state of a rank in one place, since events visit ranks in random order and memory access
  * dominates.  The first cache line has what other ranks read. */
 typedef struct node {
-    _Alignas(LINE) double wake; /* earliest pending event because of messages, or infinity */
+    _Alignas(LINE) double wake; /* time of the earliest pending event for an arriving message, or
+                                   infinity */
     double begun[2];            /* when it began its last two iterations, by parity */
-    int64_t iteration;          /* last one begun */
+    int64_t iteration;          /* the last iteration that it began */
     int64_t up;                 /* next statistics to send up */
     int64_t passed;             /* rulings passed on to the children */
     int32_t n_children;

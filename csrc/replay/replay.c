@@ -141,7 +141,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     return ret;
 }
 
-/* Tell the decider what the last LB step has saved so far. */
+/* Tell the decider how many seconds the last LB step has saved so far. */
 static int weigh(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
@@ -228,7 +228,8 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* Conclude the previous phase, when the objects that are present next are known. */
+/* Let the decider observe the previous phase and say what to do: the objects of the next phase are
+ * known now.  more: true if the loop goes on; false if it ends here. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -323,7 +324,8 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Perfect prediction: rebalance before the phase, with its own loads. */
+/* Foresight: the decider gets the statistics of the phase itself, and can rebalance at its start,
+ * with its loads. */
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);

@@ -40,8 +40,8 @@ typedef struct plb_replay_opts {
     int32_t lag;      /* decisions come this many iterations later, as in a loop with this lag */
     bool as_recorded; /* only without a decider; true: every object is on its recorded rank; false:
                          it stays where it began */
-    bool foresight;
-    bool moves;            /* receipts record that objects moved; false: shadow mode */
+    bool foresight; /* true: LB steps at the start of a phase, with its loads; false: at the end */
+    bool moves;     /* true: receipts record that objects moved; false: shadow mode, none moved */
     plb_network_t network; /* what messages add to the time of a rank */
     double cost;           /* seconds of each LB step; NAN: measured or modelled */
     plb_lb_cost_t model;   /* cost of LB steps that were not measured */
@@ -49,8 +49,8 @@ typedef struct plb_replay_opts {
         per_byte; /* additional seconds for each migration and each byte of an LB step */
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
-    bool keep_times,
-        keep_ranks; /* keep times of the ranks in every phase; keep ranks of the tasks */
+    bool keep_times, keep_ranks; /* true: keep the times of the ranks in every phase, or the rank
+                                    of each task; false: do not */
 } plb_replay_opts_t;
 
 typedef struct plb_replay {
@@ -68,12 +68,12 @@ typedef struct plb_replay {
                     `loop` */
     plb_consensus_root_t root; /* for a loop with a lag */
     plb_wish_t wish;
-    bool due;
+    bool due; /* true: the decider asks for an LB step at the end of the last phase; else false */
     plb_verdict_t why;
-    plb_iteration_t last; /* statistics of the last phase, which the decider has not got yet */
-    bool unobserved;
-    int32_t *answer; /* owned */
-    double *speed;   /* owned */
+    plb_iteration_t last; /* statistics of the last phase */
+    bool unobserved;      /* true: the decider has not got `last` yet; false: it has */
+    int32_t *answer;      /* owned */
+    double *speed;        /* owned */
     int64_t room_of_answer;
 } plb_replay_t;
 

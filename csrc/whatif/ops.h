@@ -55,7 +55,7 @@ typedef enum plb_collective {
 enum {                         /* flags */
        PLB_OP_SAME_CALL = 1,   /* belongs to the same call as the previous operation */
        PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source, or -1 if its WAIT gives it */
-       PLB_OP_ANY_TAG = 4,     /* the same for `tag` */
+       PLB_OP_ANY_TAG = 4,     /* `tag` is the actual tag, or 0 if its WAIT gives it */
        PLB_OP_SYNCHRONOUS = 8, /* a send that is complete when it is received */
        PLB_OP_BUFFERED = 16,   /* a send that is complete at once */
        PLB_OP_SHARED = 32,

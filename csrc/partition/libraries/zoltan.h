@@ -41,8 +41,8 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 
-    bool imports; /* the method finds the objects that arrive, not those that leave: pylb tells
-                     their owners, which is cheaper than in Zoltan */
+    bool imports; /* true: the method finds the objects that arrive, and pylb tells their owners,
+                     which is cheaper than in Zoltan; false: it finds the objects that leave */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;

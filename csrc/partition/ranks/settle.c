@@ -160,7 +160,7 @@ typedef struct lists {
     int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
     double *come; /* [n_ranks][own + 2] number of objects for each own part; and, if communicated:
                      how many objects move in all, and their sizes */
-    double *said; /* [n_parts + 2 n_ranks] the same, as sent to all others */
+    double *said; /* [n_parts + 2 n_ranks] the numbers of `come` for all other ranks, to be sent */
     void *gone, *came; /* [out.n] and [n_in] rows or ids, by part */
 } lists_t;
 

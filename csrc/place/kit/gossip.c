@@ -37,7 +37,7 @@ static const double SLACK = 1e-9;
 /* Swaps make no progress if more than this fraction of the overloaded ranks remain overloaded. */
 static const double IDLE = 0.9;
 
-/* The search for the lowest reachable limit ends when it is known to within this fraction.
+/* The search for the lowest reachable limit ends when the limit is known to within this fraction.
  */
 static const double CLOSE = 0.002;
 
@@ -460,8 +460,9 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* Choose the next limit, after this one was reached or given up: between the highest that was
- * not reached and the present time of an iteration.  False: these are close enough. */
+/* Choose the next limit, after this one was reached or given up: between the highest that was not
+ * reached and the present time of an iteration.  Returns false if these two are close enough: the
+ * search is over. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
@@ -476,7 +477,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* Is the strategy over, by the tally of the last iteration?  All ranks get the same answer. */
+/* Whether the strategy ends, by the tally of the last iteration: the same answer on all ranks. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[0];

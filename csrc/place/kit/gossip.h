@@ -45,6 +45,8 @@ typedef struct plb_gossip {
     double n_overloaded; /* overloaded ranks one iteration ago */
     double failed;       /* the highest limit that could not be reached, or 0 */
     int fan_out, n_rounds, n_iterations;
+    /* within_node: gossip and offers stay within each node (false: among all ranks); swapping:
+     * objects are also offered in exchange for smaller ones (false: they are only given) */
     bool within_node, swapping;
     int step, iteration, stalled; /* step: rounds of gossip, then the offers, then the answers */
     int64_t taken;                /* number of objects taken in this iteration */

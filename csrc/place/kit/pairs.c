@@ -45,7 +45,7 @@ static const double ROUNDING = 1e-12;
 /* The search for the lowest limit ends within this fraction of the wanted one. */
 static const double NEAR = 5e-4;
 
-/* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
+/* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 2e3;
 
 typedef struct set {
@@ -74,7 +74,7 @@ typedef struct pairs {
 /* The exchange to make: `give` and `back` are bit masks over the first `most` objects of each
  * rank. */
 typedef struct exchange {
-    int32_t partner; /* or -1 */
+    int32_t partner; /* -1: no exchange has been found */
     int32_t most, give, back;
     int32_t cost;
     double over; /* seconds above the limit that remain on the worse of the two ranks */

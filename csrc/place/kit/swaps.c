@@ -9,7 +9,7 @@
 
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
-/* Most pairs and entries that are examined: about a tenth of a second. */
+/* Largest number of pairs and entries that are examined, which takes about a tenth of a second. */
 static const double WORK = 2e7;
 
 /* A gain below this fraction of a time is due to rounding. */
@@ -81,8 +81,8 @@ static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
                     1.0 / plb_speed(in, to)};
 }
 
-/* Additional seconds of the two ranks if x and y change places.  What x and y exchange (`talk`)
- * stays between the ranks. */
+/* Additional seconds of the two ranks if the objects x and y exchange their ranks.  What x and y
+ * exchange (`talk`) stays between the ranks. */
 static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
                               const view_t *y, double talk, double *from, double *to)
 {

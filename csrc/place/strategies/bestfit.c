@@ -78,7 +78,7 @@ typedef struct fitter {
 /* A transfer: its ranks, and the load that it should have. */
 typedef struct transfer {
     int32_t from, to;
-    bool ends_donor; /* it removes the donor's excess; false: it fills the receiver */
+    bool ends_donor; /* true: it removes the donor's excess; false: it fills the receiver */
     double low, high;
 } transfer_t;
 
@@ -439,7 +439,7 @@ typedef struct aim {
     double tolerance; /* x limit */
     double above;     /* x average: the imbalance that may be left */
     double grain;     /* greatest common divisor of all loads, or 0 */
-    bool few;         /* so few objects per rank that GreedyLB would miss the limit by far */
+    bool few; /* true: so few objects per rank that GreedyLB would miss the limit; false: more */
 } aim_t;
 
 /* GreedyLB leaves an imbalance of 0.06 to 0.6 times the load of the p-th lightest object or, if

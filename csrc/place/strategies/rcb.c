@@ -13,7 +13,7 @@ typedef struct rcb {
     double *centre; /* [p * DIMS] of the present objects of each rank */
     int64_t *count; /* [p] number of these objects */
     double *key;    /* [max(n, p)] scratch */
-    int32_t *spare; /* likewise */
+    int32_t *spare; /* [max(n, p)] scratch */
     int32_t *out;
 } rcb_t;
 

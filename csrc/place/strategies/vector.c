@@ -35,7 +35,7 @@
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { MOST_ROUNDS = 1 << 16 };
 
-/* Most numbers examined in step 3: a few tenths of a second. */
+/* Most numbers that step 3 examines, which takes a few tenths of a second. */
 static const double WORK = 5e7;
 
 /* A gain below this fraction of the cost is due to rounding. */
@@ -50,7 +50,7 @@ typedef struct top {
 typedef struct vector {
     const plb_snapshot_t *in;
     int32_t p, d;
-    bool phases;
+    bool phases; /* true: components are phases; false: kinds of processors */
     double overload;
     double *goal, *per; /* [d] seconds, and 1 / seconds; 0 where there is no load */
     double *pace;       /* [p] 1 / speed */
@@ -60,7 +60,7 @@ typedef struct vector {
     int32_t *rank;      /* [n] */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
-    double work; /* left */
+    double work; /* how many numbers may still be examined */
 } vector_t;
 
 static double load(const vector_t *self, int64_t i, int32_t k)

@@ -14,7 +14,7 @@ void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
 /* The counts of a call, one for each rank. */
 typedef struct plb_counts {
     const void *array;
-    bool large; /* MPI_Count, else int */
+    bool large; /* true: of type MPI_Count; false: int */
 } plb_counts_t;
 #define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
 

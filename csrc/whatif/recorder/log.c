@@ -36,8 +36,8 @@ static struct {
     int64_t flushed;              /* wall time of the last flush */
     int64_t beyond;               /* processor time of the other threads */
     int64_t foreign;              /* number of calls by other threads */
-    bool asked;                   /* the last call was a poll */
-    int64_t asked_at;             /* time at which it began */
+    bool asked;                   /* true: the last call was a poll; false: another call */
+    int64_t asked_at;             /* time at which that call began */
     double asked_wall, asked_cpu; /* sums of wall and processor ns from poll to poll */
     double asked_square;          /* sum of the squares of the wall ns */
     double naps, napped;          /* number of polls after a sleep, and ns asleep */

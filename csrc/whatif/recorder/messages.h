@@ -28,7 +28,7 @@ void plb_made_receive(MPI_Request request, bool persistent, int source, int tag,
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
                        MPI_Comm comm, const MPI_Status *status);
 
-/** Note a probe, if `flag`: it has found a message. */
+/** Note a probe that has found a message (`flag` 1), or a poll that has not (`flag` 0). */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
 /** Note a matched probe; then the receive of its message. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,

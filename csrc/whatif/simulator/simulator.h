@@ -53,8 +53,8 @@ typedef struct plb_target { /* borrowed */
     plb_waiting_t waiting;
     double polling; /* processor seconds that each waiting process (not spinning) takes per second
                        of computing processes */
-    bool as_recorded; /* receives from any source take the recorded message; else the first one
-                         that arrives, like MPI */
+    bool as_recorded; /* true: receives from any source take the recorded message; false: the first
+                         one that arrives, like MPI */
 } plb_target_t;
 
 typedef enum plb_end {

@@ -71,7 +71,7 @@ typedef struct process {
     int64_t n, at;
     int64_t n_posted;
     plb_process_times_t times;
-    double since; /* time since when it waits or is paused */
+    double since; /* when it began to wait or was paused */
     double left;  /* remaining work (only with turns) */
     slot_t *slot;
     int64_t *skipped; /* skipped blocks: indices of their first operation */
@@ -89,6 +89,9 @@ typedef struct process {
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
+    /* closed: its records are complete; probing: it waits until a message arrives, without a
+     * posted receive; has_run: it has got work since it last waited; in_queue: it is in its
+     * processor's ring */
     bool closed, probing, has_run, in_queue;
     bool stands;  /* true: the message that its receive takes is determined, by choice or by the
                      record; false: it takes the first one that fits */
