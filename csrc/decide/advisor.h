@@ -24,7 +24,7 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* most iterations whose max/mean is averaged: no
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
-    bool places;            /* it advises when and where; false: only when */
+    bool places;            /* true: it advises when and where to; false: only when */
     bool due; /* true: an LB step was advised; the next record says whether ranks carried it out,
                  and its cost */
     bool placed; /* true: the plan of that LB step was made */

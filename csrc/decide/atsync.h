@@ -33,7 +33,7 @@ typedef struct plb_atsync_row {
     double time;        /* s, longest time of a rank's program, without its waiting at AtSync */
     double max, mean;   /* seconds: loads of the ranks */
     double idle;        /* s, mean over the ranks of the time in which no object ran */
-    double utilization; /* of the least utilized rank (eq. 3.2) */
+    double utilization; /* utilization of the least utilized rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
     double messages;    /* number of messages between ranks */
     double bytes;       /* size of these messages */
@@ -72,7 +72,7 @@ typedef struct plb_wish {
                      wants none */
     int64_t
         decided_at; /* iteration whose statistics led to the decision, in the trigger's numbers */
-    plb_verdict_t why; /* its verdict on that iteration */
+    plb_verdict_t why; /* the verdict that led to the decision; until then, the last verdict */
 } plb_wish_t;
 
 /** Turn the verdict on iteration `seen` of the loop into a wish for the root of the consensus,
@@ -104,7 +104,7 @@ typedef struct plb_atsync {
     bool votes;   /* true: the answers of a user's trigger are being reduced, see vote() */
     plb_wish_t wish;
     plb_dispute_t dispute;
-    int64_t n_ended; /* of the last statistics: how many ranks had ended */
+    int64_t n_ended; /* number of ranks that had ended, from the last statistics */
     bool complete;   /* true: all ranks have run every iteration so far */
     bool whole; /* true: complete, and the trigger has observed every iteration without an error */
     bool balance, done;  /* true: the consensus has asked to rebalance; to end the loop */

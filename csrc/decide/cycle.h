@@ -27,7 +27,8 @@ void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
  *  predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** The most bytes that leave any rank if the objects move to rank[n_objects]. */
+/** The most bytes that leave any rank if the objects move to rank[n_objects]; with rank NULL,
+ *  if all objects leave their ranks. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** The average loss per iteration of a cycle of the best length.  What is lost: the LB step,

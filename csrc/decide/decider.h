@@ -34,7 +34,7 @@
 
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {
-    int64_t iteration;       /* its number; numbers increase */
+    int64_t iteration;       /* number of the iteration; numbers increase */
     double time;             /* seconds, time of the slowest rank */
     double max, mean, min;   /* seconds: loads of the ranks */
     double total;            /* seconds: sum over all ranks */
@@ -188,7 +188,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
 typedef struct plb_step_done {
     int64_t migrations, bytes;
     double seconds_migration;
-    double cost; /* of the whole LB step */
+    double cost; /* seconds of the whole LB step */
     bool moved;  /* true: objects have moved; false: nothing has (shadow mode) */
     bool given;  /* true: `cost` is the whole cost, even zero; false: the cost is the larger of
                     `cost` and the sum of the parts */

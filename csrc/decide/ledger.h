@@ -60,7 +60,7 @@ typedef struct plb_costs {
 typedef struct plb_account {
     int64_t n;      /* number of LB steps */
     double cost;    /* seconds: mean of the previous value and the new measurement */
-    double warm_up; /* the same for the warm-up; 0 until the first was measured */
+    double warm_up; /* seconds of warm-up, averaged like `cost`; 0 until the first was measured */
 } plb_account_t;
 
 enum {
@@ -76,10 +76,10 @@ typedef struct plb_ledger {
     /* the last LB step */
     bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
     int64_t last; /* iteration at whose end it took place */
-    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
-    double cost;                   /* its cost, including its warm-up once that is known */
-    double warm_up;                /* NAN while it is not known */
-    double excess_before;          /* seconds: max - mean before it */
+    int32_t strategy;     /* index of its strategy; -1: there was no LB step */
+    double cost;          /* seconds: cost of that LB step, with the warm-up once this is known */
+    double warm_up;       /* NAN while it is not known */
+    double excess_before; /* seconds: max - mean before it */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations since */
     int n_times;
     /* off: LB steps are switched off; trial: an LB step has been made as a trial nevertheless */

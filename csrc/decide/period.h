@@ -38,7 +38,7 @@ void plb_fit_add(plb_fit_t *self, double x, double y);
 /** The slope of the line; 0 while fewer than two different x were seen. */
 double plb_fit_slope(const plb_fit_t *self);
 
-/** The line at x. */
+/** The value of the line at x. */
 double plb_fit_at(const plb_fit_t *self, double x);
 
 /** Standard deviation of the observations from the line, with n - 2 degrees of freedom; infinite

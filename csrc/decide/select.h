@@ -155,9 +155,9 @@ typedef struct plb_choice {
     plb_need_t need;     /* why */
     plb_kind_t kind;     /* the kind that the iteration asks for */
     plb_kind_t used;     /* the kind of the candidate: the other kind if there is none of `kind` */
-    plb_family_t family; /* of the candidate */
+    plb_family_t family; /* family of the candidate */
     plb_lead_t lead;     /* why */
-    int32_t candidate;   /* its index */
+    int32_t candidate;   /* index of the candidate */
     double max_over_mean;   /* 1 where there is no load */
     double utilization;     /* as observed */
     double communication_s; /* eq. 3.6, seconds */

@@ -97,7 +97,7 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->last = o->iteration - 1;
     }
     self->seen = o->iteration;
-    if (o->iteration <= self->last) { /* it ran under the previous placement */
+    if (o->iteration <= self->last) { /* this iteration ran under the previous placement */
         self->verdict.balance = false;
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;

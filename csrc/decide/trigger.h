@@ -141,10 +141,11 @@ PLB_TRIGGERS(X)
 /** The table, ended by NULL. */
 extern const plb_trigger_kind_t *const plb_triggers[];
 
-/** By name, or NULL. */
+/** Find a trigger by name; NULL: the name is unknown. */
 const plb_trigger_kind_t *plb_trigger_find(const char *name);
 
-/** `params`: n_params values in the order of the table, copied, checked against their ranges. */
+/** `params`: n_params values in the order of the table; they are copied, and checked against
+ *  their ranges. */
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);

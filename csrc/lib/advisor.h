@@ -13,7 +13,7 @@
 /* Figures of a step, for the record. */
 typedef struct plb_step_row {
     double time, max, mean, idle, utilization, min;
-    double load; /* of this rank */
+    double load; /* load of this rank */
 } plb_step_row_t;
 
 typedef struct plb_lib_advisor {
@@ -28,11 +28,11 @@ typedef struct plb_lib_advisor {
     bool begun, with_cells;
     bool over; /* true: there are no more steps */
     int64_t fingerprint;
-    plb_clock_t clock; /* of pylb_start and pylb_stop */
+    plb_clock_t clock; /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;
     int64_t step;            /* number of the next step */
     int64_t n_observed;      /* number of merged records that were observed */
-    const pylb_cells *cells; /* of the step that ends, during pylb_advise_cells; else NULL */
+    const pylb_cells *cells; /* cells of the step that ends, during pylb_advise_cells; else NULL */
 
     /* This step, on this rank. */
     double work;
@@ -43,7 +43,7 @@ typedef struct plb_lib_advisor {
     double cost;      /* seconds that the redistributions in this step have cost this rank */
     bool rebalanced;
 
-    pylb_plan plan;    /* of the last step; ranks is NULL: there is none */
+    pylb_plan plan;    /* plan of the last step; plan.ranks is NULL: there is none */
     int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
     int64_t n_exported;
 

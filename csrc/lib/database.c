@@ -326,7 +326,7 @@ typedef struct said {
     int32_t code;
     char text[512];
     plb_placing_t placing;
-    double seconds; /* of a look or a rehearsal */
+    double seconds; /* seconds: the answer of a look or a rehearsal */
     int64_t n, migrations, bytes;
 } said_t;
 

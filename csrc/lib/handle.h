@@ -25,7 +25,8 @@ typedef struct plb_handle {
 /** Make a handle of some content. */
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err);
 
-/** The content, or NULL with an error. */
+/** Return the content of a handle.  NULL with an error: the handle is NULL, closed or of
+ *  another kind. */
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err);
 
 void plb_handle_close(plb_handle_t *self);

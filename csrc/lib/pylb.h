@@ -241,7 +241,7 @@ typedef struct pylb_receipt {
     int64_t iteration;        /* the step after which it was decided */
     int32_t rebalanced;       /* 1: an LB step took place; 0: the advisor held back */
     const char *strategy;     /* strategy of the LB step, or "" */
-    const char *reason;       /* in words */
+    const char *reason;       /* the reason of the decision, in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
     double before, predicted; /* max/mean before the LB step and expected after it; NAN: unknown */
     double cost;              /* seconds of the LB step; 0 without one */

@@ -11,8 +11,8 @@
 
 /* The user's own strategy or trigger.  It stays until the process ends. */
 typedef struct own {
-    plb_strategy_t strategy; /* of a strategy, else zero */
-    plb_trigger_kind_t kind; /* of a trigger, else zero */
+    plb_strategy_t strategy; /* set if it is a strategy, else zero */
+    plb_trigger_kind_t kind; /* set if it is a trigger, else zero */
     pylb_strategy_fn place;
     pylb_trigger_fn when;
     void *user;

@@ -178,7 +178,7 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
 
 /* An object that goes from one placement to the next. */
 typedef struct step {
-    int64_t at; /* in last */
+    int64_t at; /* index of the object in `last` */
     int32_t a, b;
     double change;
 } step_t;

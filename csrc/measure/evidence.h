@@ -32,7 +32,7 @@ typedef struct plb_evidence {
     int32_t p;
     int64_t n; /* number of intervals tested so far */
     double gain[PLB_EVIDENCE_INTERVALS]
-               [PLB_EVIDENCE_RIVALS]; /* of the last intervals, a ring buffer */
+               [PLB_EVIDENCE_RIVALS]; /* gains in the last intervals, a ring buffer */
     double *spread;  /* [p] mean square of the changes of objects that stayed on a rank */
     int64_t *stayed; /* [p] number of these objects */
     plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
@@ -49,7 +49,7 @@ typedef struct plb_interval {
     const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */
 } plb_interval_t;
 
-/** For p >= 1 ranks. */
+/** Begin for p >= 1 ranks. */
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err);
 void plb_evidence_free(plb_evidence_t *self);
 

@@ -342,7 +342,7 @@ typedef struct reader {
     float age[MOST + 1];
     int64_t at[MOST + 1];
     int32_t n;    /* placements */
-    bool aligned; /* all have the same objects, and there are no estimates */
+    bool aligned; /* true: all placements have the same objects, and there are no estimates */
     int32_t user; /* the number of the rank that represents the user's estimates */
 } reader_t;
 

@@ -19,8 +19,8 @@
 #include "base/err.h"
 
 typedef struct plb_speeds {
-    double sigma;     /* noise of an observation's logarithm, from the median residual */
-    double error;     /* the same from the squares of all residuals; infinite: too few */
+    double sigma; /* noise of an observation's logarithm, from the median residual */
+    double error; /* that noise, from the squares of all residuals; infinite: too few residuals */
     double explained; /* fraction of the variance of moved objects that the speeds explain */
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;

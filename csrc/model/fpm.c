@@ -168,7 +168,7 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
 /* The models during the search. */
 typedef struct lines {
     const plb_fpm_t *in;
-    double *time; /* of each point */
+    double *time; /* seconds at each point */
     int64_t *at;  /* [p] first point beyond the last line; that of the next line is near */
 } lines_t;
 

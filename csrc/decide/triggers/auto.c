@@ -72,8 +72,8 @@ typedef struct state {
     double rate;     /* the last result of best_rate */
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
-    double young[2]; /* sums of u in the first and in the second iteration after LB steps, */
-    double ages[2];  /* and their weights; each older LB step counts half */
+    double young[2]; /* sums of u in the first and in the second iteration after LB steps */
+    double ages[2];  /* the weights in these sums; each older LB step counts half */
     double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t lb_steps, seen;
     int at_once; /* how many LB steps in a row came after a cycle of one iteration */

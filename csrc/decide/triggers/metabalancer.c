@@ -35,7 +35,7 @@ typedef struct metabalancer {
     plb_period_t period;
     double promised; /* max/mean after the last LB step, as the strategy saw it */
     double ratio[FIRST_RATIOS];
-    double sum_max, sum_mean; /* since the last LB step */
+    double sum_max, sum_mean; /* seconds: sums since the last LB step */
     int64_t n;                /* observations since the last LB step */
     int64_t beyond; /* how many iterations in a row, up to the last, are above the threshold */
     bool tried;     /* true: there was an LB step */
