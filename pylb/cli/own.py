@@ -104,7 +104,7 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
-    """Say whether a statement is a call that may run a program; `sys.path.insert(...)` may stay."""
+    """Say whether a statement is a call that may run a program (not `sys.path.insert(...)`)."""
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
     root: ast.expr = node.value.func

@@ -45,9 +45,9 @@ def unpack(parts: Parts) -> Any:
 
 
 def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
-    """Return values as buffers, with one pickler, so that data shared by several are sent once.
+    """Return values as buffers, by one pickler, so that data shared by several are sent once.
 
-    refused: makes the error to raise from the index of a value and the error of pickling it.
+    refused: ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
     """
     file = io.BytesIO()
     parts: Parts = [b""]
@@ -62,7 +62,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
 
 
 def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
-    """Return the n values that `pack_each` was given."""
+    """Return the n values that `pack_each` was given; refused: as there, for restoring."""
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
     out: list[Any] = []

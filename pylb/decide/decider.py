@@ -34,7 +34,7 @@ OF_THE_CORE = (
     "saved",
     "found",
     "off_until",
-)  # fields that become words in a receipt
+)  # fields of a receipt of the C core that `Receipt` has only as words
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
 StrategyLike = str | Strategy | Callable[..., Any]
@@ -189,7 +189,7 @@ class Decider:
         )
 
     def choose(self, reason: int = -1) -> Strategy:
-        """Begin an LB step: load the libraries of its strategy, and return it."""
+        """Begin an LB step: load the libraries of its strategy, and return the strategy."""
         indices = self.core.choose(reason)
         for i in indices:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:

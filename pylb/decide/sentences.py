@@ -7,7 +7,9 @@ from typing import Any
 
 from pylb.console import count, seconds, size
 
-LIMITS = 1.05  # an object limits the balance if max/mean is near its own, and it is above the mean
+# An object limits the balance if it takes more than this times the mean load, and max/mean is below
+# this times (the object's load / mean).
+LIMITS = 1.05
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 
 

@@ -153,7 +153,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # The stretch of the remaining objects comes after the previous iteration.
+    # Objects that remain after iteration i - 1 come before the stretch that begins at i.
     left = [_remaining(keys, end) for end, keys in run.remaining.items()]
     stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
     with writing(path, "w+b") as file:

@@ -105,7 +105,7 @@ def _close(file: Any, kept: _Kept) -> None:
 class _Kept(io.RawIOBase):
     """A file whose writes never fail: after the first error, data stay in memory.
 
-    These are few, because the writer stops when it sees the error.
+    There are few such data, because the writer stops when it sees the error.
     """
 
     def __init__(self, fd: int, owned: bool) -> None:

@@ -350,7 +350,10 @@ def _compressor() -> Callable[[bytes], bytes]:
 
 
 def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
-    """Return bounds and rows of these phases: a slice if they are consecutive, else an index."""
+    """Return the rows of these phases, and the bounds of each phase in them.
+
+    The rows are a slice if the phases are consecutive, else an array of indices.
+    """
     sizes = np.diff(ptr)[phases]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if len(phases) and np.all(np.diff(phases) == 1):

@@ -297,7 +297,7 @@ def _kill(bases: Sequence[Path]) -> None:
 
 
 def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Remove the groups, then their bases; the kernel's files in them go with them."""
+    """Remove the groups, then their bases; this also removes the kernel's files in them."""
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone(bases):

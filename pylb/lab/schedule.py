@@ -35,7 +35,7 @@ class Done(NamedTuple):
 def running(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; yield the growing list of those made."""
+    """Make each change when its time comes, in a thread; yield the list of changes so far."""
     done: list[Done] = []
     if not changes:
         yield done

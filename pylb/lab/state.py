@@ -105,7 +105,7 @@ class State:
 
 
 def remove_stale() -> list[str]:
-    """Clean up after killed labs; return messages about it."""
+    """Clean up after killed labs; return messages about what was removed."""
     out = []
     for folder in abandoned(home()):
         done, failed = _undo(folder)

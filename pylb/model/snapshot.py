@@ -279,7 +279,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
 
 
 def _whole(given: NDArray[Any]) -> bool:
-    """Whether these are whole numbers."""
+    """Say whether the array has only whole numbers."""
     kind = given.dtype.kind
     return (
         kind in "iub" or not given.size or (kind == "f" and bool(np.all(given == np.rint(given))))

@@ -81,7 +81,7 @@ class SpeedModels:
         return self
 
     def _only(self, which: Any) -> tuple[I64, F64, F64]:
-        """Return the models of some ranks; the models of the other ranks must be empty."""
+        """Return the arrays for the ranks `which` only; the other ranks must have no points."""
         return np.cumsum([0, *np.diff(self.start)[which]]), self.rows, self.speed
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class SpeedModels:
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Return the points of both; if they contradict each other, those of `self` stay."""
+        """Return models with the points of both; if points contradict, those of `self` stay."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)

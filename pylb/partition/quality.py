@@ -146,7 +146,7 @@ def _told(
         "boundary": boundary.astype(np.int64),
         "neighbours": neighbours,
         "cut": float(weight.sum()) / 2,
-        # if each object with its neighbours is a net, nets of boundary objects are cut
+        # a net is an object with its neighbours; it is cut if the object is at the boundary
         "connectivity": float(volume[0]),
         "cut_nets": float(boundary.sum()),
     }

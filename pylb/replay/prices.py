@@ -84,7 +84,8 @@ class Prices:
     def _first_cost(self, network: tuple[float, float]) -> float:
         """Return the cost that a run would expect if all objects of the first phase migrated.
 
-        Costs that a recording of another program lacks are zero, as they are for its LB steps.
+        A cost that the recording lacks, e.g. because vt made it, is zero, as in the LB steps of
+        the replay.
         """
         t = self._trace
         handling = self._known("handling") if self._loops else 0.0

@@ -31,7 +31,7 @@ from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.prices import Prices
 
-_PLAIN: dict[str, Any] = {  # settings that repeat the recorded run, to compute the ranks' times
+_PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks' times
     "decider": None,
     "lag": 0,
     "as_recorded": True,

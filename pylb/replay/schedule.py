@@ -134,7 +134,7 @@ def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) ->
 
 
 def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # Not run.time: there, the cost of an LB step may include slower iterations after it.
+    # run.time would also count slower iterations after an LB step as a part of its cost.
     time = run.iteration_seconds + cost * len(run.balancings)
     when = np.array(run.balanced_after, dtype=np.int64)
     names = tuple(r.strategy for r in run.balancings)

@@ -251,7 +251,10 @@ def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
 
 
 def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
-    """The old rank of a moved object tells its home, which tells the ranks that send to it."""
+    """Count the messages that tell the new rank of each moved object.
+
+    Its old rank tells its home, which tells the ranks that send to the object.
+    """
     p = snapshot.n_ranks
     key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key
     home = _core.home(key, p)

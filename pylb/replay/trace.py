@@ -197,7 +197,7 @@ class Trace(Phases):
         return vt.write(folder, stem, self.n_ranks, text, compress)
 
     def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
-        """Check that the tasks are those of the record, whose text is written again."""
+        """Check that the tasks are those of the record, because its text is written again."""
         _, tasks = vt.rows(arrays["task_ptr"], phases)
         for name in ("task_entity", "task_rank", "task_load"):
             if not np.array_equal(getattr(self, name), arrays[name][tasks]):

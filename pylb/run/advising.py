@@ -109,7 +109,9 @@ class AdvisorState(RunState):
         """Raise DomainError if steps with and without cells are mixed, or an option needs cells."""
         if self.places is not None and self.places != places:
             now, before = ("with cells", "without") if places else ("without cells", "with them")
-            raise DomainError(f"advise() {now}, after steps {before}: expected always the same")
+            raise DomainError(
+                f"advise() {now}, after steps {before}: expected cells in all steps or in none"
+            )
         given = self.options.settings
         if places:
             return

@@ -97,13 +97,13 @@ class LaggedLoop(IterationLoop):
                     history.keep()
                 answer = at_sync()
                 if it % TAKE == 0:
-                    self.take()  # so that they do not pile up
+                    self.take()  # take arrived statistics, so that they do not fill the memory
                 if answer is not go or objects.stale:
                     self._turn(protocol, answer)
             self._end(protocol)
         finally:
             objects.in_loop = False
-            if self._protocol is not None:  # by break, an error or an interrupt
+            if self._protocol is not None:  # left by break, an error or an interrupt
                 self._protocol.give_up(False)
 
     def _turn(self, protocol: AtSyncProtocol, answer: AtSync | None) -> None:

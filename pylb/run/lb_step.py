@@ -172,7 +172,7 @@ class LBStep:
         return float(gain[0])
 
     def _whole(self) -> list[tuple[Any, ...]]:
-        """Gather the load database on rank 0; an empty list on the other ranks."""
+        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
         gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
         return list(gathered.values())
 

@@ -89,7 +89,7 @@ def _machine(proc: Path) -> int:
 
 
 def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
-    """The control groups that limit the memory of this process, from its own one upwards."""
+    """Yield name and bytes of each control group's limit for this process, its own group first."""
     try:
         lines = (proc / "self/cgroup").read_text().splitlines()
     except OSError:
@@ -107,7 +107,7 @@ def _upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
     while True:
         try:
             said, place = (group / name).read_text().strip(), str(group.stat().st_ino)
-        except OSError:  # above the root of a container, or no such controller
+        except OSError:  # a group above the container's root, or without memory control
             said, place = "max", ""
         if said.isdigit() and int(said) < UNLIMITED:
             yield place, int(said)

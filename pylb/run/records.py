@@ -25,7 +25,7 @@ from pylb.run.strain import Strain
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 KEEP = 64 << 20  # limit, in bytes, of the loads that a rank keeps in memory
-BESIDE = 512  # bytes, approximately, of an iteration or a part without its arrays
+BESIDE = 512  # approximate bytes of an iteration, or of a part, besides its arrays
 LATEST = 1.0  # the file of a running program is extended after iterations of this many seconds,
 EVERY = 64  # or after this number of iterations
 
@@ -100,8 +100,8 @@ class LoadHistory:
     def change(self) -> None:
         """End a part, because objects were added or removed on some rank since the last iteration.
 
-        At the start of a loop, an empty part records this, as the decision after the last iteration
-        did not include the change.
+        At the start of a loop, an empty part records the change, because the decision after the
+        last iteration was made without it.
         """
         starts = self._agreement.place[0] == Step.START
         kept = bool(self._loads)
@@ -203,7 +203,7 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 
 
 class RecordWriter:
-    """Writes a run record, at once or during the run.  It is on all ranks; rank 0 has the file.
+    """Writes a run record, after or during the run.  It is on all ranks; rank 0 has the file.
 
     If the disk is full, the recording ends, but the run continues.
     """

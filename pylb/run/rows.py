@@ -25,7 +25,8 @@ from pylb.place.registry import find
 from pylb.run.answer_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
-NEAR = 0.2  # a prediction is exact, except for noise, if rows differ by less than this fraction
+# Within this fraction of a measured number of rows, predictions count as exact, up to noise.
+NEAR = 0.2
 
 
 class Division(NamedTuple):
@@ -74,7 +75,8 @@ class _When:
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the last move
         self._ratio = 1.0  # max/mean of the last call
-        self._longest, self._calls = 0.0, 0  # since then: seconds of the slowest rank, and calls
+        # Since the last move: sum of the seconds of the slowest rank, and number of calls.
+        self._longest, self._calls = 0.0, 0
 
     @property
     def history(self) -> History:

@@ -112,7 +112,7 @@ class Scheduler:
             self.failure = self._deadlock()
         for rank in alive:
             self.running = rank
-            if rank.life:  # the greenlet has begun
+            if rank.life:  # false: the greenlet has not begun
                 rank.life.throw(Ended)
 
     def _live(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:

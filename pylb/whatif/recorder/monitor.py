@@ -31,12 +31,12 @@ class RankLog:
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
     n_ops: int = 0
-    numbers: list[int] = field(default_factory=list)  # communicators, in the monitor's numbering
+    numbers: list[int] = field(default_factory=list)  # the monitor's number of each communicator
     end: dict[str, Any] | None = None
     end_offset: float = 0.0
     lost: int = 0
     costs: dict[str, float] = field(default_factory=dict)
-    procedures: list[int] = field(default_factory=list)  # in the monitor's numbering
+    procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
 
     def ops(self) -> NDArray[Any]:
         """Return all operations so far."""
@@ -172,7 +172,7 @@ class RecordMonitor:
         while len(one.buffer) >= HEAD.size:
             kind, length, first = HEAD.unpack_from(one.buffer)
             if length > LIMIT:
-                raise ProtocolError(f"a frame of {length} bytes")
+                raise ProtocolError(f"a frame of {length} bytes: expected at most {LIMIT}")
             if kind > 127:
                 raise ProtocolError(f"a frame of the kind {kind}")
             if len(one.buffer) < HEAD.size + length:
@@ -311,7 +311,7 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return figures of waiting ranks that poll, and sleep between two polls.
+        """Return figures of ranks that wait by polling and sleep between two polls; else {}.
 
         ``response``: mean delay in seconds until a rank notices a message; ``nap``: length of a
         sleep in seconds; ``asleep``: fraction of the waiting time that ranks sleep.
@@ -321,7 +321,7 @@ class RecordMonitor:
             sum(rank.end["asked"][name] for rank in ended if rank.end)
             for name in ("wall", "square", "naps", "napped")
         )
-        if napped <= 0.5 * wall:  # the ranks did not sleep much
+        if napped <= 0.5 * wall:  # the ranks slept at most half of the time
             return {}
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         asleep = wall / (wall + within)

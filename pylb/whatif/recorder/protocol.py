@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
-COMM = struct.Struct("=qqq")  # number, name, size
+COMM = struct.Struct("=qqq")  # of a communicator: number, name, size
 LIMIT = 1 << 26  # limit of a frame's length in bytes
 MOST_RANKS = 1 << 20
 MOST_NAMES = 1 << 16  # limit of procedures, and of kinds of calls that are not simulated
@@ -56,7 +56,7 @@ def _check(found: Any, fields: Mapping[str, Any]) -> None:
         elif kind is float and type(value) in (int, float):
             found[name] = value = float(value)
             if not math.isfinite(value):
-                raise ProtocolError(f"{name} is {value}")
+                raise ProtocolError(f"{name} is {value}: expected a finite number")
         elif type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
             raise ProtocolError(f"{name} is {value!r}: expected {kind.__name__}")
 
@@ -65,7 +65,7 @@ def hello(body: bytes) -> dict[str, Any]:
     """Read the first frame of a rank."""
     found = said(body, HELLO)
     if not 1 <= found["size"] <= MOST_RANKS:
-        raise ProtocolError(f"a world of {found['size']} ranks")
+        raise ProtocolError(f"a world of {found['size']} ranks: expected 1 ... {MOST_RANKS}")
     if not 0 <= found["rank"] < found["size"]:
         raise ProtocolError(f"rank {found['rank']} of {found['size']}")
     return found
@@ -74,7 +74,7 @@ def hello(body: bytes) -> dict[str, Any]:
 def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]]:
     """Read number, name and members of a communicator."""
     if len(body) < COMM.size:
-        raise ProtocolError(f"a communicator of {len(body)} bytes")
+        raise ProtocolError(f"a frame of {len(body)} bytes is too short for a communicator")
     number, name, size = COMM.unpack_from(body)
     if size < 0 or len(body) != COMM.size + 4 * size:
         raise ProtocolError(f"a communicator of {size} ranks in {len(body)} bytes")
