@@ -1,6 +1,8 @@
-/* The clocks that measure an object's load.  A thread that plays a virtual rank has its own
- * time, which passes only between plb_clock_enter and plb_clock_leave (a frame): at the speed
- * of that rank, plus what the program declares (plb_clock_declare). */
+/* The clocks that measure an object's load.
+ *
+ * A thread that plays a virtual rank has its own time, which passes only between plb_clock_enter
+ * and plb_clock_leave (a frame): at the speed of that rank, plus what the program declares
+ * (plb_clock_declare). */
 #ifndef PLB_BASE_CLOCK_H
 #define PLB_BASE_CLOCK_H
 

@@ -1,11 +1,10 @@
-/* Which cores a rank may use, and who shares them.
+/* Which cores a rank may use, and which ranks share them.
  *
  * Ranks that share a core wait for one another; the clock "auto" leaves these waits out, because
- * they say nothing about an object.  A quota (of a control group) that holds for one rank alone is
- * different: the rank is as slow as a rank on a slow processor, wherever its objects come from.
- * The kernel counts the time in which a quota stops a thread as a wait for a core, too.  So the
- * loads of such a rank are elapsed time.
- */
+ * they say nothing about an object.  A quota (of a control group) that limits one rank alone is
+ * different: this rank is slow for every object, like a rank on a slow processor.  The kernel
+ * counts the time in which a quota stops a thread as a wait for a core, too.  So the loads of such
+ * a rank are elapsed time, with these waits. */
 #ifndef PLB_BASE_CORES_H
 #define PLB_BASE_CORES_H
 
@@ -20,8 +19,8 @@ enum { PLB_CORES_MOST = 1024 }; /* of a host; on larger hosts the cores count as
 typedef struct plb_cores {
     uint64_t host;                      /* the kernel that runs the rank */
     uint64_t mask[PLB_CORES_MOST / 64]; /* bit c: the rank may use core c */
-    uint64_t group;                     /* the control group whose quota limits it most; 0: none */
-    double quota;                       /* cores that the processes of the group may use */
+    uint64_t group; /* the control group whose quota limits the rank most; 0: none */
+    double quota;   /* cores that the processes of the group may use */
 } plb_cores_t;
 
 /* A group of ranks: the one that has the fewest cores per rank. */

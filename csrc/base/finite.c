@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Adding 1 to an exponent of ones alone (infinite, NaN) carries over into the sign bit.  There
- * is no branch, so that compilers can vectorize the loop. */
+/* The exponent of infinity and NaN has only ones, so adding 1 to it carries over into the sign
+ * bit.  There is no branch, so that compilers can vectorize the loop. */
 bool plb_all_finite(const double *x, int64_t n)
 {
     const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;

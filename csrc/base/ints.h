@@ -14,8 +14,9 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
-/* Bisection: set `low` to the first index in [low, high) for which the expression `holds` is true,
- * or to `high`.  `holds` must be true from there on; it names its index `middle`. */
+/* Bisection: set `low` to the first index in [low, high) for which the expression `holds` is
+ * true, or to `high` if there is none.  `holds` must be true from that index on; in this
+ * expression, the index is called `middle`. */
 #define PLB_BISECT(low, high, middle, holds)                                                      \
     for (int64_t end_ = (high); (low) < end_;) {                                                  \
         const int64_t middle = (low) + (end_ - (low)) / 2;                                        \
@@ -38,7 +39,7 @@ static inline int64_t plb_displacements(const int *count, int n, int *at)
     return sum;
 }
 
-/** The index of the first of the ascending x[n] that is not below `value`; n: none. */
+/** Return the smallest i with x[i] >= value, where x[n] is ascending; n if there is none. */
 static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value)
 {
     int64_t low = 0;

@@ -1,6 +1,6 @@
 /* Prints a message some seconds after the program has ended, and may end the process.  By then
- * the process may wait in MPI_Finalize, for ranks that wait for it elsewhere: nothing else can
- * report this. */
+ * the process may wait in MPI_Finalize forever, while other ranks wait for it in another call:
+ * nothing else can report this. */
 #ifndef PLB_BASE_LAST_WORDS_H
 #define PLB_BASE_LAST_WORDS_H
 

@@ -2,7 +2,7 @@
 
 double plb_nth(double *x, int64_t n, int64_t k)
 {
-    int64_t low = 0, high = n - 1; /* Hoare's selection */
+    int64_t low = 0, high = n - 1; /* Hoare's selection algorithm (quickselect) */
     while (low < high) {
         const double pivot = x[low + (high - low) / 2];
         int64_t i = low, j = high;

@@ -11,7 +11,7 @@ enum {
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
     FEW_LOADS = 4096, /* for fewer items, a pass of the radix sort does not pay */
     CROWD = 16,       /* with this many items in a bin, insertion sort takes too long */
-    MOST_DEPTH = 1,   /* of bins in bins; deeper ones are sorted by merging */
+    MOST_DEPTH = 1,   /* of bins within bins; a deeper bin is sorted by merging */
     LARGE = 1 << 16,  /* so many items do not fit into the cache: they first go into large bins
                          (depth -1) */
     MANY = 512,
@@ -94,8 +94,8 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Sort the crowded bins on their own, each by its own range: a few outliers put most items into
- * one bin, which costs one more round. */
+/* Sort each crowded bin by its own range of keys.  If a few outliers put most items into one
+ * bin, this costs only one more round. */
 static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
                         int depth)
 {
@@ -122,7 +122,7 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all keys differ by tiny amounts */
+    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or the keys differ too little */
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
         }

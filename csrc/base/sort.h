@@ -10,7 +10,8 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/* Loads sorted on demand from the front: they are still in the cache when they are used. */
+/* Loads of which only the first part is sorted, as far as it is needed: so the items are still
+ * in the cache when they are used. */
 typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */

@@ -337,8 +337,9 @@ static int find(table_t *self, PyArrayObject *ids, int32_t *owner, int64_t *loca
 
 PLB_PY_METHOD(table, find,
               "find($self, ids, data, /)\n--\n\n"
-              "Return (owner, local, missing): -1 for an unknown id, and the place of the\n"
-              "first unknown id, or -1.  `data`, an array or None, is filled.")
+              "Return (owner, local, missing): owner and local id of each id, both -1 for an\n"
+              "unknown id; and the index of the first unknown id, or -1 if all are known.\n"
+              "data: an array that is filled with the user data, or None.")
 {
     PyObject *object, *data;
     PyArrayObject *ids;

@@ -364,7 +364,7 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
     self->exchanger = Py_NewRef(exchanger);
     self->tag = tag;
     const int failed = lane_sides(self, c, sides, comm->size);
-    self->held = c->held; /* as long as the lane */
+    self->held = c->held; /* keeps the arrays as long as the lane lives */
     c->held.n = 0;
     return failed != 0 || lane_kind(self, (PyArrayObject *)like) != 0 ||
                    lane_memory(self, c, comm) != 0

@@ -127,8 +127,7 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD0(trigger, state,
                "state($self, /)\n--\n\n"
-               "Return the last verdict and the figures behind it as a dict; nan where not\n"
-               "known.")
+               "Return the last verdict and its figures as a dict; nan for an unknown figure.")
 {
     const plb_verdict_t *v = &self->core.verdict;
     PyObject *out = plb_py_figures(v);

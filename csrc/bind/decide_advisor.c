@@ -32,7 +32,7 @@ static void advisor_free(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-/* A record as plb_py_stats shows it; its exact sums are rounded. */
+/* Read a record from a tuple as plb_py_stats makes it; its exact sums were rounded there. */
 static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 {
     double load, idle;

@@ -118,8 +118,8 @@ PLB_PY_METHOD(decider, network,
 PLB_PY_METHOD(
     decider, expect,
     "expect($self, end, cost, /)\n--\n\n"
-    "Set the number after the last iteration (None: unknown) and the seconds that a first\n"
-    "LB step may cost (nan: unknown).")
+    "Set what is known before the run.  end: the number of the last iteration plus 1, or\n"
+    "None if unknown; cost: expected seconds of a first LB step, nan if unknown.")
 {
     int64_t end;
     double cost;
@@ -205,8 +205,8 @@ PLB_PY_METHOD(
                      Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* Read the arguments (snapshot, here, work, ...); the objects after them go to more[4], of
- * which the last is the drift. */
+/* Read the arguments (snapshot, here, work, ...) by `spec`.  The objects after `work` go to
+ * more[4]; the last of these is the drift. */
 static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
 {
     PyObject *snapshot, *here, *work;
@@ -234,10 +234,11 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_METHOD(
     decider, place,
     "place($self, snapshot, here, work, figures, speed, rank, drift=None, /)\n--\n\n"
-    "Place the objects, on the rank that has the loads. here: mean seconds on the present\n"
-    "rank; work: the user's estimates; both (n,) float64 or None. Fills figures, a\n"
-    "float64 array of PLACING entries (FIGURES), speed (p,) float64 (zero: equal speeds)\n"
-    "and rank (n,) int32. drift: (n,) float64, growth of the loads per iteration.")
+    "Place the objects, on the rank that has the loads.  here: mean seconds of each\n"
+    "object on its present rank; work: the user's estimates; drift: growth of the loads\n"
+    "per iteration; each (n,) float64 or None.  Fills figures, a float64 array with one\n"
+    "entry for each of FIGURES; speed, (p,) float64 (all zero: equal speeds); and rank,\n"
+    "(n,) int32.")
 {
     PyObject *more[4];
     plb_database_t db;
@@ -279,9 +280,9 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(decider, learn,
               "learn($self, key, rank, here, work, speed, /)\n--\n\n"
-              "Learn speeds from the objects of a sample, on the rank that has them: mean\n"
-              "seconds on their ranks, and the user's estimates, (n,) float64 or None. Fills\n"
-              "speed (p,) float64; zero: equal speeds.")
+              "Learn speeds from a sample of objects, on the rank that has the sample.  here:\n"
+              "mean seconds of each object on its present rank; work: the user's estimates;\n"
+              "each (n,) float64 or None.  Fills speed, (p,) float64 (all zero: equal speeds).")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -320,7 +321,8 @@ PLB_PY_METHOD(decider, placed,
 PLB_PY_METHOD(
     decider, balanced,
     "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n--\n\n"
-    "End the LB step. given: `cost` is its whole cost, whatever its parts took.")
+    "End the LB step.  given: True: `cost` is its whole cost, even if its parts took\n"
+    "longer; False: the cost is at least the sum of the parts.")
 {
     plb_step_done_t done = {0};
     return plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",

@@ -30,7 +30,8 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
 }
 
 PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
-                 "Colour this rank's vertices.  Collective.")
+                 "Return the colour of each vertex of this rank, which differs from the\n"
+                 "colours of all vertices within `distance` (1 or 2) edges.  Collective.")
 {
     plb_dgraph_t graph;
     MPI_Comm comm;

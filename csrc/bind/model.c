@@ -85,7 +85,7 @@ PLB_PY_FN0(metrics_table, "metrics_table()\n--\n\nReturn (name, unit, help) of e
     return plb_py_help(rows, sizeof rows / sizeof *rows);
 }
 
-/* The arguments (snapshot, rank=None): views of both, `rank` NULL where it is None, checked. */
+/* Read the arguments (snapshot, rank=None) as views, and check them; *rank is NULL for None. */
 static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const int32_t **rank)
 {
     PyObject *object;

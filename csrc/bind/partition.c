@@ -26,7 +26,8 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* Get the library's answer (NULL: take part[] as given), then improve it by V-cycles. */
+/* Get the part of each vertex from the library (NULL: part[] has them already), then improve
+ * them by V-cycles. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   int32_t *part, plb_err_t *err)
 {
@@ -169,7 +170,9 @@ typedef struct rows_question {
 } rows_question_t;
 
 PLB_PY_FN(scan_rows, "scan_rows(name, start, to, first, objects, /)\n--\n\n"
-                     "Check rows, and return (loops, skew); int32 and int64 are not copied.")
+                     "Check rows.  Returns (loops, skew): the number of edges from an object\n"
+                     "to itself, and a sum of hashes; the graph is symmetric if skew summed\n"
+                     "over all ranks is 0.  Arrays of int32 and int64 are not copied.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -292,8 +295,8 @@ PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, o
 
 PLB_PY_FN(moves,
           "moves(part, old, parts, first, ids, /)\n--\n\n"
-          "Return (row, id, new part) of the objects of one process that change their part,\n"
-          "ascending; csrc/partition/moves.h.")
+          "Return (row, id, new part) of the objects of one process that change their part, in\n"
+          "ascending order of the rows; csrc/partition/moves.h.")
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};

@@ -119,7 +119,7 @@ PLB_PY_METHOD1(replay, metrics,
         plb_py_copy(any ? core->seconds + begin : &core->opt.cost, n - begin, NPY_FLOAT64));
 }
 
-/* Hand over the times of all ranks, (phases, ranks); None if they were not kept. */
+/* Give the times of all ranks to NumPy, (phases, ranks); None if they were not kept. */
 static PyObject *take_times(plb_replay_t *core)
 {
     PyObject *flat = plb_py_take(core->times, core->n * core->opt.n_ranks, NPY_FLOAT64);

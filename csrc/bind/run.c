@@ -14,10 +14,10 @@ typedef struct atsync {
     PyObject *trigger, *decider; /* owned; decider: or None */
     PyObject *recorder;          /* owned */
     PyObject *answers;           /* tuple, by plb_atsync_answer_t */
-    PyObject *index_of;          /* dict by key; NULL if the rank runs as a whole */
+    PyObject *index_of;          /* dict from key to index; NULL if the rank runs as a whole */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.objects.Store */
-    int64_t *slot; /* by index; slot 0 is that of a rank that runs as a whole */
-    bool idle;     /* nothing has happened since `wait` began */
+    int64_t *slot; /* slot of each object; a rank that runs as a whole has slot[0] */
+    bool idle;     /* since `wait` began, no object has ended an iteration or gone on */
     plb_wait_t wait;
     PyThreadState *state;
 } atsync_t;
@@ -329,8 +329,8 @@ PLB_PY_METHOD0(atsync, ask,
     return answer_or_raise(self, ret, answer, &c->err);
 }
 
-/* Make progress until no reduction is under way, or until `seconds` are over (negative: no
- * limit). */
+/* Make progress until all ranks have ended or are about to rebalance (plb_atsync_over), or
+ * until `seconds` are over (negative: no limit). */
 static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_t *err)
 {
     plb_wait_t wait;

@@ -158,7 +158,8 @@ static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n
     return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* Messages of this pass whose data may fail to be restored. */
+/* Return the number of messages of this pass whose data are neither constants nor arrays of
+ * numbers: restoring them may fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;

@@ -161,7 +161,7 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(memory_limit, NPY_INT64, p)                                                                 \
     X(node, NPY_INT32, p)
 
-/** Whether start[n + 1] rises from 0 to `end`. */
+/** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
 /** The data of a contiguous array of n entries of this type, or of records of `size` bytes;

@@ -130,7 +130,8 @@ PLB_PY_METHOD0(simulation, times,
 
 PLB_PY_METHOD0(simulation, memory,
                "memory($self, /)\n--\n\n"
-               "Return the number of bytes of memory that the simulation uses.")
+               "Return the number of bytes that the simulation itself uses, without the arrays\n"
+               "given to feed().")
 {
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
@@ -147,11 +148,11 @@ PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "Simulates recorded operations on a target machine; see\n"
             "csrc/whatif/simulator/simulator.h.", )
 
-PLB_PY_FN0(
-    op_layout,
-    "op_layout()\n--\n\n"
-    "Return the layout of a record: (name, NumPy type, offset) of each field; names of the\n"
-    "kinds and of the collectives, by number.")
+PLB_PY_FN0(op_layout,
+           "op_layout()\n--\n\n"
+           "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
+           "field of an operation's record; kinds, collectives: their names, in the order of\n"
+           "their numbers.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};

@@ -20,8 +20,8 @@ typedef struct plb_reducer {
 
 void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm);
 
-/** Make room for `depth` reductions at once.  Collective the first time, may block; PLB_ERR_STATE:
- *  some are under way. */
+/** Make room for `depth` reductions at a time.  The first call is collective and may block.
+ * PLB_ERR_STATE: reductions are under way. */
 int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
 
 /** Free the memory; the communicators are kept.  Local; no reduction may be under way. */

@@ -8,7 +8,7 @@
 enum {
     INLINE =
         16
-        << 10, /* bytes; smaller parts go into the head, because to copy is cheaper than to send */
+        << 10, /* bytes; smaller parts go into the head: copying them is cheaper than a message */
     HEAD_MOST = 1 << 20, /* bytes; all small parts of a head together have at most this many */
     PIECE = 1 << 30,     /* counts of MPI are int */
 };

@@ -59,9 +59,9 @@ typedef struct plb_step {
 void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg);
 void plb_step_free(plb_step_t *self);
 
-/** Begin: collective over comm, returns at once.  At most one parcel for each peer, none for this
- *  rank; do not change the memory of the parts until it is done.  PLB_ERR_STATE: one is under way.
- */
+/** Begin a step: collective over comm, returns at once.  At most one parcel for each peer, none
+ * for this rank; do not change the memory of the parts until the step is done.  PLB_ERR_STATE:
+ * a step is under way already. */
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 

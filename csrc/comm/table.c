@@ -26,7 +26,7 @@ static inline int64_t next_slot(const plb_table_t *self, int64_t i)
     return i + 1 < self->n_slots ? i + 1 : 0;
 }
 
-/* The slot of an id, or the free one where it would be. */
+/* Return the slot of an id; if the id is not in the table, the free slot where it would be. */
 static inline int64_t probe(const plb_table_t *self, int64_t id)
 {
     int64_t i = first_slot(self, id);
@@ -160,7 +160,7 @@ static void insert(plb_table_t *self, int64_t i, int64_t id)
     self->n++;
 }
 
-/* How many slots further j is than i. */
+/* Return the number of slots from i to j. */
 static int64_t steps(const plb_table_t *self, int64_t i, int64_t j)
 {
     return j >= i ? j - i : j - i + self->n_slots;

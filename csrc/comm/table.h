@@ -1,10 +1,9 @@
-/* A rank's part of a distributed directory: global id -> owner, and if wanted local id and user
- * data.
+/* A rank's part of a distributed directory: global id -> owner, and if wanted local id and
+ * user data.
  *
  * Open addressing with linear probing, at most three quarters full; a removal moves back the
- * entries that follow, so there are no markers of removed entries.  A slot is a place in several
- * arrays, so that what is not wanted takes no memory: an owner alone takes 16 bytes per entry.
- */
+ * entries that follow, so there are no markers of removed entries.  Each field has an array of
+ * its own, and unwanted fields have none: an entry with only an owner takes 16 bytes. */
 #ifndef PLB_COMM_TABLE_H
 #define PLB_COMM_TABLE_H
 
@@ -31,7 +30,7 @@ typedef struct plb_table {
 void plb_table_init(plb_table_t *self, int64_t data_bytes, bool has_local);
 void plb_table_free(plb_table_t *self);
 
-/** Bytes of memory that it uses. */
+/** Return the number of bytes of memory that the table uses. */
 int64_t plb_table_bytes(const plb_table_t *self);
 
 /** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
@@ -52,11 +51,9 @@ void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const i
 /** Remove the staged entries of id[n], i.e. those that were not in the table before. */
 void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 
-/** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; -1, -1 and zeros if there is
- * none.
- *  Returns the number of missing ids; *missing is the index of the first, or -1.  local and data
- * may be NULL.
- */
+/** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; an unknown id gets -1, -1 and
+ * zeros.  Returns the number of unknown ids; *missing is the index of the first, or -1.  local
+ * and data may be NULL. */
 int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
                        int64_t *local, char *data, int64_t *missing);
 

@@ -10,8 +10,9 @@
 
 enum {
     PIECE = 1 << 30, /* counts of MPI are int */
-    /* A rank that sleeps during a message slows it down.  So it only yields its core for PATIENCE
-     * nanoseconds, plus PATIENCE_BYTE for each byte, before it sleeps. */
+    /* If a rank sleeps while a message arrives, the message takes longer.  So the rank only
+     * yields its core for PATIENCE nanoseconds, plus PATIENCE_BYTE for each byte, before it
+     * sleeps. */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
 };
@@ -149,8 +150,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Wait until request i is complete; *code is MPI's.  Does not sleep as long as its bytes may
- * still be arriving. */
+/* Wait until request i is complete; *code: MPI's error code.  Does not sleep as long as the
+ * bytes of the message may still be arriving. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
                   int *code)
 {
@@ -263,7 +264,7 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
         return ret;
     }
     ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
-    if (ret == PLB_ERR_VALUE) { /* rows for this rank itself do not matter here */
+    if (ret == PLB_ERR_VALUE) { /* the rows that this rank sends to itself do not matter here */
         ret = PLB_OK;
     }
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {

@@ -10,7 +10,7 @@
 typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
-    const plb_reduction_t *reduction; /* after `reserve` */
+    const plb_reduction_t *reduction; /* valid after `reserve` */
 
     /** Make room for `depth` reductions of records at once. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);

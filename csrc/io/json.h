@@ -34,7 +34,7 @@ typedef struct plb_number {
     uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
     int exponent;
     bool negative, integer; /* integer: neither point nor exponent in the text */
-    bool long_;             /* the digits do not fit: only the text has them all */
+    bool long_; /* true: more digits than fit into `digits`, use the text; false: they fit */
     const char *begin;
 } plb_number_t;
 

@@ -154,7 +154,7 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
     return PLB_OK;
 }
 
-/* The entity with that name if it has a task in the phase, else -1. */
+/* Return the entity with that name; -1 if it has no task in the phase. */
 static int32_t end_of(const merger_t *self, int64_t phase, const plb_vt_name_t *name)
 {
     const int32_t e = name->kind == PLB_VT_NAMELESS ? -1 : find_name(&self->names, name);

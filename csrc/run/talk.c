@@ -50,7 +50,7 @@ out:
     return ret;
 }
 
-/* The edge of a message; a new one without bytes if there is none.  NULL with an error. */
+/* Return the edge of a message; a new one with 0 bytes if there is none.  NULL with an error. */
 static plb_edge_t *edge_of(plb_talk_t *self, int64_t source, int64_t target, plb_err_t *err)
 {
     if (self->next == self->n) {

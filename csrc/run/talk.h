@@ -12,7 +12,8 @@ typedef struct plb_edge {
     int64_t source, target, bytes, messages;
 } plb_edge_t;
 
-/* Programs repeat their messages: the edge after the last one is tried before the hash table. */
+/* Programs send the same messages in each iteration: so plb_talk_add first tries the edge
+ * after the last one, then the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge; /* [n] in the order of their first messages */
     int64_t n, room, next;
