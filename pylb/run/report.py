@@ -123,7 +123,7 @@ class Report:
         A message about ranks that share cores; empty: no ranks share one.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
-    lb_steps : int
+    balancings : int
         Number of LB steps.
     span : int
         Iterations of each value of `Balancer.iterations`: more than 1 in a very long run.
@@ -153,7 +153,7 @@ class Report:
     stolen: float = 0.0
     cores: str = ""
     would_save: float = math.nan
-    lb_steps: int = 0
+    balancings: int = 0
     span: int = 1
 
     def reductions(self, other: Report) -> Reductions:
@@ -184,7 +184,7 @@ class Report:
             ["... of the least loaded rank", self.idle_max, "s"],
             ["wait of this rank for a core", self.waited, "s"],
             *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
-            [f"{would}LB steps", self.lb_steps, ""],
+            [f"{would}LB steps", self.balancings, ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
             *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),

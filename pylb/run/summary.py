@@ -59,7 +59,7 @@ def report_on(
         idle_mean=sums["idle_mean"],
         idle_max=sums["idle_max"],
         balancing_seconds=cost,
-        lb_steps=dropped.balancings + len(done),
+        balancings=dropped.balancings + len(done),
         migrations=dropped.migrations + sum(r.migrations for r in done),
         bytes=dropped.bytes + sum(r.bytes for r in done),
         history=history,

@@ -118,7 +118,7 @@ def test_ranks_are_counted(command, n):
         ("mpiexec -n 2 ./a :", "no program"),
         ("mpiexec -configfile f", "takes the programs from a file"),
         ("mpirun --app f", "takes the programs from a file"),
-        ("mpiexec --new-option no-such-program a", r"join them as --new-option=no-such-program"),
+        ("mpiexec --new-option no-such-program a", "write --new-option=no-such-program"),
     ],
 )
 def test_commands_whose_program_cannot_be_told(command, said):

@@ -36,7 +36,7 @@ def main():
     if comm.rank == 1:
         resource.setrlimit(resource.RLIMIT_AS, (used() + SPARE, limits[1]))
     error = MemoryError if comm.rank == 1 else errors.RemoteError
-    raised(error, ("bytes for objects that come", "nothing has moved"), lambda: run(2))
+    raised(error, ("bytes of arriving objects", "no object has moved"), lambda: run(2))
     resource.setrlimit(resource.RLIMIT_AS, limits)
     assert [key for key, _ in lb.local()] == before
     for _ in lb.iterate(4):  # now it moves

@@ -100,7 +100,7 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     assert kept[4:] == list(range(kept[4], 199))
     assert 8 <= len(kept[4:]) <= 12
     assert history.dropped.balancings == history.dropped.n == 199 - len(kept)
-    assert lb.n_balancings == report.lb_steps == 199
+    assert lb.n_balancings == report.balancings == 199
     assert report.balancing_seconds > sum(r.cost for r in history)
     assert "after the first 4 are not kept" in str(report)
     assert [r.iteration for r in pylb.RunRecord.read(path).history] == list(range(199))
