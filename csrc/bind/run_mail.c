@@ -213,8 +213,8 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
     return failed;
 }
 
-/* Pack pile[n] for the ranks to[n].  Below 0: the letter is not packed.  `me`, this rank: the
- * letter has arrived. */
+/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out; if it
+ * is `me`, this rank, the letter is put among those that have arrived. */
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
 {

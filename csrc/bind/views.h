@@ -277,7 +277,8 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
                                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,              \
                                       type##_slots};
 
-/** Whether `object` is of a PLB_PY_TYPE of this file (which has no subclasses). */
+/** Whether `object` is of the PLB_PY_TYPE `type`, which the same .c file defines.  (Such a type
+ * has no subclasses.) */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
 
 /** Set *busy; false with an exception if it is set already by another thread that runs without

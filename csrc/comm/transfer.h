@@ -38,7 +38,8 @@ void plb_transfer_free(plb_transfer_t *self);
 
 /** Begin: local, returns at once; `comm` is used for exchanges only.  Do not change the data
  * until the exchange is over; what a rank sends to itself is copied at once.  `tag` is one of
- * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: the two sides differ for this rank itself. */
+ * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the
+ * number of rows that this rank sends to itself. */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 

@@ -120,8 +120,8 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
     }
 }
 
-/* Find which of n ranks have changed relative to the program as a whole; past_of[p]: the number
- * of a changed rank's former self, or -1. */
+/* Find which of n ranks have changed relative to the program as a whole; past_of[p]: if
+ * rank p has changed, a new number, under which its old observations are kept; else -1. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
 {

@@ -25,8 +25,8 @@ enum { LINE = 64 }; /* bytes of a cache line */
 /* The state of a rank in one place, since events visit ranks in random order and memory access
  * dominates.  The first cache line has what other ranks read. */
 typedef struct node {
-    _Alignas(LINE) double wake; /* time of the earliest pending event for an arriving message, or
-                                   infinity */
+    _Alignas(LINE) double wake; /* when the next arriving message wakes the rank; infinity: no
+                                   such event is pending */
     double begun[2];            /* when it began its last two iterations, by parity */
     int64_t iteration;          /* the last iteration that it began */
     int64_t up;                 /* next statistics to send up */

@@ -17,10 +17,10 @@
 #include "decide/atsync.h"
 #include "replay/phases.h"
 
-/* A loop of the program (`iterate`): sets its end and the expected cost for the decider.
- */
 #define PLB_LOOP_OPEN ((int64_t)1 << 52) /* iterations of a loop whose end is not known */
 
+/* A loop of the program (`iterate`): its iterations, and what the decider is told about its cost.
+ */
 typedef struct plb_loop {
     int64_t first, n;
     double cost; /* seconds that a first LB step may cost; NAN: not known */

@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="FILE", help="the recording to write")
-    host = "address of this machine for the ranks (default: all ranks are on this machine)"
+    host = (
+        "address of this machine, to which the ranks connect "
+        "(default: 127.0.0.1, if all ranks are on this machine)"
+    )
     add("--host", default="127.0.0.1", help=host)
     add(
         "--procedures",

@@ -25,7 +25,7 @@ from pylb.run.strain import Strain
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 KEEP = 64 << 20  # limit, in bytes, of the loads that a rank keeps in memory
-BESIDE = 512  # approximate bytes of an iteration, or of a part, besides its arrays
+BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # the file of a running program is extended after iterations of this many seconds,
 EVERY = 64  # or after this number of iterations
 

@@ -44,7 +44,11 @@ class RunFile:
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """Return the data for a page; only the state's line of text if the page has `seen` it."""
+        """Return the data for a page.
+
+        seen: the state that the page shows.  If it is still the present one, the data are only the
+        line that describes the run.
+        """
         with self._lock:
             if time.monotonic() >= self._due:
                 self._read()

@@ -28,7 +28,7 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;                /* wall time that is 0 in the operations */
+    int64_t start;                /* wall time from which the operations count their times */
     int64_t wall, cpu;            /* clocks at the end of the last call */
     int64_t delay;                /* ns for which the process had waited for a processor */
     int64_t begin, compute;       /* figures of the present call */
