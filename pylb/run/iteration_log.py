@@ -72,10 +72,16 @@ class IterationLog:
         if len(self._rows) >= max(STAGE, 2 * self.span):
             self._enter()
 
-    def extend(self, rows: F64) -> None:
-        """Add m iterations from an array (m, width)."""
-        for row in rows.tolist():
-            self.append(row)
+    def extend(self, rest: Sequence[Sequence[float]]) -> None:
+        """Add the rows of m iterations."""
+        while rest:
+            stage = max(STAGE, 2 * self.span)
+            part, rest = rest[: stage - len(self._rows)], rest[stage - len(self._rows) :]
+            self._rows += part
+            self._last = part[-1]
+            self._n += len(part)
+            if len(self._rows) >= stage:
+                self._enter()
 
     @property
     def last(self) -> Row | None:

@@ -118,17 +118,17 @@ class LoadHistory:
             if not self._loads:  # between loops add() and remove() act immediately
                 self._facts = self._objects.facts()
             self._loads.append(seconds.copy())
-            self._keeps(seconds)
+            self._keeps(seconds.nbytes)
 
-    def _keeps(self, *arrays: Any) -> None:
-        self._kept += BESIDE + sum(a.nbytes for a in arrays)
-        self.full = self.full or self._kept > KEEP
+    def _keeps(self, nbytes: int) -> None:
+        self._kept += BESIDE + nbytes
+        if self._kept > KEEP:
+            self.full = True
 
-    def figure(self, row: Sequence[float]) -> None:
-        """Keep the figures of an iteration whose loads are kept; rank 0 will need them."""
-        at = self._rows_from + len(self._rows)
-        if self._agreement.transport.rank == 0 and at < self.until:
-            self._rows.append(row)
+    def figures(self, rows: Sequence[Sequence[float]]) -> None:
+        """Keep the figures of iterations whose loads are kept; rank 0 will need them."""
+        if self._agreement.transport.rank == 0:
+            self._rows += rows[: max(self.until - self._rows_from - len(self._rows), 0)]
 
     @property
     def until(self) -> int:
@@ -150,7 +150,7 @@ class LoadHistory:
         edges, passes = self._objects.edges(), self._objects.passes
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes))
         self._first += len(load)
-        self._keeps(np.asarray(facts), np.asarray(edges))
+        self._keeps(np.asarray(facts).nbytes + np.asarray(edges).nbytes)
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
@@ -339,9 +339,11 @@ class Records:
 
     def extend(self, rows: F64) -> None:
         """Add m iterations of a loop with a lag, (m, 9): a `Row`, then this rank's load."""
-        for row in rows.tolist():
-            self._enter(row[:-1])
-            self.rank_loads.append(row[-1:])
+        figures = rows[:, :-1].tolist()
+        self.figures.extend(figures)
+        self.rank_loads.extend(rows[:, -1:].tolist())
+        for history in self.keepers:
+            history.figures(figures)
 
     def restore(self, rows: F64, span: int, done: int) -> None:
         """Continue after the iterations of a checkpoint, whose loads per rank are not known."""
@@ -352,7 +354,7 @@ class Records:
     def _enter(self, row: Sequence[float]) -> None:
         self.figures.append(row)
         for history in self.keepers:
-            history.figure(row)
+            history.figures((row,))
 
     def begin(self, loop: Loop) -> None:
         """Add a loop.  Once no more loads are kept, only the last loop is of interest."""

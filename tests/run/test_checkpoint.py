@@ -527,10 +527,10 @@ def test_a_log_goes_on(monkeypatch, n):
     monkeypatch.setattr("pylb.run.iteration_log.MOST", 1024)
     rows = np.random.default_rng(n).random((3 * 5000, 8))
     one = IterationLog()
-    one.extend(rows[:n])
+    one.extend(rows[:n].tolist())
     two = IterationLog.restored(one.table(), one.span, n)
     for log in (one, two):
-        log.extend(rows[n:])
+        log.extend(rows[n:].tolist())
     assert len(one) == len(two) == len(rows)
     assert np.allclose(one.table(), two.table(), rtol=1e-12)
 

@@ -19,7 +19,7 @@ def test_a_log_is_thinned(monkeypatch, n):
     monkeypatch.setattr(iteration_log, "MOST", 1024)
     rows = np.random.default_rng(n).random((n, 8))
     log = IterationLog()
-    log.extend(rows[: n // 3])
+    log.extend(rows[: n // 3].tolist())
     for row in rows[n // 3 :].tolist():
         log.append(row)
         assert log.last == Row(*row)
