@@ -22,7 +22,7 @@ def test_the_log_is_the_same_in_blocks_and_by_rows():
     for i, n in enumerate([1, 3, 0, 2, 6]):
         at = len(log)
         if i % 2:
-            log.extend(rows[at : at + n])
+            log.extend(rows[at : at + n].tolist())
         else:
             for row in rows[at : at + n]:
                 log.append(Row(*row))
