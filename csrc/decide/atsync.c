@@ -147,7 +147,8 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* The first free iteration is the earliest at which an LB step can still be arranged.  If the
  * final iteration is not after it, and the trigger does not want a later one, the final
- * iteration is kept: raising it with each new statistics would postpone the LB step for ever. */
+ * iteration is kept: raising it with each new statistics could postpone the LB step without end.
+ */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);

@@ -401,6 +401,9 @@ static void weigh_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
     int32_t which = 0;
+    if (s->n_components != 1) {
+        return;
+    }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         const double v = s->speed == NULL ? 1.0 : s->speed[r];
         work += s->background == NULL ? 0.0 : v * s->background[r];
@@ -414,7 +417,7 @@ static void weigh_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
         which = load > first ? i : which;
         first = fmax(first, load);
     }
-    if (first > 0.0 && s->n_components == 1) {
+    if (first > 0.0) {
         const double share = speed / (fastest * work);
         out->heaviest = first * share;
         out->next_heaviest = second * share;

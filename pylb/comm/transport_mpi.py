@@ -17,7 +17,6 @@ from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
-STEPS = 8  # collective steps of an LB step, as in csrc/model/cost.c
 TIMES = 10  # measurements of a collective step
 MOST = 1 << 22  # bytes of a measured transfer, at most
 _keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
@@ -101,7 +100,8 @@ class MPITransport:
         expensive to be tried at all.
         """
         known = self.allgather(np.int64(nbytes))
-        steps = STEPS * self._least(TIMES, lambda: self.allgather(b""))
+        a_step = self._least(TIMES, lambda: self.allgather(b""))
+        steps = _core.first_cost(a_step, 0.0, 0.0, 0, 0, 1)
         most = min(max(int(np.frombuffer(n, np.int64)[0]) for n in known), MOST)
         if not most or self.size == 1:
             return steps

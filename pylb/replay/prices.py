@@ -79,9 +79,9 @@ class Prices:
             return math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost
-        return self._first_cost(self._network)
+        return self._first_cost()
 
-    def _first_cost(self, network: tuple[float, float]) -> float:
+    def _first_cost(self) -> float:
         """Return the cost that a run would expect if all objects of the first phase migrated.
 
         A cost that the recording lacks, e.g. because vt made it, is zero, as in the LB steps of
@@ -96,7 +96,7 @@ class Prices:
         weights = np.zeros(first.stop) if t.task_bytes is None else t.task_bytes[first]
         nbytes = np.bincount(t.task_rank[first], weights, t.n_ranks)
         slowest = max(
-            _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
+            _core.first_cost(*self._network, handling, int(k), int(b), t.n_ranks)
             for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
         )
         return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())

@@ -15,7 +15,7 @@ def same_answer(
 ) -> int:
     """Ask the decider, and return its answer.  Collective if the trigger is a user's function.
 
-    Ranks with different answers would wait for each other, possibly for ever.  The built-in
+    Ranks with different answers could wait for each other without end.  The built-in
     triggers give the same answer on all ranks, so they need no check.
 
     Raises

@@ -104,11 +104,9 @@ class ProgramObjects:
         UnknownKeyError
             No such object on this rank.
         """
-        objects, key = self._objects, key_of(key)
-        if not objects.has(key):
-            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        key = self._key_here(key)
         told = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        objects.update(key, checked_properties({**told, "coords": coords}))
+        self._objects.update(key, checked_properties({**told, "coords": coords}))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
@@ -125,10 +123,15 @@ class ProgramObjects:
         UnknownKeyError
             No such object on this rank.
         """
-        objects, key = self._objects, key_of(key)
-        if not objects.has(key):
+        key = self._key_here(key)
+        return self._objects.remove(key)
+
+    def _key_here(self, key: int) -> int:
+        """Check that an object of this rank has this key."""
+        key = key_of(key)
+        if not self._objects.has(key):
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-        return objects.remove(key)
+        return key
 
     def local(self) -> Iterator[tuple[int, Any]]:
         """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.

@@ -334,7 +334,9 @@ class Records:
             stats.messages,
             stats.message_bytes,
         )
-        self._enter(row)
+        self.figures.append(row)
+        for history in self.keepers:
+            history.figures((row,))
         self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
@@ -350,11 +352,6 @@ class Records:
         self.figures = IterationLog.restored(rows, span, done)
         self.rank_loads = IterationLog.restored(np.full((len(rows), 1), np.nan), span, done)
         self.restored = True
-
-    def _enter(self, row: Sequence[float]) -> None:
-        self.figures.append(row)
-        for history in self.keepers:
-            history.figures((row,))
 
     def begin(self, loop: Loop) -> None:
         """Add a loop.  Once no more loads are kept, only the last loop is of interest."""

@@ -451,7 +451,7 @@ static void test_a_trigger_that_answers_differently_or_fails(void **state)
         const int odd = below(&w, w.p);
         const bool fails = below(&w, 2);
         begin_with(&w, &own, (double[N_OWN]){1 + below(&w, 10), (double)at, odd, fails});
-        run(); /* no rank waits for ever */
+        run(); /* ends: no rank goes on waiting */
         check_rows(&w, false);
         for (int r = 0; r < w.p; r++) {
             plb_atsync_answer_t answer;
