@@ -10,7 +10,7 @@
 #include "replay/protocol_relay.h"
 
 enum {
-    UNDER_WAY = 8, /* initial room, in iterations */
+    UNDER_WAY = 8, /* initial window: iterations whose messages may be under way */
 };
 
 /* A random number in [0, 1) from the rank and the iteration alone, independent of the order of
@@ -37,14 +37,14 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* Add the waiting time of a rank to the reason for which it waited. */
+/* Add the seconds since n->since to the reason for which the rank waited. */
 static void account(node_t *n, double t)
 {
-    n->stood[n->why] += t - n->since;
+    n->waited[n->wait] += t - n->since;
     n->since = t;
 }
 
-static why_t reason(const plb_consensus_t *machine, plb_answer_t answer)
+static wait_t reason(const plb_consensus_t *machine, plb_answer_t answer)
 {
     if (answer == PLB_ANSWER_BALANCE) {
         return GATHER;
@@ -52,8 +52,8 @@ static why_t reason(const plb_consensus_t *machine, plb_answer_t answer)
     return machine->reach[0] / 2 >= machine->limit ? PAUSE : LAG;
 }
 
-/* Carry out the actions of a rank's state machine.  Returns true if a rank that waits at AtSync
- * may ask again whether it can go on; else false. */
+/* Carry out the actions of a rank's state machine.  Returns true if the rank waits at AtSync and
+ * may ask again whether it can go on. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];
@@ -79,25 +79,26 @@ static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, doub
             plb_sim_push(s, n->due, rank);
             break;
         case PLB_ACT_DONE:
-            n->state = OVER;
-            s->n_over++;
+            n->state = DONE;
+            s->n_done++;
             s->end = fmax(s->end, t);
             break;
         }
     }
-    return resumes && n->state == STAND;
+    return resumes && n->state == AT_SYNC;
 }
 
-static void hear(sim_t *s, int64_t rank, const word_t *word, plb_actions_t *actions, double t)
+static void take_ruling(sim_t *s, int64_t rank, const sent_ruling_t *sent, plb_actions_t *actions,
+                        double t)
 {
     node_t *n = &s->node[rank];
-    if (word->iteration > 0) {
+    if (sent->iteration > 0) {
         plb_sim_check(
-            s, plb_consensus_stats(&n->machine, word->iteration, &word->ruling, actions, s->err));
+            s, plb_consensus_stats(&n->machine, sent->iteration, &sent->ruling, actions, s->err));
     } else {
-        plb_sim_check(s, plb_consensus_maximum(&n->machine, &word->ruling, actions, s->err));
+        plb_sim_check(s, plb_consensus_maximum(&n->machine, &sent->ruling, actions, s->err));
     }
-    if (word->ruling.kind == PLB_RULING_FINAL && s->out->n_decisions > 0) {
+    if (sent->ruling.kind == PLB_RULING_FINAL && s->out->n_decisions > 0) {
         plb_protocol_decision_t *d = &s->out->decision[s->out->n_decisions - 1];
         d->known = fmax(d->known, t);
     }
@@ -120,7 +121,7 @@ static void begin_iteration(sim_t *s, int64_t rank, double t)
         const int64_t side = plb_sim_neighbour(s, rank, i);
         const node_t *b = &s->node[side];
         if (b->state == RECEIVE && b->iteration == k) {
-            plb_sim_notice(s, side, t + plb_sim_hop(s, s->in.halo_bytes));
+            plb_sim_wake(s, side, t + plb_sim_hop(s, s->in.halo_bytes));
         }
     }
 }
@@ -137,31 +138,31 @@ static void ask(sim_t *s, int64_t rank, double t)
     if (answer == PLB_ANSWER_GO) {
         begin_iteration(s, rank, t);
     } else if (answer == PLB_ANSWER_END) {
-        n->state = END;
+        n->state = ENDED;
     } else {
-        n->why = (uint8_t)reason(&n->machine, answer);
+        n->wait = (uint8_t)reason(&n->machine, answer);
     }
 }
 
-/* Pass on and process all that has arrived by t, including what this causes. */
+/* Pass on and process all messages that have arrived by t, and those that follow from them. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
     bool resumes = false;
     plb_sim_relay(s, rank, t);
-    while (n->heard < n->passed && s->ret == PLB_OK) {
+    while (n->n_taken < n->n_relayed && s->ret == PLB_OK) {
         plb_actions_t actions = {0};
-        const word_t word = s->word[n->heard++];
-        hear(s, rank, &word, &actions, t);
+        const sent_ruling_t sent = s->ruling[n->n_taken++];
+        take_ruling(s, rank, &sent, &actions, t);
         resumes = carry_out(s, rank, &actions, t) || resumes;
         plb_sim_relay(s, rank, t);
     }
-    if (n->state == STAND && s->ret == PLB_OK) {
+    if (n->state == AT_SYNC && s->ret == PLB_OK) {
         if (resumes) {
             ask(s, rank, t);
         } else {
             account(n, t);
-            n->why = (uint8_t)reason(&n->machine, plb_consensus_answer(&n->machine, 0));
+            n->wait = (uint8_t)reason(&n->machine, plb_consensus_answer(&n->machine, 0));
         }
     }
 }
@@ -170,7 +171,7 @@ static void act_and_ask(sim_t *s, int64_t rank, const plb_actions_t *actions, do
 {
     carry_out(s, rank, actions, t);
     serve(s, rank, t);
-    if (s->node[rank].state == STAND && s->ret == PLB_OK) {
+    if (s->node[rank].state == AT_SYNC && s->ret == PLB_OK) {
         ask(s, rank, t);
     }
 }
@@ -180,7 +181,7 @@ static void at_sync(sim_t *s, int64_t rank, double t)
     node_t *n = &s->node[rank];
     plb_actions_t actions = {0};
     n->received += t - n->since;
-    n->state = STAND;
+    n->state = AT_SYNC;
     n->since = t;
     plb_sim_check(s, plb_consensus_reached(&n->machine, 0, &actions, s->err));
     act_and_ask(s, rank, &actions, t);
@@ -190,7 +191,7 @@ static void balanced(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
     plb_actions_t actions = {0};
-    n->state = STAND;
+    n->state = AT_SYNC;
     n->since = t;
     plb_sim_check(s, plb_consensus_balanced(&n->machine, &actions, s->err));
     act_and_ask(s, rank, &actions, t);
@@ -216,7 +217,7 @@ static void work_event(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Whether an earlier event of this rank waits in the same bucket. */
+/* Whether this rank has an earlier event: in a bucket of the calendar, events are not sorted. */
 static bool is_early(const node_t *n, double t)
 {
     const bool is_busy = n->state == WORK || n->state == BALANCE;
@@ -244,12 +245,12 @@ static void event(sim_t *s, int64_t rank, double t)
             plb_sim_relay(s, rank, t);
         }
         break;
-    case STAND:
-    case END:
+    case AT_SYNC:
+    case ENDED:
         serve(s, rank, t);
         break;
     case RECEIVE:
-    case OVER:
+    case DONE:
         break;
     }
     if (n->state == RECEIVE && s->ret == PLB_OK) {
@@ -261,7 +262,7 @@ static void event(sim_t *s, int64_t rank, double t)
             serve(s, rank, t);
         }
     }
-    plb_sim_arm(s, rank, t);
+    plb_sim_wake_next(s, rank, t);
 }
 
 static void touch(const void *memory)
@@ -269,8 +270,8 @@ static void touch(const void *memory)
     __builtin_prefetch(memory, 1);
 }
 
-/* Prefetch the memory of the next events, all at once: first the ranks' states, then what these
- * point to. */
+/* Prefetch what the next events will read: first the states of their ranks, then the memory to
+ * which these states point. */
 static void prefetch(const sim_t *s, const plb_event_t *e, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -286,14 +287,14 @@ static void prefetch(const sim_t *s, const plb_event_t *e, int n)
         const node_t *node = &s->node[rank];
         touch(node->machine.reach);
         touch(plb_sim_slot(s, rank, node->up));
-        touch(plb_sim_slot(s, rank, node->passed));
+        touch(plb_sim_slot(s, rank, node->n_relayed));
         touch(&s->node[plb_sim_neighbour(s, rank, 0)]);
         touch(&s->node[plb_sim_neighbour(s, rank, 1)]);
         touch(&s->node[parent]);
         touch(plb_sim_slot(s, parent, node->up));
         for (int c = 0; c < node->n_children && c < 2; c++) {
             touch(&s->node[child + c]);
-            touch(plb_sim_slot(s, child + c, node->passed));
+            touch(plb_sim_slot(s, child + c, node->n_relayed));
         }
     }
 }
@@ -311,11 +312,11 @@ static void simulate(sim_t *s)
         s->out->events += n;
         plb_sim_check(s, plb_interrupted(4 * n));
     }
-    if (s->ret == PLB_OK && s->n_over < s->in.n_ranks) {
+    if (s->ret == PLB_OK && s->n_done < s->in.n_ranks) {
         plb_sim_check(s, PLB_FAIL(s->err, PLB_ERR_STATE,
                                   "no rank can go on: %lld of %lld have ended, statistics "
                                   "are known up to %lld",
-                                  (long long)s->n_over, (long long)s->in.n_ranks,
+                                  (long long)s->n_done, (long long)s->in.n_ranks,
                                   (long long)s->root.seen));
     }
 }
@@ -395,10 +396,10 @@ static void sum_up(const sim_t *s)
     const double p = (double)s->in.n_ranks;
     for (int64_t r = 0; r < s->in.n_ranks; r++) {
         const node_t *n = &s->node[r];
-        out->pause += n->stood[PAUSE] / p;
-        out->pause_max = fmax(out->pause_max, n->stood[PAUSE]);
-        out->lagged += n->stood[LAG] / p;
-        out->gathered += n->stood[GATHER] / p;
+        out->pause += n->waited[PAUSE] / p;
+        out->pause_max = fmax(out->pause_max, n->waited[PAUSE]);
+        out->lagged += n->waited[LAG] / p;
+        out->gathered += n->waited[GATHER] / p;
         out->received += n->received / p;
         out->bytes_sent += (double)n->bytes / p;
         out->bytes_sent_max = fmax(out->bytes_sent_max, (double)n->bytes);
@@ -413,7 +414,7 @@ static void release(sim_t *s)
         plb_consensus_free(&s->node[r].machine);
     }
     plb_calendar_free(&s->calendar);
-    PLB_FREE(s->memory, s->slot, s->word);
+    PLB_FREE(s->memory, s->slot, s->ruling);
 }
 
 void plb_protocol_defaults(plb_protocol_t *self)
@@ -433,7 +434,7 @@ int plb_protocol_run(const plb_protocol_t *in, plb_protocol_result_t *out, plb_e
     sim_t s = {.in = *in, .out = out, .err = err};
     s.ret = init(&s, err);
     for (int64_t r = 0; r < in->n_ranks && s.ret == PLB_OK; r++) {
-        s.node[r].state = STAND;
+        s.node[r].state = AT_SYNC;
         ask(&s, r, 0.0);
     }
     if (s.ret == PLB_OK) {

@@ -2,22 +2,23 @@
  * state machines of decide/consensus.h, one per rank and one for the root, with the times of a
  * LogGP network (Culler et al. 1993, Alexandrov et al. 1995).
  *
- * The program: in each iteration a rank works, and with `halo` waits for the data that its two
- * neighbours on a ring sent when they began that iteration; then it is at AtSync.
+ * The program: in each iteration a rank works.  With `halo` it then waits for data from its two
+ * neighbours on a ring, which they send when they begin the same iteration.  Then it is at AtSync.
  *
- * The network: statistics and maxima go up a tree of ranks (heap order: the children of r are r
- * f + 1 ... r f + f), where each rank sends one message when its own part and those of its
- * children are there.  The root's rulings go down the same tree, one message per child.  A
- * message of n bytes arrives o + L + (n - 1) G + o after it is sent; messages to several
- * children leave max(g, o + (n - 1) G) apart.  Receiving from several children is not
- * serialised, and the o of relayed messages does not prolong the work.
+ * The network: statistics and maxima go up a tree of ranks: with fanout f, the children of rank r
+ * are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has its own
+ * part and those of its children.  The root's rulings go down the same tree, one message per
+ * child.  A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent.  Messages
+ * to several children leave one after the other, every max(g, o + (n - 1) G) seconds.  A rank can
+ * receive from several children at the same time, and passing messages on does not prolong its
+ * work.
  *
  * A waiting rank passes messages on at once.  A working rank does so `serves` times per
  * iteration (1: only at AtSync, like MPI without a progress thread), or at once
- * (PLB_SERVES_ALWAYS: a network that reduces by itself).
+ * (PLB_SERVES_ALWAYS: the network itself reduces).
  *
- * One root represents the roots of all ranks, since they take the same results in the same
- * order.
+ * In the real protocol each rank has a copy of the root's state machine.  All copies take the
+ * same results in the same order, so the simulation has only one.
  */
 #ifndef PLB_REPLAY_PROTOCOL_H
 #define PLB_REPLAY_PROTOCOL_H
@@ -41,7 +42,9 @@ enum { PLB_SERVES_ALWAYS = 0 };
     X(serves, int64_t, 1, "",                                                                     \
       "how often a working rank passes messages on in an iteration; 0: at once")                  \
     X(halo, int64_t, 1, "", "1: a rank needs its neighbours' data; 0: it does not")               \
-    X(blocked, int64_t, 0, "", "1: it waits for these data in a blocking receive of its own")     \
+    X(blocked, int64_t, 0, "",                                                                    \
+      "1: it waits for these data in a blocking receive, and only passes messages on; 0: it "     \
+      "also processes them")                                                                      \
     X(work, double, 10e-3, "s", "work of an iteration")                                           \
     X(spread, double, 0.0, "", "largest lasting slowdown of a rank, as a fraction of work")       \
     X(noise, double, 0.02, "", "mean of an exponential delay, as a fraction of work")             \
@@ -58,20 +61,19 @@ typedef struct plb_protocol {
 #define X(name, type, value, unit, help) type name;
     PLB_PROTOCOL_PARAMS(X)
 #undef X
-    double bucket; /* width of the calendar's buckets, as a fraction of the largest allowed one;
-                      tests vary it */
+    double bucket; /* width of the calendar's buckets, as a fraction of the largest allowed width;
+                      for tests */
 } plb_protocol_t;
 
 /** Set every parameter to its default. */
 void plb_protocol_defaults(plb_protocol_t *self);
 
-/* One decision.  At time `root`, the root takes the statistics of iteration `asked`; at `known`,
- * all ranks know the final iteration `final`; at `balanced`, the root knows that all objects are
- * there.
- */
+/* One decision.  At time `root`, the root takes the statistics of iteration `asked`, which ask
+ * for an LB step.  At `known`, all ranks know its iteration, `final`.  At `balanced`, the root
+ * knows that all ranks have reached that iteration. */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
-    double root, known, balanced; /* s; 0: not reached */
+    double root, known, balanced; /* s; 0: this did not happen */
 } plb_protocol_decision_t;
 
 /* X(name, C type, unit, help): the results. */
@@ -95,9 +97,9 @@ typedef struct plb_protocol_result {
     plb_protocol_decision_t *decision; /* [n_decisions], owned */
 } plb_protocol_result_t;
 
-/** Simulate.  Memory: about 350 bytes per rank, plus 24 for each iteration that may be under
- * way.  PLB_ERR_VALUE: an invalid parameter; PLB_ERR_STATE: no rank can go on.  The caller
- * frees the result, also after an error. */
+/** Simulate the protocol.  Memory: per rank about 350 bytes, and 24 bytes for each iteration that
+ * may be under way.  PLB_ERR_VALUE: an invalid parameter; PLB_ERR_STATE: no rank can go on.  The
+ * caller frees the result, also after an error. */
 int plb_protocol_run(const plb_protocol_t *in, plb_protocol_result_t *out, plb_err_t *err);
 void plb_protocol_result_free(plb_protocol_result_t *self);
 

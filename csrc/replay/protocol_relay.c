@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-enum { MAXIMUM_BYTES = 16 }; /* round and reach, or a ruling */
+enum { MAXIMUM_BYTES = 16 }; /* of a message with a round and a reach, or with a ruling on them */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {
@@ -26,7 +26,7 @@ static bool listens(const sim_t *s, const node_t *n)
     return n->state != WORK || s->in.serves == PLB_SERVES_ALWAYS;
 }
 
-void plb_sim_notice(sim_t *s, int64_t rank, double time)
+void plb_sim_wake(sim_t *s, int64_t rank, double time)
 {
     node_t *n = &s->node[rank];
     if (listens(s, n) && time < n->wake) {
@@ -54,14 +54,14 @@ double plb_sim_halo(const sim_t *s, int64_t rank)
     return fmax(a->begun[k & 1], b->begun[k & 1]) + plb_sim_hop(s, s->in.halo_bytes);
 }
 
-void plb_sim_arm(sim_t *s, int64_t rank, double t)
+void plb_sim_wake_next(sim_t *s, int64_t rank, double t)
 {
     const node_t *n = &s->node[rank];
-    if (!listens(s, n) || n->state == OVER) {
+    if (!listens(s, n) || n->state == DONE) {
         return;
     }
     const slot_t *up = plb_sim_slot(s, rank, n->up);
-    double next = later(plb_sim_slot(s, rank, n->passed)->down_at, t);
+    double next = later(plb_sim_slot(s, rank, n->n_relayed)->down_at, t);
     if (up->missing == 0) {
         next = fmin(next, later(up->up_at, t));
     }
@@ -72,11 +72,11 @@ void plb_sim_arm(sim_t *s, int64_t rank, double t)
         next = fmin(next, later(plb_sim_halo(s, rank), t));
     }
     if (next < INFINITY) {
-        plb_sim_notice(s, rank, next);
+        plb_sim_wake(s, rank, next);
     }
 }
 
-/* Make room for twice as many iterations under way. */
+/* Double the window, the number of iterations that may be under way. */
 static void widen(sim_t *s)
 {
     const sim_t old = *s;
@@ -98,8 +98,8 @@ static void widen(sim_t *s)
             slot_t *up = plb_sim_slot(s, r, n->up + i);
             up->up_at = plb_sim_slot(&old, r, n->up + i)->up_at;
             up->missing = plb_sim_slot(&old, r, n->up + i)->missing;
-            plb_sim_slot(s, r, n->passed + i)->down_at =
-                plb_sim_slot(&old, r, n->passed + i)->down_at;
+            plb_sim_slot(s, r, n->n_relayed + i)->down_at =
+                plb_sim_slot(&old, r, n->n_relayed + i)->down_at;
         }
     }
     plb_free(old.slot);
@@ -113,7 +113,7 @@ void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at)
     slot_t *slot = plb_sim_slot(s, rank, iteration);
     slot->up_at = at > slot->up_at ? at : slot->up_at;
     if (--slot->missing == 0) {
-        plb_sim_notice(s, rank, slot->up_at);
+        plb_sim_wake(s, rank, slot->up_at);
     }
 }
 
@@ -123,7 +123,7 @@ void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at)
     n->max_at = fmax(n->max_at, at);
     n->max_reach = reach > n->max_reach ? reach : n->max_reach;
     if (--n->max_missing == 0) {
-        plb_sim_notice(s, rank, n->max_at);
+        plb_sim_wake(s, rank, n->max_at);
     }
 }
 
@@ -135,15 +135,17 @@ static void count(node_t *n, int64_t messages, int64_t bytes)
 
 /* ---- the root ------------------------------------------------------------------------------- */
 
-/* Record a ruling of the root and send it. */
-static int say(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t, plb_err_t *err)
+/* Record a ruling and send it down the tree.  iteration: that of the statistics which led to it,
+ * or 0. */
+static int send_ruling(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t,
+                       plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_protocol_result_t *out = s->out;
     const bool is_new =
         ruling->kind == PLB_RULING_TENTATIVE ||
         (ruling->kind == PLB_RULING_FINAL && iteration > 0 && ruling->iteration != PLB_NEVER);
-    PLB_GROW(s->word, s->room_words, s->n_words + 1);
+    PLB_GROW(s->ruling, s->room_rulings, s->n_rulings + 1);
     PLB_GROW(out->decision, s->room_decisions, out->n_decisions + 1);
     if (is_new) {
         out->decision[out->n_decisions++] = (plb_protocol_decision_t){
@@ -157,16 +159,16 @@ static int say(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t
         d->balanced = t;
         s->last_balanced = ruling->iteration;
     }
-    while (s->n_words >= s->node[0].passed + s->window && s->ret == PLB_OK) {
+    while (s->n_rulings >= s->node[0].n_relayed + s->window && s->ret == PLB_OK) {
         widen(s);
     }
-    plb_sim_slot(s, 0, s->n_words)->down_at = t;
-    s->word[s->n_words++] = (word_t){*ruling, iteration};
+    plb_sim_slot(s, 0, s->n_rulings)->down_at = t;
+    s->ruling[s->n_rulings++] = (sent_ruling_t){*ruling, iteration};
 out:
     return ret;
 }
 
-/* The trigger: an LB step as soon as possible, `every` iterations after the last one. */
+/* Ask for an LB step `every` iterations after the last one, or as soon as possible after that. */
 static int64_t wish(const sim_t *s, int64_t iteration)
 {
     const bool is_free = s->root.final == PLB_NEVER && s->root.tentative == PLB_NEVER;
@@ -182,7 +184,7 @@ static void root_stats(sim_t *s, int64_t iteration, double t)
     plb_sim_check(s, plb_consensus_root_stats(&s->root, iteration, n_ended, wish(s, iteration),
                                               &ruling, s->err));
     if (s->ret == PLB_OK) {
-        plb_sim_check(s, say(s, &ruling, iteration, t, s->err));
+        plb_sim_check(s, send_ruling(s, &ruling, iteration, t, s->err));
     }
 }
 
@@ -191,7 +193,7 @@ static void root_maximum(sim_t *s, int64_t reach, double t)
     plb_ruling_t ruling;
     plb_sim_check(s, plb_consensus_root_maximum(&s->root, s->root.round, reach, &ruling, s->err));
     if (s->ret == PLB_OK) {
-        plb_sim_check(s, say(s, &ruling, 0, t, s->err));
+        plb_sim_check(s, send_ruling(s, &ruling, 0, t, s->err));
     }
 }
 
@@ -230,18 +232,18 @@ static void send_maximum(sim_t *s, int64_t rank, double t)
 static void send_down(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
-    const int64_t number = n->passed++;
-    const int64_t bytes = s->word[number].iteration > 0 ? s->in.bytes : MAXIMUM_BYTES;
+    const int64_t number = n->n_relayed++;
+    const int64_t bytes = s->ruling[number].iteration > 0 ? s->in.bytes : MAXIMUM_BYTES;
     const double gap = fmax(s->in.g, s->in.o + bytes_time(s, bytes));
     plb_sim_slot(s, rank, number)->down_at = INFINITY;
     for (int c = 0; c < n->n_children; c++) {
         const int64_t child = rank * s->in.fanout + 1 + c;
         const double at = t + gap * c + plb_sim_hop(s, bytes);
-        while (number >= s->node[child].passed + s->window && s->ret == PLB_OK) {
+        while (number >= s->node[child].n_relayed + s->window && s->ret == PLB_OK) {
             widen(s);
         }
         plb_sim_slot(s, child, number)->down_at = at;
-        plb_sim_notice(s, child, at);
+        plb_sim_wake(s, child, at);
     }
     count(n, n->n_children, bytes);
 }
@@ -260,7 +262,7 @@ void plb_sim_relay(sim_t *s, int64_t rank, double t)
             send_stats(s, rank, t);
             more = true;
         }
-        while (plb_sim_slot(s, rank, n->passed)->down_at <= t && s->ret == PLB_OK) {
+        while (plb_sim_slot(s, rank, n->n_relayed)->down_at <= t && s->ret == PLB_OK) {
             send_down(s, rank, t);
             more = true;
         }

@@ -1,4 +1,5 @@
-/* Messages of the protocol: they go up and down the tree of ranks, and the root decides. */
+/* Messages of the simulated protocol: statistics go up the tree of ranks, the root decides, and
+ * its rulings go down the tree. */
 #ifndef PLB_REPLAY_PROTOCOL_RELAY_H
 #define PLB_REPLAY_PROTOCOL_RELAY_H
 
@@ -10,23 +11,22 @@ double plb_sim_hop(const sim_t *s, int64_t bytes);
 /** Add an event of a rank. */
 void plb_sim_push(sim_t *s, double time, int64_t rank);
 
-/** Note that something for this rank arrives at `time`; one event is kept for the earliest such
- * time. */
-void plb_sim_notice(sim_t *s, int64_t rank, double time);
+/** Make sure that a rank has an event at `time` or earlier, because something arrives then. */
+void plb_sim_wake(sim_t *s, int64_t rank, double time);
 
 /** Add an event for the earliest arrival at a rank after t. */
-void plb_sim_arm(sim_t *s, int64_t rank, double t);
+void plb_sim_wake_next(sim_t *s, int64_t rank, double t);
 
-/** The time at which the neighbours' data for the present iteration of a rank arrive; INFINITY:
- * not known yet. */
+/** When the neighbours' data for the present iteration of a rank arrive; INFINITY: not known
+ * yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
-/** Add a part (its own or a child's) of the statistics of an iteration, or of a maximum, at this
- * rank. */
+/** At time `at`, a rank gets one part (its own, or a child's) of the statistics of an iteration or
+ * of a maximum. */
 void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at);
 void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 
-/** Pass on what has arrived by t. */
+/** Pass on all messages of a rank that have arrived by t. */
 void plb_sim_relay(sim_t *s, int64_t rank, double t);
 
 #endif

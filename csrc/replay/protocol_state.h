@@ -1,6 +1,5 @@
-/* The state of a simulation of the protocol (protocol.h): the ranks, and the messages under
- * way.
- */
+/* The state of a simulation of the protocol (protocol.h): the ranks, and the messages that are
+ * under way. */
 #ifndef PLB_REPLAY_PROTOCOL_STATE_H
 #define PLB_REPLAY_PROTOCOL_STATE_H
 
@@ -9,54 +8,56 @@
 #include "replay/protocol.h"
 
 typedef enum state {
-    WORK,
-    RECEIVE, /* the work is done, but a neighbour's data is missing */
-    STAND,   /* it waits at AtSync */
-    BALANCE, /* it is in an LB step */
-    END,     /* its iterations have ended; it still passes messages on */
-    OVER,    /* its state machine is done, too */
+    WORK,    /* the rank runs an iteration */
+    RECEIVE, /* its work is done, but a neighbour's data is missing */
+    AT_SYNC, /* it waits at AtSync */
+    BALANCE, /* it takes part in an LB step */
+    ENDED,   /* it has run all iterations, but still passes messages on */
+    DONE,    /* its state machine has ended, too */
 } state_t;
 
-/* Why a rank waits at AtSync: in the pause state, for older statistics, at the final iteration. */
-typedef enum why { PAUSE, LAG, GATHER, N_WHY } why_t;
+/* Why a rank waits at AtSync: it is in the pause state, it needs older statistics (lag), or it has
+ * reached the final iteration, where all ranks gather for the LB step. */
+typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
-/* The state of a rank in one place, since events visit ranks in random order and memory access
- * dominates.  The first cache line has what other ranks read. */
+/* The state of a rank.  It is all in one struct, because events visit ranks in random order and
+ * memory access takes most of the time.  Other ranks read only the first cache line. */
 typedef struct node {
-    _Alignas(LINE) double wake; /* when the next arriving message wakes the rank; infinity: no
-                                   such event is pending */
-    double begun[2];            /* when it began its last two iterations, by parity */
+    _Alignas(LINE) double wake; /* time of the event at which the next message arrives; infinity:
+                                   there is no such event */
+    double begun[2];            /* when it began its last even and its last odd iteration */
     int64_t iteration;          /* the last iteration that it began */
-    int64_t up;                 /* next statistics to send up */
-    int64_t passed;             /* rulings passed on to the children */
+    int64_t up;                 /* iteration of the next statistics to send to its parent */
+    int64_t n_relayed;          /* number of rulings passed on to its children */
     int32_t n_children;
-    uint8_t state, why;
-    double due;    /* time at which the work or the LB step ends */
-    double serve;  /* next time at which it passes messages on while it works, or infinity */
-    double since;  /* when it began to wait */
-    int64_t heard; /* rulings taken by its state machine */
+    uint8_t state, wait; /* state_t, wait_t */
+    double due;          /* when its work or its LB step ends */
+    double serve;        /* when it next passes messages on during its work, or infinity */
+    double since;        /* when it began to wait */
+    int64_t n_taken;     /* number of rulings that its state machine has taken */
     plb_consensus_t machine;
     double max_at; /* arrival of the latest part of the maximum that is being reduced */
     int64_t max_reach;
-    int32_t max_missing;
-    double stood[N_WHY], received;
-    int64_t bytes, messages;
+    int32_t max_missing;              /* number of parts that have not arrived */
+    double waited[N_WAITS], received; /* seconds of waiting: at AtSync, and for neighbours */
+    int64_t bytes, messages;          /* sent for the protocol */
 } node_t;
 
-/* Messages under way through a rank: the statistics of an iteration, and a ruling. */
+/* What is under way through a rank: statistics of one iteration to the parent, and one ruling to
+ * the children. */
 typedef struct slot {
-    double up_at;    /* arrival of the latest part of these statistics */
+    double up_at;    /* arrival of the latest part of the statistics */
     double down_at;  /* when the ruling arrives, or infinity */
-    int32_t missing; /* parts of the statistics that are missing */
+    int32_t missing; /* number of parts of the statistics that have not arrived */
 } slot_t;
 
-/* A message down the tree: the ruling on statistics or on a maximum. */
-typedef struct word {
+/* A ruling that goes down the tree. */
+typedef struct sent_ruling {
     plb_ruling_t ruling;
-    int64_t iteration; /* of the statistics, or 0 */
-} word_t;
+    int64_t iteration; /* the iteration whose statistics led to it; 0: a maximum led to it */
+} sent_ruling_t;
 
 typedef struct sim {
     plb_protocol_t in;
@@ -67,9 +68,9 @@ typedef struct sim {
     slot_t *slot;   /* [p, window], indexed by the number of the iteration or of the ruling, modulo
                        the window */
     int64_t window; /* a power of two */
-    word_t *word;   /* the rulings so far */
-    int64_t n_words, room_words;
-    int64_t last_balanced, n_over;
+    sent_ruling_t *ruling; /* [n_rulings] all rulings of the root so far */
+    int64_t n_rulings, room_rulings;
+    int64_t last_balanced, n_done;
     double end;
     plb_protocol_result_t *out;
     int64_t room_decisions;
