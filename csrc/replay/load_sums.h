@@ -3,7 +3,7 @@
  * other.
  *
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
- * rounding errors are summed, too (Knuth's TwoSum), and if the last bit is still in doubt, the
+ * rounding errors are summed, too (Knuth's TwoSum).  If this leaves the last bit in doubt, the
  * sum is computed again in exact arithmetic.
  */
 #ifndef PLB_REPLAY_LOAD_SUMS_H
@@ -14,8 +14,8 @@
 enum { PLB_SUM_PHASES = 4 }; /* phases at once */
 
 /** Compute sum[r * PLB_SUM_PHASES + j], the load of rank r in phase j < n_phases, rounded once,
- * and total[j] over all ranks.  load[n_phases, n] seconds, rank[n] of all these phases;
- *  room[2 * n_ranks * PLB_SUM_PHASES]. */
+ * and total[j], its sum over all ranks.  load[n_phases, n]: seconds; rank[n]: the same in all
+ * these phases; room[2 * n_ranks * PLB_SUM_PHASES]: scratch memory. */
 void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
                    int32_t n_ranks, double *sum, double *total, double *room);
 

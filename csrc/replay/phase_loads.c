@@ -7,7 +7,7 @@
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
 
-/* Take over the edges of phase i. */
+/* Let the database have the edges of phase i. */
 static void take_edges(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -23,7 +23,7 @@ static void take_edges(plb_phases_t *self, int64_t i)
 static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
 {
     const double *speed = self->trace->measured;
-    if (speed == NULL || self->as_it_was) {
+    if (speed == NULL || self->all_as_recorded) {
         return recorded;
     }
     for (int64_t k = 0; k < self->n; k++) {
@@ -32,8 +32,8 @@ static const double *loads_here(plb_phases_t *self, const double *recorded, cons
     return self->load;
 }
 
-/* The end of the phases from i on that have the same objects as i, on the same ranks if nothing
- * moves. */
+/* The end of the phases from i on that have the same objects as i, on the same ranks unless an LB
+ * step moves some. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -49,15 +49,15 @@ static int64_t steady_until(const plb_phases_t *self, int64_t i)
 
 static void add_loads(plb_phases_t *self, int64_t i)
 {
-    if (i < self->ahead || i >= self->ahead_end) {
-        self->ahead = i;
-        self->ahead_end = steady_until(self, i);
-        plb_load_sums(self->now, self->n, (int)(self->ahead_end - i), self->rank,
+    if (i < self->sums_begin || i >= self->sums_end) {
+        self->sums_begin = i;
+        self->sums_end = steady_until(self, i);
+        plb_load_sums(self->phase_load, self->n, (int)(self->sums_end - i), self->rank,
                       self->opt.n_ranks, self->sum, self->total, self->room_of_sums);
     }
     const plb_trace_t *t = self->trace;
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        const double load = self->sum[(int64_t)r * PLB_SUM_PHASES + i - self->ahead];
+        const double load = self->sum[(int64_t)r * PLB_SUM_PHASES + i - self->sums_begin];
         const double own = t->speed == NULL ? load : load / t->speed[r];
         self->time[r] = t->background == NULL ? own : t->background[r] + own;
     }
@@ -70,7 +70,7 @@ static void add_traffic(plb_phases_t *self, int64_t i)
     memset(self->messages, 0, (size_t)t->n_ranks * sizeof *self->messages);
     memset(self->sent, 0, (size_t)t->n_ranks * sizeof *self->sent);
     for (int64_t k = t->edge_ptr[i]; k < t->edge_ptr[i + 1]; k++) {
-        const int32_t a = self->at[t->edge_src[k]], b = self->at[t->edge_dst[k]];
+        const int32_t a = self->index_of[t->edge_src[k]], b = self->index_of[t->edge_dst[k]];
         if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
             self->messages[self->rank[a]] += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
             self->sent[self->rank[a]] += t->edge_bytes[k];
@@ -86,11 +86,11 @@ void plb_phases_run(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
     const int64_t i = self->phase, first = t->task_ptr[i];
-    self->as_it_was = self->opt.as_recorded ||
-                      (t->figures != NULL &&
-                       (self->n == 0 || memcmp(self->rank, t->task_rank + first,
-                                               (size_t)self->n * sizeof *self->rank) == 0));
-    self->now = loads_here(self, t->task_load + first, t->task_rank + first);
+    self->all_as_recorded = self->opt.as_recorded ||
+                            (t->figures != NULL &&
+                             (self->n == 0 || memcmp(self->rank, t->task_rank + first,
+                                                     (size_t)self->n * sizeof *self->rank) == 0));
+    self->phase_load = loads_here(self, t->task_load + first, t->task_rank + first);
     if (t->task_bytes != NULL && self->n > 0) {
         memcpy(self->bytes, t->task_bytes + first, (size_t)self->n * sizeof *self->bytes);
     }
@@ -124,8 +124,8 @@ double plb_phases_time(const plb_phases_t *self)
         return self->metrics.max;
     }
     const double more = self->metrics.max - measured[PLB_FIGURE_MAX];
-    return self->as_it_was ? measured[PLB_FIGURE_TIME]
-                           : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
+    return self->all_as_recorded ? measured[PLB_FIGURE_TIME]
+                                 : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
 }
 
 /* Count the messages between ranks and their bytes. */
@@ -134,7 +134,7 @@ static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
     const plb_trace_t *t = self->trace;
     double messages = 0.0, bytes = 0.0;
     for (int64_t k = t->edge_ptr[self->phase]; k < t->edge_ptr[self->phase + 1]; k++) {
-        const int32_t a = self->at[t->edge_src[k]], b = self->at[t->edge_dst[k]];
+        const int32_t a = self->index_of[t->edge_src[k]], b = self->index_of[t->edge_dst[k]];
         if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
             messages += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
             bytes += t->edge_bytes[k];
@@ -151,7 +151,8 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
     const double *measured = figures_of(self);
     const bool plain = t->speed == NULL && t->background == NULL &&
                        self->opt.network.alpha + self->opt.network.beta == 0.0;
-    const double total = plain ? self->total[self->phase - self->ahead] : m->mean * t->n_ranks;
+    const double total =
+        plain ? self->total[self->phase - self->sums_begin] : m->mean * t->n_ranks;
     plb_iteration_t out = {
         .iteration = iteration,
         .time = plb_phases_time(self),
@@ -161,7 +162,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         .total = total,
         .utilization = m->max > 0.0 ? m->min / m->max : 1.0,
     };
-    if (measured != NULL && self->as_it_was) {
+    if (measured != NULL && self->all_as_recorded) {
         out.utilization = measured[PLB_FIGURE_UTILIZATION];
         out.messages = (int64_t)measured[PLB_FIGURE_MESSAGES];
         out.bytes = (int64_t)measured[PLB_FIGURE_BYTES];
@@ -173,7 +174,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
 
 /* ---- load estimates ------------------------------------------------------------------------- */
 
-/* Sort the present objects by rank (stable). */
+/* Sort the present objects by rank; those of one rank keep their order. */
 static void order_by_rank(plb_phases_t *self)
 {
     const int32_t p = self->opt.n_ranks;
@@ -193,15 +194,15 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together, since all of them may have changed with
- * the rank. */
+/* Update the estimates of a rank's objects together: the estimator tells a change of the rank,
+ * which changes all its loads, from a change of single objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;
     double *load = self->spare, *table = self->spare + m;
     for (int64_t j = 0; j < m; j++) {
         const int64_t k = self->order[begin + j];
-        load[j] = self->now[k];
+        load[j] = self->phase_load[k];
         for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
             table[row * m + j] = self->estimate[row * n + k];
         }
@@ -229,13 +230,13 @@ void plb_phases_leave(plb_phases_t *self)
             estimate_rank(self, r);
         }
         if (!self->opt.learns) {
-            plb_estimate_mean(self->now, self->n, self->estimate);
+            plb_estimate_mean(self->phase_load, self->n, self->estimate);
         }
         for (int64_t k = 0; k < self->n; k++) {
-            self->window[k] += self->now[k];
+            self->window[k] += self->phase_load[k];
         }
     }
-    self->passes++;
+    self->iterations++;
     if (self->opt.edges) {
         take_edges(self, self->phase);
     }

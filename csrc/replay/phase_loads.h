@@ -10,8 +10,8 @@ void plb_phases_run(plb_phases_t *self);
 /** The statistics of the phase, equal to those that a run would reduce. */
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
 
-/** Seconds of the phase: the measured time, plus the difference between its slowest rank here
- * and in the record. */
+/** Seconds of the phase: the measured time, plus the time of its slowest rank here, minus that of
+ * its slowest rank in the recorded run. */
 double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: enter its loads into the estimates and into the sums since the last move. */

@@ -10,7 +10,7 @@ static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
 {
     double *bytes = self->amount, *messages = self->amount + self->edge_room;
     for (int64_t k = 0; k < self->n_edges; k++) {
-        const int32_t a = self->at[self->edge_src[k]], b = self->at[self->edge_dst[k]];
+        const int32_t a = self->index_of[self->edge_src[k]], b = self->index_of[self->edge_dst[k]];
         if (a >= 0 && b >= 0) {
             self->src[s->n_edges] = a;
             self->dst[s->n_edges] = b;
@@ -38,15 +38,15 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .n_objects = self->n,
                 .n_ranks = self->opt.n_ranks,
                 .n_components = 1,
-                .load = self->opt.own_loads ? self->now : self->estimate,
+                .load = self->opt.own_loads ? self->phase_load : self->estimate,
                 .rank = self->rank,
                 .key = self->key,
-                .bytes = self->sized ? self->bytes : NULL,
-                .memory = self->remembers ? self->memory : NULL,
+                .bytes = self->has_bytes ? self->bytes : NULL,
+                .memory = self->has_memory ? self->memory : NULL,
                 .migratable = self->movable,
-                .coords = self->placed ? self->coords : NULL,
+                .coords = self->has_coords ? self->coords : NULL,
                 .memory_limit = self->memory_limit,
-                .speed = self->given,
+                .speed = self->trace_speed,
                 .background = self->background,
             },
         .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
@@ -61,7 +61,8 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Convert the load estimates of an object that migrates to seconds of its new rank. */
+/* An object migrates: convert its load estimates to seconds on the new rank, which is `factor`
+ * times faster. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {
     const int64_t n = self->n;
@@ -77,10 +78,10 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
 {
     const bool known = speed != NULL && speed[0] > 0.0;
     for (int64_t e = 0; e < self->n_entities; e++) {
-        self->was[e] = -1;
+        self->rank_before[e] = -1;
     }
     for (int64_t k = 0; k < self->n; k++) {
-        self->was[self->entity[k]] = self->rank[k];
+        self->rank_before[self->entity[k]] = self->rank[k];
         self->window[k] = 0.0;
         if (rank[k] == self->rank[k]) {
             continue;
@@ -90,24 +91,24 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
         }
         self->rank[k] = rank[k];
         if (self->movable[k]) {
-            self->held[self->entity[k]] = rank[k];
+            self->rank_of[self->entity[k]] = rank[k];
         }
     }
     for (int32_t r = 0; r < self->opt.n_ranks; r++) {
         self->speed[r] = known ? speed[r] : 1.0;
     }
-    self->passes = 0;
+    self->iterations = 0;
     self->ordered = false;
-    self->ahead_end = -1;
+    self->sums_end = -1;
 }
 
-static double longest_of(const plb_exact_t *sum, const double *background, double passes,
+static double longest_of(const plb_exact_t *sum, const double *background, double iterations,
                          int32_t p)
 {
     double most = 0.0;
     for (int32_t r = 0; r < p; r++) {
         const double own = plb_exact_value(&sum[r]);
-        most = fmax(most, background == NULL ? own : own + passes * background[r]);
+        most = fmax(most, background == NULL ? own : own + iterations * background[r]);
     }
     return most;
 }
@@ -116,12 +117,12 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks;
-    const double *given = self->given, *background = self->background;
+    const double *given = self->trace_speed, *background = self->background;
     plb_exact_t *now = NULL, *then = NULL;
     PLB_NEW0(now, p);
     PLB_NEW0(then, p);
     for (int64_t k = 0; k < self->n; k++) {
-        const int32_t r = self->rank[k], before = self->was[self->entity[k]];
+        const int32_t r = self->rank[k], before = self->rank_before[self->entity[k]];
         const int32_t s = before < 0 ? r : before;
         const double here = given == NULL ? self->window[k] : self->window[k] / given[r];
         const double there = s == r          ? here
@@ -130,8 +131,8 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
         plb_exact_add(&now[r], here);
         plb_exact_add(&then[s], there);
     }
-    const double passes = (double)self->passes;
-    *gain = longest_of(then, background, passes, p) - longest_of(now, background, passes, p);
+    const double n = (double)self->iterations;
+    *gain = longest_of(then, background, n, p) - longest_of(now, background, n, p);
 out:
     PLB_FREE(now, then);
     return ret;

@@ -4,11 +4,12 @@
 
 #include "replay/phases.h"
 
-/** Get the load database of the present objects; it is valid until the next call of any kind. */
+/** Get the load database of the present objects.  It is valid until any other function is called
+ * with `self`. */
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
 
 /** Move the present objects to rank[n].  speed[n_ranks]: from plb_decider_place; if it is NULL or
- * begins with 0, speeds are unknown and count as 1. */
+ * speed[0] is 0, speeds are unknown and count as 1. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed);
 
 /** Compute the seconds saved since the last move: the maximum over ranks of the summed loads

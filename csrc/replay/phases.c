@@ -12,7 +12,7 @@
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_phases_t){.opt = *opt, .ahead_end = -1};
+    *self = (plb_phases_t){.opt = *opt, .sums_end = -1};
     const int64_t p = opt->n_ranks;
     PLB_NEW(self->sum, PLB_SUM_PHASES * p);
     PLB_NEW(self->room_of_sums, 2 * PLB_SUM_PHASES * p);
@@ -36,12 +36,12 @@ out:
 
 void plb_phases_free(plb_phases_t *self)
 {
-    PLB_FREE(self->held, self->was, self->at, self->entity, self->rank, self->from, self->key,
-             self->bytes, self->memory, self->movable, self->estimate, self->load, self->drift,
-             self->spare, self->order, self->rank_ptr, self->own_edge, self->own_amount, self->src,
-             self->dst, self->amount, self->speed, self->sum, self->room_of_sums, self->total,
-             self->time, self->messages, self->sent, self->own_ranks, self->own_limit,
-             self->coords);
+    PLB_FREE(self->rank_of, self->rank_before, self->index_of, self->entity, self->rank,
+             self->from, self->key, self->bytes, self->memory, self->movable, self->estimate,
+             self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
+             self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
+             self->room_of_sums, self->total, self->time, self->messages, self->sent,
+             self->own_ranks, self->own_limit, self->coords);
     *self = (plb_phases_t){0};
 }
 
@@ -58,20 +58,20 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     if (n > self->room) {
-        PLB_RENEW(self->held, n);
-        PLB_RENEW(self->was, n);
-        PLB_RENEW(self->at, n);
+        PLB_RENEW(self->rank_of, n);
+        PLB_RENEW(self->rank_before, n);
+        PLB_RENEW(self->index_of, n);
         self->room = n;
     }
     for (; self->n_entities < n; self->n_entities++) {
-        self->held[self->n_entities] = self->was[self->n_entities] = -1;
-        self->at[self->n_entities] = -1;
+        self->rank_of[self->n_entities] = self->rank_before[self->n_entities] = -1;
+        self->index_of[self->n_entities] = -1;
     }
 out:
     return ret;
 }
 
-/* Allocate estimates and sums in one array, with room for the largest phase. */
+/* Make room for n objects.  `window` is the last row of the array `estimate`. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -129,17 +129,17 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     }
 out:
     self->trace = t;
-    self->given = t->speed;
+    self->trace_speed = t->speed;
     self->background = t->background;
-    self->ahead_end = -1;
-    self->sized = t->task_bytes != NULL;
-    self->remembers = t->task_memory != NULL;
-    self->placed = t->task_coords != NULL;
+    self->sums_end = -1;
+    self->has_bytes = t->task_bytes != NULL;
+    self->has_memory = t->task_memory != NULL;
+    self->has_coords = t->task_coords != NULL;
     self->memory_limit = t->memory_limit;
     return ret;
 }
 
-/* Copy the speeds or the background of the ranks. */
+/* Copy an array of the ranks, unless it is NULL. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {
@@ -150,7 +150,7 @@ static const double *own(const double *x, double *room, int32_t p)
 
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
 {
-    self->given = own(self->given, self->own_ranks, self->opt.n_ranks);
+    self->trace_speed = own(self->trace_speed, self->own_ranks, self->opt.n_ranks);
     self->background =
         own(self->background, self->own_ranks + self->opt.n_ranks, self->opt.n_ranks);
     if (self->memory_limit != NULL) {
@@ -175,15 +175,15 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
         self->edge_messages = self->own_amount + m;
     }
     self->trace = NULL;
-    self->now = NULL;
+    self->phase_load = NULL;
 out:
     return ret;
 }
 
 /* ---- the objects that are present ----------------------------------------------------------- */
 
-/* The rank of task k's entity. */
-static int32_t place_of(const plb_phases_t *self, int64_t k, bool is_new)
+/* The rank of task k's entity in this phase. */
+static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
 {
     const plb_trace_t *t = self->trace;
     const int32_t e = t->task_entity[k];
@@ -193,10 +193,10 @@ static int32_t place_of(const plb_phases_t *self, int64_t k, bool is_new)
     if (is_new && t->task_home != NULL) {
         return t->task_home[k];
     }
-    return self->held[e] >= 0 ? self->held[e] : t->task_rank[k];
+    return self->rank_of[e] >= 0 ? self->rank_of[e] : t->task_rank[k];
 }
 
-/* Move estimates and sums to the new indices of their objects; new objects begin with zeros. */
+/* Move estimates and `window` to the new indices of their objects; new objects begin with 0. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -213,7 +213,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* Take the sizes of objects: those of the previous phase, if the object was present. */
+/* Read bytes, memory and coordinates of the objects that were absent in the previous phase. */
 static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 {
     const plb_trace_t *t = self->trace;
@@ -221,7 +221,7 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
         if (self->from[k] < 0) {
             self->bytes[k] = t->task_bytes == NULL ? 0 : t->task_bytes[first + k];
             self->memory[k] = t->task_memory == NULL ? 0 : t->task_memory[first + k];
-            for (int64_t c = 3 * k; self->placed && c < 3 * k + 3; c++) {
+            for (int64_t c = 3 * k; self->has_coords && c < 3 * k + 3; c++) {
                 self->coords[c] = t->task_coords[3 * first + c];
             }
         }
@@ -230,10 +230,9 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 
 static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
 {
-    int64_t *old =
-        (int64_t *)self->spare; /* entries have the same width; unused between two changes */
-    for (int pass = 0; pass < 2; pass++) {
-        int64_t *x = pass == 0 ? self->bytes : self->memory;
+    int64_t *old = (int64_t *)self->spare; /* entries have the same width */
+    for (int which = 0; which < 2; which++) {
+        int64_t *x = which == 0 ? self->bytes : self->memory;
         memcpy(old, x, (size_t)old_n * sizeof *x);
         for (int64_t k = 0; k < n; k++) {
             x[k] = self->from[k] < 0 ? 0 : old[self->from[k]];
@@ -244,7 +243,7 @@ static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
 static void keep_coords(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     double *old = self->spare;
-    for (int c = 0; self->placed && c < 3; c++) {
+    for (int c = 0; self->has_coords && c < 3; c++) {
         for (int64_t k = 0; k < old_n; k++) {
             old[k] = self->coords[3 * k + c];
         }
@@ -259,10 +258,10 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     const plb_trace_t *t = self->trace;
     const int64_t old_n = self->n;
     for (int64_t k = 0; k < n; k++) {
-        self->from[k] = self->at[t->task_entity[first + k]];
+        self->from[k] = self->index_of[t->task_entity[first + k]];
     }
     for (int64_t k = 0; k < old_n; k++) {
-        self->at[self->entity[k]] = -1;
+        self->index_of[self->entity[k]] = -1;
     }
     keep_sizes(self, old_n, n);
     keep_coords(self, old_n, n);
@@ -270,16 +269,16 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
         const int32_t e = t->task_entity[first + k];
-        if (self->at[e] >= 0) {
+        if (self->index_of[e] >= 0) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
                             "task_entity[%lld] is %d, which has another task in the phase: "
                             "expected one task for each entity",
                             (long long)(first + k), e);
         }
         self->entity[k] = e;
-        self->at[e] = (int32_t)k;
-        if (self->from[k] < 0) { /* what comes back was not moved by the last LB step */
-            self->was[e] = -1;
+        self->index_of[e] = (int32_t)k;
+        if (self->from[k] < 0) { /* the last LB step did not move an object that was absent */
+            self->rank_before[e] = -1;
         }
         self->key[k] = t->entity_key[e];
         self->movable[k] = t->entity_migratable[e] != 0;
@@ -290,18 +289,19 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the phase's objects; true if one of them differs from the previous phase. */
-static bool settle(plb_phases_t *self, int64_t first, bool fresh)
+/* Set the ranks of the phase's objects; return whether objects or ranks have changed.  fresh: some
+ * objects may be new. */
+static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;
     bool moved = fresh;
     for (int64_t k = 0; k < self->n; k++) {
         const bool is_new = fresh && self->from[k] < 0;
-        const int32_t r = place_of(self, first + k, is_new);
+        const int32_t r = rank_in_phase(self, first + k, is_new);
         moved = moved || r != self->rank[k];
         self->rank[k] = r;
         if (t->entity_migratable[self->entity[k]]) {
-            self->held[self->entity[k]] = r;
+            self->rank_of[self->entity[k]] = r;
         }
     }
     return moved;
@@ -318,10 +318,10 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
     const bool known =
-        i < self->ahead_end || (i > 0 && self->phase == i - 1 && plb_trace_alike(t, i));
+        i < self->sums_end || (i > 0 && self->phase == i - 1 && plb_trace_alike(t, i));
     self->phase = i;
-    self->alike = known || is_present(self, first, n);
-    int ret = plb_trace_check_tasks(t, i, self->alike, err);
+    self->same_objects = known || is_present(self, first, n);
+    int ret = plb_trace_check_tasks(t, i, self->same_objects, err);
     if (ret == PLB_OK &&
         (self->opt.edges || self->opt.network.alpha + self->opt.network.beta > 0)) {
         ret = plb_trace_check_edges(t, i, err);
@@ -329,14 +329,15 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     if (ret != PLB_OK) {
         return ret;
     }
-    if (!self->alike && (ret = list_objects(self, first, n, err)) != PLB_OK) {
+    if (!self->same_objects && (ret = list_objects(self, first, n, err)) != PLB_OK) {
         return ret;
     }
-    const bool steady = self->alike && (self->opt.as_recorded ? i > 0 && plb_trace_same_ranks(t, i)
-                                                              : self->all_movable);
-    if (!steady && settle(self, first, !self->alike)) {
+    const bool steady =
+        self->same_objects &&
+        (self->opt.as_recorded ? i > 0 && plb_trace_same_ranks(t, i) : self->all_movable);
+    if (!steady && set_ranks(self, first, !self->same_objects)) {
         self->ordered = false;
-        self->ahead_end = -1;
+        self->sums_end = -1;
     }
     return PLB_OK;
 }
@@ -348,7 +349,7 @@ void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
     for (int64_t k = 0; k < old_n; k++) {
         self->from[n] = (int32_t)k;
         n += stays[self->entity[k]] != 0;
-        self->at[self->entity[k]] = -1;
+        self->index_of[self->entity[k]] = -1;
     }
     if (old_n > 0) {
         keep_sizes(self, old_n, n);
@@ -362,10 +363,10 @@ void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
         self->rank[k] = self->rank[j];
         self->key[k] = self->key[j];
         self->movable[k] = self->movable[j];
-        self->at[self->entity[k]] = (int32_t)k;
+        self->index_of[self->entity[k]] = (int32_t)k;
         self->all_movable = self->all_movable && self->movable[k];
     }
     self->n = n;
     self->ordered = false;
-    self->ahead_end = -1;
+    self->sums_end = -1;
 }

@@ -314,7 +314,7 @@ static void keep(plb_replay_t *self)
     if (self->times != NULL) {
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {
-            const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->ahead];
+            const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->sums_begin];
             const double own = ph->trace->speed == NULL ? load : load / ph->trace->speed[r];
             time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
         }
