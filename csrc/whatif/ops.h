@@ -1,11 +1,10 @@
-/* What a rank did: a record of 48 bytes for each MPI operation that affects the run time.  The
- * recorder (csrc/whatif/recorder) writes them, the file holds them, the simulation
+/* What a rank did: 48 bytes for each MPI operation that affects the run time.  The recorder
+ * (csrc/whatif/recorder) writes these operations to a file; the simulation
  * (simulator/simulator.h) reads them.
  *
- * MPI's 300 functions are reduced to the few kinds below: e.g. Sendrecv becomes IRECV, ISEND
- * and two WAITs, the start of a persistent request an ISEND or IRECV, and Waitall one WAIT per
- * request.  Operations of the same call follow each other with compute = 0 and
- * PLB_OP_SAME_CALL.
+ * MPI's 300 functions are reduced to the few kinds below.  E.g. MPI_Sendrecv becomes IRECV, ISEND
+ * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If a
+ * call becomes several operations, all but the first have compute = 0 and PLB_OP_SAME_CALL.
  */
 #ifndef PLB_WHATIF_OPS_H
 #define PLB_WHATIF_OPS_H
@@ -26,8 +25,8 @@
     X(PAUSE, "`bytes` ns in which the process neither ran nor waited for a processor: "           \
              "sleep, files")                                                                      \
     X(ACCESS, "one-sided access of `bytes` to `peer` that is complete when it returns")           \
-    X(LOCK, "lock window `tag` at `peer`; PLB_OP_SHARED")                                         \
-    X(UNLOCK, "unlock it when `bytes` have been transferred")                                     \
+    X(LOCK, "lock window `tag` at `peer`; exclusive without the flag PLB_OP_SHARED")              \
+    X(UNLOCK, "unlock window `tag` at `peer` when `bytes` have been transferred")                 \
     X(ENTER, "procedure `tag` begins")                                                            \
     X(LEAVE, "procedure `tag` ends")
 
@@ -38,7 +37,8 @@ typedef enum plb_op_kind {
         PLB_N_OPS
 } plb_op_kind_t;
 
-/* X(name).  `bytes`: what one rank contributes to one other rank, or to the result. */
+/* X(name).  An operation's `bytes`: what one rank sends to one other rank, or adds to the result.
+ */
 /* clang-format off */
 #define PLB_COLLECTIVES(X) \
     X(BARRIER) X(BCAST) X(GATHER) X(SCATTER) X(REDUCE) X(ALLREDUCE) X(ALLGATHER) X(ALLTOALL) \

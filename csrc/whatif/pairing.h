@@ -1,6 +1,6 @@
-/* Finds which send each receive took, in the recorded operations of all ranks, by the rules of
- * MPI (in order for one sender, receiver, communicator and tag).  Wildcards have the values
- * that were recorded, so the pairs do not depend on time.
+/* Finds the send of each receive in the recorded operations of all ranks, by the rule of MPI:
+ * messages with the same sender, receiver, communicator and tag are received in order.  For
+ * MPI_ANY_SOURCE and MPI_ANY_TAG the recorded values are used, so the pairs do not depend on time.
  */
 #ifndef PLB_WHATIF_PAIRING_H
 #define PLB_WHATIF_PAIRING_H
@@ -20,7 +20,7 @@ typedef struct plb_pairing {
     int64_t *send_start, *receive_start; /* [n_ranks + 1] */
     int64_t *send_of;                    /* [receives] number of the send, -1: none */
     int32_t *requests;                   /* [n_ranks] highest request number plus 1 */
-    int64_t unreceived, unsent;          /* number of sends and receives without a partner */
+    int64_t unreceived, unsent;          /* sends without a receive, receives without a send */
 } plb_pairing_t;
 
 /** Pair the messages.  PLB_ERR_FORMAT if an operation has an impossible rank, communicator or

@@ -8,47 +8,51 @@
 
 typedef struct message {
     int64_t longest, work, gain; /* ns, as in path.h; longest < 0: not sent yet */
-    int64_t op;
+    int64_t op;                  /* the operation that sends it, on its rank */
 } message_t;
 
-/* One collective: the path lengths of its members. */
-typedef struct meeting {
-    int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not entered yet */
-    int64_t top;           /* of the ranks that have entered, the one with the longest path */
-    int32_t top_member, entered, left, size;
-} meeting_t;
+/* One collective.  A member is a rank in its communicator. */
+typedef struct collective {
+    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: not yet */
+    int64_t *op;      /* [size] the operation by which the member entered */
+    int64_t top;      /* largest longest[] of the members that have entered */
+    int32_t top_member, entered, left, size; /* entered, left: numbers of members */
+} collective_t;
 
-typedef struct meetings {
-    meeting_t *at;
+typedef struct collectives {
+    collective_t *at;
     int64_t n, room;
-} meetings_t;
+} collectives_t;
 
-typedef struct pending { /* the operation of a request */
-    enum { NONE, SENT, RECEIVE, MEETING } is;
-    int64_t number; /* number of the receive, or of the meeting */
-    int64_t op;     /* ICOLL */
-} pending_t;
+/* What the next WAIT for a request waits for. */
+typedef struct request {
+    enum { NONE, SENT, RECEIVE, COLLECTIVE } is;
+    int64_t number; /* of the receive, or of the collective in its communicator */
+    int64_t op;     /* the operation that began the collective */
+} request_t;
 
-typedef struct walker { /* a rank */
-    int64_t at, longest, work, gain;
-    int64_t send, receive; /* numbers of the next send and receive */
-    int32_t depth;         /* depth of calls of the procedure */
-    bool entered; /* true: it has entered the blocking collective that is its operation `at`;
-                     false: not yet */
-    pending_t *pending;
-} walker_t;
+/* How far a rank's operations have been processed. */
+typedef struct walk {
+    int64_t at;                  /* the present operation */
+    int64_t longest, work, gain; /* ns, as in path.h */
+    int64_t send, receive;       /* numbers of the next send and receive */
+    int32_t depth;               /* number of open calls of the procedure */
+    bool begun;                  /* true: begin() was called for operation `at`; false: not yet */
+    request_t *request;          /* by the number in the operation */
+} walk_t;
 
 typedef struct path {
     const plb_streams_t *s;
     const plb_pairing_t *pairs;
     const plb_path_query_t *query;
     plb_path_hop_t *const *hop;
-    walker_t *rank;
-    message_t *message;  /* by number of the send */
-    meetings_t *meeting; /* by communicator */
-    int64_t *met; /* for each member of each communicator: how many collectives it has entered */
-    int32_t *runnable, n_runnable;
-    bool *queued;
+    walk_t *rank;
+    message_t *message;        /* by number of the send */
+    collectives_t *collective; /* by communicator */
+    int64_t *n_entered;        /* number of collectives that each member of each communicator has
+                                  entered; indexed like comms.member */
+    int32_t *runnable, n_runnable; /* stack of the ranks that can go on */
+    bool *queued;                  /* by rank: whether it is on that stack */
 } path_t;
 
 static void wake(path_t *p, int32_t rank)
@@ -65,8 +69,9 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* Reset the procedure's time since the last message (figure 2, lines 10 and 16).  With `kept`,
- * only reduce the gain by `slack`, the time that the rank would have waited anyway. */
-static void forget(const path_t *p, walker_t *w, int64_t slack)
+ * only limit the gain to `slack`: if the rank waits here, removing the procedure before this point
+ * shortens its path by `slack` at most. */
+static void reset_work(const path_t *p, walk_t *w, int64_t slack)
 {
     if (!p->query->kept) {
         w->work = w->gain = 0;
@@ -89,7 +94,7 @@ static bool moves_to(const plb_path_query_t *query, int32_t target)
 
 static void send(path_t *p, int32_t rank, const plb_op_t *op)
 {
-    walker_t *w = &p->rank[rank];
+    walk_t *w = &p->rank[rank];
     const bool moves = moves_to(p->query, op->peer);
     p->message[w->send++] =
         (message_t){w->longest, moves ? w->work : 0, moves ? w->gain : 0, w->at};
@@ -97,12 +102,12 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
         w->longest -= w->gain;
         w->work = w->gain = 0;
     } else {
-        forget(p, w, INT64_MAX);
+        reset_work(p, w, INT64_MAX);
     }
     wake(p, op->peer);
 }
 
-/* Receive a message if it has been sent; return whether it has. */
+/* Receive a message.  Returns false if it has not been sent yet. */
 static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
 {
     const int64_t sent = p->pairs->send_of[number];
@@ -110,11 +115,11 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
         return false;
     }
     const message_t *m = &p->message[sent];
-    walker_t *w = &p->rank[rank];
+    walk_t *w = &p->rank[rank];
     const double seconds = p->query->alpha + p->query->beta * (double)bytes;
     const int64_t Cs = m->longest - m->gain + (int64_t)(seconds * 1e9 + 0.5);
     const int64_t Cr = w->longest + m->work;
-    forget(p, w, Cr - Cs);
+    reset_work(p, w, Cr - Cs);
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
         const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
@@ -125,17 +130,17 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
 
 /* --- collectives ----------------------------------------------------------------------------- */
 
-static int meeting_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
+static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
 {
     int ret = PLB_OK;
-    meetings_t *all = &p->meeting[comm];
+    collectives_t *all = &p->collective[comm];
     if (number < all->n) {
         return PLB_OK;
     }
     PLB_GROW(all->at, all->room, all->n + 1);
-    meeting_t *m = &all->at[all->n++];
-    *m = (meeting_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
-                     .top = -1};
+    collective_t *m = &all->at[all->n++];
+    *m = (collective_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
+                        .top = -1};
     PLB_NEW(m->longest, m->size);
     PLB_NEW(m->op, m->size);
     memset(m->longest, -1, (size_t)m->size * sizeof *m->longest);
@@ -145,14 +150,14 @@ out:
 
 static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
 {
-    walker_t *w = &p->rank[rank];
+    walk_t *w = &p->rank[rank];
     const int64_t start = p->s->comms.start[op->comm];
-    *number = p->met[start + op->tag]++;
-    const int ret = meeting_of(p, op->comm, *number, err);
+    *number = p->n_entered[start + op->tag]++;
+    const int ret = collective_of(p, op->comm, *number, err);
     if (ret != PLB_OK) {
         return ret;
     }
-    meeting_t *m = &p->meeting[op->comm].at[*number];
+    collective_t *m = &p->collective[op->comm].at[*number];
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
     if (w->longest > m->top || (w->longest == m->top && op->tag < m->top_member)) {
@@ -170,9 +175,9 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find the *member for which the member of `op` waits (-1: it waits for none).  Returns the length
- * of the path of *member, or -1 if *member has not entered yet. */
-static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
+/* Find the *member for which the member that calls `op` waits; -1: it waits for none.  Returns the
+ * path length of *member, or -1 if *member has not entered yet. */
+static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
     switch ((plb_collective_t)op->what) {
@@ -210,8 +215,8 @@ static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
     return m->top;
 }
 
-/* The longest path of the other members. */
-static int64_t others(const meeting_t *m, int32_t member)
+/* The longest path of all members but one. */
+static int64_t others(const collective_t *m, int32_t member)
 {
     int64_t top = 0;
     for (int32_t i = 0; i < m->size; i++) {
@@ -220,18 +225,18 @@ static int64_t others(const meeting_t *m, int32_t member)
     return top;
 }
 
-/* Finish the collective that `op` entered, if possible; return whether that was possible. */
+/* Leave the collective that `op` entered.  Returns false if the rank must still wait. */
 static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 {
-    meeting_t *m = &p->meeting[op->comm].at[number];
-    walker_t *w = &p->rank[rank];
+    collective_t *m = &p->collective[op->comm].at[number];
+    walk_t *w = &p->rank[rank];
     int32_t member;
     const int64_t Cs = awaited(m, op, &member);
     if (Cs < 0) {
         return false;
     }
     const bool own = member == op->tag && w->gain > 0;
-    forget(p, w, member < 0 ? INT64_MAX : w->longest - (own ? others(m, member) : Cs));
+    reset_work(p, w, member < 0 ? INT64_MAX : w->longest - (own ? others(m, member) : Cs));
     if (member >= 0 && Cs > w->longest) {
         w->longest = Cs;
         hop(p, rank, p->s->comms.member[p->s->comms.start[op->comm] + member], m->op[member]);
@@ -245,11 +250,11 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 
 /* --- a rank ---------------------------------------------------------------------------------- */
 
-/* Add the time since the previous operation. */
-static void pass(path_t *p, int32_t rank, const plb_op_t *op)
+/* Add the rank's time since its previous operation to the path. */
+static void add_time(path_t *p, int32_t rank, const plb_op_t *op)
 {
     const plb_path_query_t *query = p->query;
-    walker_t *w = &p->rank[rank];
+    walk_t *w = &p->rank[rank];
     const bool active = w->depth > 0;
     hop(p, rank, -1, 0);
     if (!active || query->change != PLB_PATH_ZEROED) {
@@ -266,18 +271,18 @@ static void pass(path_t *p, int32_t rank, const plb_op_t *op)
 
 static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
-    walker_t *w = &p->rank[rank];
-    pass(p, rank, op);
+    walk_t *w = &p->rank[rank];
+    add_time(p, rank, op);
     switch ((plb_op_kind_t)op->kind) {
     case PLB_OP_SEND:
         send(p, rank, op);
         break;
     case PLB_OP_ISEND:
         send(p, rank, op);
-        w->pending[op->request].is = SENT;
+        w->request[op->request].is = SENT;
         break;
     case PLB_OP_IRECV:
-        w->pending[op->request] = (pending_t){RECEIVE, w->receive++, 0};
+        w->request[op->request] = (request_t){RECEIVE, w->receive++, 0};
         break;
     case PLB_OP_COLL:
     case PLB_OP_ICOLL: {
@@ -287,7 +292,7 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
             return ret;
         }
         if (op->kind == PLB_OP_ICOLL) {
-            w->pending[op->request] = (pending_t){MEETING, number, w->at};
+            w->request[op->request] = (request_t){COLLECTIVE, number, w->at};
         }
         break;
     }
@@ -303,10 +308,10 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Complete an operation that has begun, if possible; return whether that was possible. */
+/* Complete the operation that has begun.  Returns false if the rank must still wait. */
 static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
 {
-    walker_t *w = &p->rank[rank];
+    walk_t *w = &p->rank[rank];
     const plb_op_t *ops = p->s->op[rank];
     if (op->kind == PLB_OP_RECV) {
         if (!receive(p, rank, w->receive, op->bytes)) {
@@ -314,31 +319,31 @@ static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
         }
         w->receive++;
     } else if (op->kind == PLB_OP_COLL) {
-        return leave(p, rank, op, p->met[p->s->comms.start[op->comm] + op->tag] - 1);
+        return leave(p, rank, op, p->n_entered[p->s->comms.start[op->comm] + op->tag] - 1);
     } else if (op->kind == PLB_OP_WAIT) {
-        pending_t *pending = &w->pending[op->request];
+        request_t *request = &w->request[op->request];
         const bool open = (op->flags & PLB_OP_CANCELLED) == 0;
-        if (open && pending->is == RECEIVE && !receive(p, rank, pending->number, op->bytes)) {
+        if (open && request->is == RECEIVE && !receive(p, rank, request->number, op->bytes)) {
             return false;
         }
-        if (pending->is == MEETING && !leave(p, rank, &ops[pending->op], pending->number)) {
+        if (request->is == COLLECTIVE && !leave(p, rank, &ops[request->op], request->number)) {
             return false;
         }
-        pending->is = NONE;
+        request->is = NONE;
     }
     return true;
 }
 
 static int run(path_t *p, int32_t rank, plb_err_t *err)
 {
-    walker_t *w = &p->rank[rank];
-    for (; w->at < p->s->n[rank]; w->at++, w->entered = false) {
+    walk_t *w = &p->rank[rank];
+    for (; w->at < p->s->n[rank]; w->at++, w->begun = false) {
         const plb_op_t *op = &p->s->op[rank][w->at];
-        const int ret = w->entered ? PLB_OK : begin(p, rank, op, err);
+        const int ret = w->begun ? PLB_OK : begin(p, rank, op, err);
         if (ret != PLB_OK) {
             return ret;
         }
-        w->entered = true;
+        w->begun = true;
         if (!complete(p, rank, op)) {
             return PLB_OK;
         }
@@ -353,8 +358,8 @@ static int make(path_t *p, plb_err_t *err)
     const int64_t sends = p->pairs->send_start[s->n_ranks];
     PLB_NEW0(p->rank, s->n_ranks);
     PLB_NEW(p->message, sends);
-    PLB_NEW0(p->meeting, s->comms.n);
-    PLB_NEW0(p->met, s->comms.n ? s->comms.start[s->comms.n] : 0);
+    PLB_NEW0(p->collective, s->comms.n);
+    PLB_NEW0(p->n_entered, s->comms.n ? s->comms.start[s->comms.n] : 0);
     PLB_NEW(p->runnable, s->n_ranks);
     PLB_NEW0(p->queued, s->n_ranks);
     for (int64_t i = 0; i < sends; i++) {
@@ -363,7 +368,7 @@ static int make(path_t *p, plb_err_t *err)
     for (int32_t r = 0; r < s->n_ranks; r++) {
         p->rank[r].send = p->pairs->send_start[r];
         p->rank[r].receive = p->pairs->receive_start[r];
-        PLB_NEW0(p->rank[r].pending, p->pairs->requests[r] + 1);
+        PLB_NEW0(p->rank[r].request, p->pairs->requests[r] + 1);
     }
 out:
     return ret;
@@ -372,15 +377,15 @@ out:
 static void unmake(path_t *p)
 {
     for (int32_t r = 0; p->rank != NULL && r < p->s->n_ranks; r++) {
-        plb_free(p->rank[r].pending);
+        plb_free(p->rank[r].request);
     }
-    for (int32_t c = 0; p->meeting != NULL && c < p->s->comms.n; c++) {
-        for (int64_t i = 0; i < p->meeting[c].n; i++) {
-            PLB_FREE(p->meeting[c].at[i].longest, p->meeting[c].at[i].op);
+    for (int32_t c = 0; p->collective != NULL && c < p->s->comms.n; c++) {
+        for (int64_t i = 0; i < p->collective[c].n; i++) {
+            PLB_FREE(p->collective[c].at[i].longest, p->collective[c].at[i].op);
         }
-        plb_free(p->meeting[c].at);
+        plb_free(p->collective[c].at);
     }
-    PLB_FREE(p->rank, p->message, p->meeting, p->met, p->runnable, p->queued);
+    PLB_FREE(p->rank, p->message, p->collective, p->n_entered, p->runnable, p->queued);
 }
 
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,

@@ -1,22 +1,23 @@
-/* The critical path of recorded operations; also its length if a procedure took no time ("critical
- * path zeroing"), or ran on the receivers of its messages (Eom and Hollingsworth 1998, "procedure
- * LBF", figure 2).
+/* The critical path of recorded operations.  Also, how long it would be if a procedure F took no
+ * time ("critical path zeroing"), or if F ran on the ranks that receive its results (Eom and
+ * Hollingsworth 1998, "procedure LBF", figure 2).
  *
- * The program activity graph has the operations as nodes; its arcs are a rank's processor time
- * from one operation to the next, and messages.  The longest path is the run time if each rank
- * had its own processor and waited only for messages.  Sends complete at once.  One pass in the
- * order of the messages is enough; times are integers (ns), so the result does not depend on
- * the order in which ranks are processed.
+ * The program activity graph has the operations as nodes.  Its arcs are messages, and the
+ * processor time of a rank from one operation to the next.  The longest path is the run time if
+ * each rank had its own processor and waited only for messages.  Sends complete at once.  Each
+ * operation is visited once, a receive after its send.  Times are integers (ns), so the result
+ * does not depend on the order in which ranks are processed.
  *
- * To move F from the senders to the receivers, at each message:
- *     send:     the message carries (Cs, work, gain); then longest -= gain
- *     receive:  longest = max(Cs - gain, Cr + work)
+ * F moves from the senders to the receivers.  With Cs and Cr, the lengths of the paths of sender
+ * and receiver:
+ *     send:     the message carries (Cs, work, gain); then Cs = Cs - gain
+ *     receive:  Cr = max(Cs - gain, Cr + work)
  * work is F's time since the last message (F in figure 2); gain is the time by which removing F
- * shortens the sender's path.  In the paper both are F, and every message that the sender sends
- * or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
- * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves.  If the
- * rank would have waited for a receive anyway, this reduces the gain only by the waiting time.  So
- * F can move between any two ranks.
+ * shortens the sender's path.  In the paper both are the same, and every message that the sender
+ * sends or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
+ * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves; waiting
+ * for a receive then reduces only the gain, to what is left of it.  So F can move between any two
+ * ranks.
  */
 #ifndef PLB_WHATIF_PATH_H
 #define PLB_WHATIF_PATH_H
@@ -35,17 +36,16 @@ typedef enum plb_path_change {
 typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
-    int32_t from,
-        to;    /* MOVED: only F on rank `from`, only by messages to rank `to`; -1: all ranks */
-    bool kept; /* true: `work` and `gain` are kept until a message goes to the rank to which F
-                  moves; false: every message sets them to zero, as in the paper */
+    int32_t from, to; /* PLB_PATH_MOVED: F moves from rank `from` to rank `to`; -1: any rank */
+    bool kept;        /* true: `work` and `gain` are kept until a message goes to rank `to`; false:
+                         every message sets them to zero, as in the paper */
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* The last step of the longest path to an operation. */
+/* From where the longest path comes to an operation. */
 typedef struct plb_path_hop {
-    int64_t op;
-    int32_t rank; /* -1: from the previous operation of the same rank */
+    int64_t op;   /* the operation of another rank */
+    int32_t rank; /* that rank; -1: the path comes from the previous operation of the same rank */
     int32_t pad;
 } plb_path_hop_t;
 
@@ -56,14 +56,15 @@ typedef struct plb_stretch {
     int32_t rank, pad;
 } plb_stretch_t;
 
-/** Compute longest[n_ranks], the ns of the path to each rank's last operation.  `hop` (or NULL):
- * for each rank an array of its operations' hops.  *stuck: number of ranks that wait forever;
- * the length of their path ends there. */
+/** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  hop[rank]
+ * (`hop` may be NULL): array of the hops of its operations.  *stuck: number of ranks that wait
+ * forever; their path ends where they wait. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);
 
-/** Find the path to the last operation of `rank`, from its beginning on; the caller frees *out. */
+/** Find the longest path to the last operation of `rank`: *n stretches in order of time, which the
+ * caller frees. */
 int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
                   plb_stretch_t **out, int64_t *n, plb_err_t *err);
 
