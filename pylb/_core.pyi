@@ -14,7 +14,7 @@ _I64: TypeAlias = NDArray[np.int64]
 _Params: TypeAlias = tuple[tuple[Any, ...], ...]  # name, default, least, most, unit, help
 _Table: TypeAlias = list[tuple[str, str, str]]  # name, unit, help
 _Notes: TypeAlias = list[tuple[int, list[Any]]]
-_Tally: TypeAlias = tuple[float, float, float, float, int, int, int]
+_Tally: TypeAlias = tuple[float, float, float, float, int, int]
 
 # base
 version: Final[str]

@@ -147,15 +147,17 @@ PLB_PY_METHOD(
     agent, round,
     "round($self, received, tally, /)\n--\n\n"
     "Do one round.  received: (rank, [buffer]) in order of rank: what other ranks sent in\n"
-    "the previous round.  tally: two sums, two maxima and three counts over all ranks.\n"
+    "the previous round.  tally: two sums, two maxima and two counts over all ranks.\n"
     "Returns what to send, in the form of `received`, and this rank's contribution to the\n"
     "next tally.")
 {
-    static const plb_py_field_t tally[] = {
-        PLB_PY_FIELD(plb_tally_t, sum[0]),   PLB_PY_FIELD(plb_tally_t, sum[1]),
-        PLB_PY_FIELD(plb_tally_t, max[0]),   PLB_PY_FIELD(plb_tally_t, max[1]),
-        PLB_PY_FIELD(plb_tally_t, count[0]), PLB_PY_FIELD(plb_tally_t, count[1]),
-        PLB_PY_FIELD(plb_tally_t, count[2]), {0}};
+    static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
+                                           PLB_PY_FIELD(plb_tally_t, sum[1]),
+                                           PLB_PY_FIELD(plb_tally_t, max[0]),
+                                           PLB_PY_FIELD(plb_tally_t, max[1]),
+                                           PLB_PY_FIELD(plb_tally_t, count[0]),
+                                           PLB_PY_FIELD(plb_tally_t, count[1]),
+                                           {0}};
     PyObject *received, *total;
     plb_tally_t all;
     int64_t n;

@@ -69,8 +69,8 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* Reset the procedure's time since the last message (figure 2, lines 10 and 16).  With `kept`,
- * only limit the gain to `slack`: if the rank waits here, removing the procedure before this point
- * shortens its path by `slack` at most. */
+ * only limit the gain to `slack`, by which the rank's path is longer than the path that it waits
+ * for: removing the procedure shortens the path by no more than that. */
 static void reset_work(const path_t *p, walk_t *w, int64_t slack)
 {
     if (!p->query->kept) {

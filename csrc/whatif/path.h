@@ -15,8 +15,8 @@
  * work is F's time since the last message (F in figure 2); gain is the time by which removing F
  * shortens the sender's path.  In the paper both are the same, and every message that the sender
  * sends or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
- * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves; waiting
- * for a receive then reduces only the gain, to what is left of it.  So F can move between any two
+ * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves.  Then a
+ * receive only limits the gain: to Cr - Cs, or to 0 if Cs > Cr.  So F can move between any two
  * ranks.
  */
 #ifndef PLB_WHATIF_PATH_H

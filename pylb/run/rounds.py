@@ -19,8 +19,36 @@ from pylb.run.answer import occupied
 from pylb.run.local_objects import LocalObjects
 from pylb.run.rank_facts import Own
 
-# Sums over all ranks (two sums, two maxima, three counts).
-Tally = tuple[float, float, float, float, int, int, int]
+
+class Tally(NamedTuple):
+    """Figures of the agents, merged over all ranks (``plb_tally_t`` in csrc/place/kit/agent.h).
+
+    The record of a collective step has no fields for them.  They travel in fields that are merged
+    by the same rule: `contribution` and `merged` say in which.
+    """
+
+    sum_0: float = 0.0
+    sum_1: float = 0.0
+    max_0: float = 0.0
+    max_1: float = 0.0
+    count_0: int = 0
+    count_1: int = 0
+
+    def contribution(self) -> dict[str, Any]:
+        """Return the arguments of `Agreement.step` that carry the tally of this rank."""
+        return {
+            "loads": np.array([self.sum_0]),
+            "idle": self.sum_1,
+            "time": self.max_0,
+            "cost": self.max_1,
+            "n_objects": self.count_0,
+            "messages": self.count_1,
+        }
+
+    @classmethod
+    def merged(cls, s: Stats) -> Tally:
+        """Return the tally of all ranks from the merged record of the step."""
+        return cls(s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages)
 
 
 class RankTimes(NamedTuple):
@@ -82,7 +110,7 @@ def place_in_rounds(
     """
     agent: Any = None
     received: Sends = []
-    tally: Tally = (0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+    tally = Tally()
     near = neighbours(agreement.transport)
     while True:
         sends: Sends = []
@@ -92,7 +120,8 @@ def place_in_rounds(
                 agent = _agent(
                     agreement.transport, strategy, params, seed, objects, near, own, speed
                 )
-            sends, mine = agent.round(received, tally)
+            sends, figures = agent.round(received, tally)
+            mine = Tally(*figures)
         except Exception as why:
             error = why
         if error is None and agent.done:
@@ -102,29 +131,16 @@ def place_in_rounds(
             iteration,
             sends=sends,
             error=error,
-            loads=np.array([mine[0]]),
-            idle=mine[1],
-            time=mine[2],
-            cost=mine[3],
-            n_objects=mine[4],
-            messages=mine[5],
-            message_bytes=mine[6],
+            **mine.contribution(),
         )
         received.sort(key=itemgetter(0))
-        tally = _tally(stats)
+        tally = Tally.merged(stats)
     before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
     limit, full = own.get("memory_limit"), math.nan
     if limit is not None:
         mine_full = agent.memory / max(limit, 1)
         full = agreement.step(Step.PLACE, iteration, cost=mine_full)[0].cost_max
     return PlacedInRounds(agent.rank, before, after, full)
-
-
-def _tally(s: Stats) -> Tally:
-    """Return the sums over all ranks, which a round sends in these fields of a step's record."""
-    return (
-        s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
-    )  # fmt: skip
 
 
 def _agent(

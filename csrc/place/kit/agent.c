@@ -8,11 +8,21 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Largest load or sum of a rank that the tally adds exactly. */
+/* The tally adds loads of a rank exactly up to this one. */
 static const double MOST_LOAD = 1e30;
 
-/* Stages of the common part; the strategy's own rounds are FIRST and WORK. */
+/* Stages of an agent; the strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
+
+/* Indices into the tally, by the stage that writes the figure. */
+enum {
+    SUM_WORK = 0,       /* TELL_WORK: load, with the background as a load */
+    SUM_SPEED = 1,      /* TELL_WORK */
+    MAX_TIME = 0,       /* TELL_WORK, WORK (end): seconds of the slowest rank */
+    MAX_SPEED = 1,      /* TELL_WORK */
+    MAX_BOUND = 0,      /* TELL_BOUND: seconds that no placement can beat */
+    COUNT_OVERFULL = 0, /* TELL_WORK, WORK (end): ranks above their memory limit */
+};
 
 /* ---- notes and entries ---------------------------------------------------------------------- */
 
@@ -184,11 +194,11 @@ static void tell_work(plb_agent_t *self)
 {
     const plb_share_t *share = self->share;
     self->own_before = plb_agent_time(self, self->load);
-    self->mine.sum[0] = self->load + share->background * share->speed;
-    self->mine.sum[1] = share->speed;
-    self->mine.max[0] = self->own_before;
-    self->mine.max[1] = share->speed;
-    self->mine.count[0] = plb_agent_room(self) < 0;
+    self->mine.sum[SUM_WORK] = self->load + share->background * share->speed;
+    self->mine.sum[SUM_SPEED] = share->speed;
+    self->mine.max[MAX_TIME] = self->own_before;
+    self->mine.max[MAX_SPEED] = share->speed;
+    self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
 }
 
 /* Contribute the lower bound of this rank: the longer of its longest movable object, alone on the
@@ -196,20 +206,20 @@ static void tell_work(plb_agent_t *self)
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
-    self->crowded = all->count[0] > 0;
-    self->average = all->sum[0] / all->sum[1];
-    self->mean_speed = all->sum[1] / self->share->n_ranks;
-    self->before = all->max[0];
+    self->crowded = all->count[COUNT_OVERFULL] > 0;
+    self->average = all->sum[SUM_WORK] / all->sum[SUM_SPEED];
+    self->mean_speed = all->sum[SUM_SPEED] / self->share->n_ranks;
+    self->before = all->max[MAX_TIME];
     for (int64_t k = 0; k < self->n; k++) {
         const plb_entry_t *e = &self->entry[k];
         fixed += e->pinned ? e->load : 0.0;
         longest = !e->pinned && e->load > longest ? e->load : longest;
     }
-    self->mine.max[0] = fmax(longest / all->max[1], plb_agent_time(self, fixed));
+    self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* The strategy has ended: tell each object's home where it is now, and all ranks the time of
- * this one.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
+/* The strategy has ended: tell each object's home where the object is now, and all ranks the time
+ * of this rank.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;
@@ -222,8 +232,8 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
         }
     }
     self->own_after = plb_agent_time(self, load);
-    self->mine.max[0] = self->own_after;
-    self->mine.count[0] = plb_agent_room(self) < 0;
+    self->mine.max[MAX_TIME] = self->own_after;
+    self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
     return ret;
 }
 
@@ -232,12 +242,12 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
 static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                   plb_err_t *err)
 {
-    const bool longer = all->max[0] > self->before && !self->crowded;
-    if (all->count[0] > 0 && !self->share->lenient) {
+    const bool longer = all->max[MAX_TIME] > self->before && !self->crowded;
+    if (all->count[COUNT_OVERFULL] > 0 && !self->share->lenient) {
         return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                         "%lld ranks still exceed memory_limit: their objects found no rank with "
                         "room (RefineLB, which sees all ranks, may find one)",
-                        (long long)all->count[0]);
+                        (long long)all->count[COUNT_OVERFULL]);
     }
     for (int64_t i = 0; i < self->share->n; i++) {
         self->answer[i] = self->share->rank;
@@ -286,7 +296,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
         self->stage = FIRST;
         break;
     case FIRST:
-        self->least = fmax(self->average, all->max[0]);
+        self->least = fmax(self->average, all->max[MAX_BOUND]);
         self->stage = WORK;
         ret = work(self, in, n_in, all, err);
         break;

@@ -56,10 +56,10 @@ typedef struct plb_note {
 
 enum { PLB_NOTE_HOME = -1 }; /* the object with that id is now on the sender */
 
-/* Figures that are merged over all ranks between two rounds: none is negative, and sums are exact.
- * What each one is depends on the round: the agents write `mine` and read `all` one round later.
- */
-enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 3 };
+/* Figures that are merged over all ranks between two rounds; none is negative, and sums are exact.
+ * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  What
+ * each figure is depends on the round; constants next to the rounds name the indices. */
+enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 2 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
     int64_t count[PLB_TALLY_COUNTS];

@@ -1,21 +1,22 @@
-/* The agents of GossipLB and HierarchicalLB.  Ranks with room tell random other ranks, which
- * pass this on; overloaded ranks give objects to the ranks that they know of.  HierarchicalLB
- * does this within each node first, then among all ranks.
+/* The agents of GossipLB and HierarchicalLB.  A rank with room for load tells random other ranks,
+ * which tell others in turn.  Overloaded ranks give objects to the ranks with room that they know
+ * of.  HierarchicalLB does this within each node first, then among all ranks.
  *
- * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
- * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC
- * 2013): an iteration is some rounds of gossip, then one of transfers, whose receivers are
- * drawn with a probability that grows with their room.  The differences:
- * - a transfer is an offer, and the receiver returns what does not fit.  In TemperedLB several
- *   givers may overload one receiver, and the maximum rises until a later iteration is better.
- *   Here no iteration raises it.
- * - a rank remembers a bounded number of others, whatever the number of ranks.
- * - a giver may have more to give than all ranks that it knows of can take.  Then they take a
- *   share of it beyond the threshold, up to half of the giver's excess.  So load on few of many
- *   ranks spreads in a number of iterations that is logarithmic, not linear, in their ratio.
- * - the largest objects that leave no gap are given, so that few migrate.
+ * This follows TemperedLB (Lifflander et al., Optimizing distributed load balancing for workloads
+ * with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013).  An
+ * iteration is some rounds of gossip, and then one round of transfers, whose receivers are drawn
+ * with a probability that grows with their room.  The differences:
+ * - A transfer is an offer, and the receiver returns objects that do not fit.  In TemperedLB
+ *   several ranks may overload one receiver, and the maximum rises until a later iteration is
+ *   better.  Here no iteration raises the maximum.
+ * - A rank remembers a bounded number of other ranks, however many there are.
+ * - A rank may have more to give than all ranks that it knows of can take below the limit.  Then
+ *   each of these takes a share, and may exceed the limit by up to half of the giver's excess.  So
+ *   load on few of many ranks spreads in a number of iterations that is logarithmic, not linear,
+ *   in the number of ranks per loaded rank.
+ * - A rank gives the largest objects that fit into its excess, so that few migrate.
  *
- *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load
+ *   here: limit = max(overload x average, lower bound for any placement)    there: target_max_load
  */
 #include "place/kit/gossip.h"
 
@@ -26,31 +27,38 @@
 #include "place/kit/rounds.h"
 
 enum {
-    KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
-    MOST = 512,   /* ranks remembered, and notes of a rank in a round of gossip, at most */
+    KNOWN = 8,    /* a rank remembers KNOWN x fan-out x rounds other ranks, but at most MOST */
+    MOST = 512,   /* notes that a rank writes in a round of gossip, at most */
     PATIENCE = 5, /* a limit is given up after so many iterations in a row without progress */
 };
 
-/* Excess below this fraction of the limit is rounding of sums. */
+/* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
 
-/* Swaps make no progress if more than this fraction of the overloaded ranks remain overloaded. */
+/* There is no progress if more than this fraction of the overloaded ranks remain overloaded. */
 static const double IDLE = 0.9;
 
 /* The search for the lowest reachable limit ends when the limit is known to within this fraction.
  */
 static const double CLOSE = 0.002;
 
-/* The limit is raised by this factor for ranks that must give objects away for their memory. */
+/* If only memory is short, a limit that was not reached is raised by this factor. */
 static const double MORE = 1.1;
 
 enum kind {
-    NOTE_ROOM,    /* rank has room for `load` and `memory` */
-    NOTE_CEILING, /* the receiver may take my offers up to `seconds` */
-    NOTE_SLACK,   /* what you return in exchange may take `memory` more bytes */
-    NOTE_OFFER,   /* an object */
-    NOTE_SWAP,    /* an object, in exchange for a smaller one */
-    NOTE_RETURN,  /* an object: one that did not fit, or the smaller one of a swap */
+    NOTE_ROOM,    /* `rank` has room for `load` and `memory` */
+    NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
+    NOTE_SLACK,   /* an object that you return for one of mine may have `memory` more bytes */
+    NOTE_OFFER,   /* an object that I offer */
+    NOTE_SWAP,    /* an object that I offer in exchange for a smaller one */
+    NOTE_RETURN,  /* an object of yours that did not fit, or one in exchange for it */
+};
+
+/* Indices into the tally. */
+enum {
+    COUNT_OVERLOADED = 0, /* ranks that are overloaded */
+    COUNT_TAKEN = 1,      /* objects that were taken in the last iteration */
+    MAX_TIME = 0,         /* seconds of the slowest rank */
 };
 
 static bool overloaded(const plb_gossip_t *self)
@@ -63,7 +71,7 @@ static bool overloaded(const plb_gossip_t *self)
 
 /* ---- gossip --------------------------------------------------------------------------------- */
 
-/* Number of ranks that this one may talk to, itself included. */
+/* Number of ranks to which this rank may write, including itself. */
 static int32_t n_members(const plb_gossip_t *self)
 {
     const plb_share_t *share = self->agent.share;
@@ -76,8 +84,7 @@ static int32_t member(const plb_gossip_t *self, int32_t k)
     return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
 }
 
-/* Draw different random other ranks into to[fan_out], or all of them if there are fewer;
- * returns how many. */
+/* Write up to fan_out different random ranks, except this one, to to[fan_out]; return how many. */
 static int draw(plb_gossip_t *self, int32_t *to)
 {
     const int32_t n = n_members(self);
@@ -103,8 +110,8 @@ static int draw(plb_gossip_t *self, int32_t *to)
     return drawn;
 }
 
-/* Remember a rank with room.  When the memory is full, a random one is replaced, so that all
- * known ranks are kept with the same probability. */
+/* Remember a rank with room.  If the list is full, replace a random entry, so that all ranks of
+ * which this rank has heard stay in the list with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
@@ -116,12 +123,12 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
         }
     }
     const plb_receiver_t r = {note->rank, false, note->load, note->memory};
-    self->heard++;
+    self->n_heard++;
     if (self->n_known < self->most_known) {
         self->known[self->n_known++] = r;
         return;
     }
-    const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)self->heard);
+    const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)self->n_heard);
     if (k < self->most_known) {
         self->known[k] = r;
     }
@@ -133,9 +140,9 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* The load for which this rank tells others that it has room.  It is 0 if an object of the mean
- * size of its own objects does not fit into its memory, because the rank would have to return such
- * an object.  During swaps this does not count, because each object replaces another one. */
+/* The load for which this rank tells others that it has room.  It is 0 if no further object of the
+ * mean size fits into the rank's memory, because the rank would have to return it.  During swaps
+ * memory does not count, because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;
@@ -143,7 +150,7 @@ static double free_load(const plb_gossip_t *self)
     return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
 }
 
-/* Tell random other ranks about this rank, if it has room, and about those that it knows of. */
+/* Tell random other ranks about this rank, if it has room, and about other ranks with room. */
 static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -211,8 +218,8 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
         return PLB_OK;
     }
     plb_receiver_t *r = &self->known[j];
-    if (ceiling > self->limit && !r->told) {
-        r->told = true;
+    if (ceiling > self->limit && !r->has_ceiling) {
+        r->has_ceiling = true;
         ret =
             PLB_POST(&self->agent, err, .peer = r->rank, .kind = NOTE_CEILING, .seconds = ceiling);
     }
@@ -259,7 +266,8 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     return ret;
 }
 
-/* Offer the largest objects that leave no gap, then the smallest one that removes the rest. */
+/* Offer the largest objects that fit into the excess, then the smallest one that removes the rest
+ * of it. */
 static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
                          plb_err_t *err)
 {
@@ -288,8 +296,8 @@ static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double c
     return ret;
 }
 
-/* The object to offer for its memory: the smallest one that is enough, else the largest; below
- * `under` bytes. -1: none. */
+/* Find the object to offer because memory is short: the smallest one with `need` bytes or more,
+ * else the largest one; only objects below `under` bytes.  -1: none. */
 static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
 {
     int64_t best = -1;
@@ -306,8 +314,8 @@ static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
     return best;
 }
 
-/* Offer objects until what stays keeps the memory limit.  An object that no known rank can take
- * is followed by smaller ones. */
+/* Offer objects until the others keep the memory limit.  If no known rank can take an object,
+ * offer smaller ones. */
 static int offer_memory(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -326,8 +334,8 @@ static int offer_memory(plb_gossip_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Nothing fits: offer a random object to each of some known ranks, in exchange for a smaller
- * one. */
+/* Nothing fits: offer a random object to each of up to fan_out known ranks, in exchange for a
+ * smaller one. */
 static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -379,7 +387,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The smallest object that makes room for the larger one of a swap, or -1. */
+/* Find the smallest object whose return makes room for the object of a swap; -1: none. */
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
@@ -398,7 +406,8 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     return best;
 }
 
-/* Take an object if it fits within `allowed`, or in exchange for a smaller one; else return it. */
+/* Take an object if this rank's load stays within `allowed`, or return a smaller one for it; else
+ * return it. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
                       plb_err_t *err)
 {
@@ -460,9 +469,9 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* Choose the next limit, after this one was reached or given up: between the highest that was not
- * reached and the present time of an iteration.  Returns false if these two are close enough: the
- * search is over. */
+/* The limit was reached or given up.  Choose the next one, halfway between the highest limit that
+ * was not reached and the time of the slowest rank.  Returns false if these two are close: then
+ * the search is over. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
@@ -477,13 +486,14 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* Whether the strategy ends, by the tally of the last iteration: the same answer on all ranks. */
+/* Whether the strategy ends.  This depends only on the tally, so all ranks get the same answer. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
-    const int64_t n_overloaded = all->count[0];
-    const bool idle = self->iteration > 0 &&
-                      (all->count[1] == 0 || ((self->swapping || self->within_node) &&
-                                              (double)n_overloaded > IDLE * self->n_overloaded));
+    const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
+    const bool few_helped = (double)n_overloaded > IDLE * self->n_overloaded;
+    const bool idle =
+        self->iteration > 0 &&
+        (all->count[COUNT_TAKEN] == 0 || ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
     if (self->stalled > 0 && self->within_node) { /* from now on objects may leave their node */
@@ -495,7 +505,7 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
         return true;
     }
     return (n_overloaded == 0 || self->stalled == PATIENCE) &&
-           !next_limit(self, n_overloaded == 0, all->max[0]);
+           !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]);
 }
 
 static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
@@ -506,10 +516,10 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     }
     const int ret = take_back(self, in, n_in, err);
     self->n_known = 0;
-    self->heard = 0;
-    agent->mine.count[0] = overloaded(self);
-    agent->mine.count[1] = self->taken;
-    agent->mine.max[0] = plb_agent_time(agent, agent->load);
+    self->n_heard = 0;
+    agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
+    agent->mine.count[COUNT_TAKEN] = self->taken;
+    agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);
     self->taken = 0;
     return ret == PLB_OK ? spread(self, err) : ret;
 }

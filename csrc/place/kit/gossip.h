@@ -31,17 +31,20 @@ enum {
             100, 1, 1e6                                                                           \
     }
 
+/* A rank with room, as far as this rank knows. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool told;   /* true: it has been told the ceiling; false: not yet */
-    double room; /* load */
-    int64_t memory;
+    bool has_ceiling; /* true: a NOTE_CEILING was sent to it; false: not */
+    double room;      /* load that it can take */
+    int64_t memory;   /* bytes that it can take */
 } plb_receiver_t;
 
 typedef struct plb_gossip {
     plb_agent_t agent;
     plb_rng_t rng;
-    double overload, limit, allowed;
+    double overload;     /* the parameter */
+    double limit;        /* seconds that no rank shall exceed */
+    double allowed;      /* load with which this rank reaches the limit */
     double n_overloaded; /* overloaded ranks one iteration ago */
     double failed;       /* the highest limit that could not be reached, or 0 */
     int fan_out, n_rounds, n_iterations;
@@ -52,7 +55,7 @@ typedef struct plb_gossip {
     int64_t taken;                /* number of objects taken in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks with room */
     int32_t n_known, most_known;
-    int64_t heard;
+    int64_t n_heard; /* notes about ranks with room in this iteration */
 } plb_gossip_t;
 
 /** The functions of plb_agent_type_t. */

@@ -1,23 +1,24 @@
 /* BestFitLB: moves each rank's excess load to the rank that it fits best.  It balances like
  * GreedyLB, with few migrations.
  *
- * The limit is a lower bound of any placement: the average, the most loaded rank with only its
- * fixed objects, or the heaviest object on its best rank.  As in a transportation problem, the
- * rank with the largest excess gives to the one with the largest gap, until one of the two is
- * done.  It gives few objects: first the heaviest ones until little is left; then one object,
- * two objects, or one in exchange for another, whose sum is right to within the tolerance.  So
- * only the objects of donors are sorted, and all transfers of a rank but the last are of heavy
- * objects.
+ * The limit, in seconds per iteration, is a lower bound for any placement: the largest of the
+ * average, the time of a rank's fixed objects, and the heaviest object on its best rank.  A rank
+ * above the limit is a donor, and its load above the limit is its excess.  A rank below the limit
+ * is a receiver, and the load that it can add is its gap.  As in a transportation problem, the
+ * donor with the largest excess gives to the receiver with the largest gap, until the donor has no
+ * excess or the receiver no gap.  It gives few objects: first the heaviest ones until little is
+ * left; then one object, two objects, or one in exchange for another, whose sum is right to within
+ * the tolerance.  So only the objects of donors are sorted, and all transfers of a donor but the
+ * last are of heavy objects.
  *
- * Donors end in [allowed, allowed + tolerance], so that the others have enough room.  If the
- * limit leaves spare room (because it is set by one heavy object), each rank may miss it by its
- * share of that room.
+ * Donors end in [allowed, allowed + tolerance], so that the receivers have enough room.  If one
+ * heavy object sets the limit, the ranks have spare room; then each rank may end below the limit
+ * by its share of that room.
  *
- * If ranks have fewer than FEW objects, or if transfers miss the limit, pairs of ranks exchange
- * sets of objects (kit/restarts.h).  They start from the present placement, from GreedyLB's, and
- * from random changes of the best one.  Where GreedyLB would miss the limit by far, a maximum of
- * up to ROOM above the limit is good enough. Objects that can then return without raising the
- * maximum do so.
+ * If there are fewer than FEW objects per rank, or if transfers miss the limit, pairs of ranks
+ * exchange sets of objects (kit/restarts.h).  They start from the present placement, from
+ * GreedyLB's, and from random changes of the best one.  At the end, objects that can return to
+ * their present ranks without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -40,27 +41,25 @@ enum {
     SAMPLE = 1 << 16,
 };
 
-/* A maximum within this fraction of the limit counts as reaching it. */
+/* A maximum that exceeds the limit by at most this fraction of it counts as reaching the limit. */
 static const double CLOSE = 1e-4;
 
-/* The tolerance: this fraction of the load of the p-th lightest object; */
-static const double OF_GREEDY = 0.03;
+/* The tolerance of a rank's load is the larger of OF_GREEDY times the load of the p-th lightest
+ * object and OF_SQUARE (ranks / objects)^2 times the average load.  If all loads have a common
+ * divisor, it is OF_GRAIN times the greatest one. */
+static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
-/* or this fraction of (ranks / objects)^2, if that is more; */
-static const double OF_SQUARE = 0.05;
-
-/* or, if all loads have a common divisor, this fraction of the greatest one. */
-static const double OF_GRAIN = 1e-3;
-
-/* With few objects per rank, a maximum above the limit by this fraction of it is good enough. */
+/* With few objects per rank, the limit is raised by this fraction of it. */
 static const double ROOM = 0.002;
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* A rank may be pushed above the limit by this fraction of the excess that it takes from
- * another; and another round follows if the last one has reduced the excess to this fraction. */
-static const double PART = 0.75;
+/* If nothing fits, a receiver may end above the limit by this fraction of the donor's excess. */
+static const double OVERSHOOT = 0.75;
+
+/* Another round follows if the last one left less than this fraction of the total excess. */
+static const double WORTH_ROUND = 0.75;
 
 typedef struct fitter {
     plb_ranks_t ranks;
@@ -68,18 +67,18 @@ typedef struct fitter {
     double share;         /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;     /* key: -excess */
     plb_heap_t receiver;  /* key: -gap */
-    plb_offers_t gives;   /* of the initial donors */
-    plb_offers_t returns; /* of the other ranks; made for the first exchange */
-    uint8_t *is_donor;    /* [p] whether it was a donor initially */
-    uint8_t *is_other;
-    int64_t n_pushes; /* number of pushes left */
+    plb_offers_t gives;   /* objects of the ranks that were donors when the round began */
+    plb_offers_t returns; /* objects of the other ranks; made for the first exchange */
+    uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */
+    uint8_t *is_other;    /* [p] the opposite */
+    int64_t n_pushes;     /* how many more times push() may move an object */
 } fitter_t;
 
-/* A transfer: its ranks, and the load that it should have. */
+/* A transfer of load from one rank to another. */
 typedef struct transfer {
     int32_t from, to;
-    bool ends_donor; /* true: it removes the donor's excess; false: it fills the receiver */
-    double low, high;
+    bool ends_donor;  /* true: it removes the donor's excess; false: it fills the receiver's gap */
+    double low, high; /* the load should be in this window */
 } transfer_t;
 
 static double tolerance_of(const fitter_t *self, int32_t r)
@@ -116,9 +115,9 @@ static double key(const plb_offers_t *offers, int64_t k)
 
 /* ---- what to give --------------------------------------------------------------------------- */
 
-/* What is given in one step: one entry; two; or one in exchange for another. */
+/* What is given in one step: one object, two objects, or one in exchange for another. */
 typedef struct parcel {
-    int64_t give, also, back; /* entries, or -1 */
+    int64_t give, also, back; /* indices into the offers of their ranks, or -1 */
     double sum;               /* load that the receiver gains; 0: nothing found */
 } parcel_t;
 
@@ -320,7 +319,7 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
     if (excess <= gap) {
         return at_least(self, t, excess, INFINITY);
     }
-    const int64_t k = at_most(self, t, gap + PART * excess);
+    const int64_t k = at_most(self, t, gap + OVERSHOOT * excess);
     if (k >= 0) {
         return k;
     }
@@ -500,7 +499,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     while (ret == PLB_OK && transfer && excess < last && out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, err);
         out->max = plb_ranks_max(&self.ranks);
-        last = PART * excess; /* no further round if the last one gained little */
+        last = WORTH_ROUND * excess;
         excess = total_excess(&self.ranks);
     }
 out:
