@@ -11,6 +11,7 @@ from pathlib import Path
 
 import chance  # noqa: F401 how examples are drawn
 import pytest
+import stuck_mpiexec
 
 # More ranks than cores, also as root: what Open MPI asks for, and MPICH does not mind.
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
@@ -85,4 +86,5 @@ def mpiexec():
     words = shlex.split(str(given))
     if shutil.which(words[0]) is None:
         pytest.skip(f"no {words[0]}")
+    stuck_mpiexec.start()
     return words

@@ -60,6 +60,9 @@ static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 static const double AT_ONCE = 2.0;
 /* If the mean load changes by more than this factor, the program is still starting up. */
 static const double JUMP = 3.0;
+/* sqrt(2) - 1: how much the imbalance grows from the first iteration to the second if loads change
+ * at random. */
+static const double DRIFT = 0.41;
 
 typedef struct state {
     double sum[RING];   /* U up to and including the n-th iteration of the cycle, at n % RING */
@@ -67,6 +70,7 @@ typedef struct state {
     double u[FIRST];    /* the last three, at n % FIRST */
     double first[FIRST];
     double residual; /* max/mean that the last LB step left */
+    double promised; /* max/mean that the last LB step predicted */
     double mean;     /* mean load in the last iteration */
     double before;   /* the mean of the iteration before it */
     double rate;     /* the last result of best_rate */
@@ -298,12 +302,18 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
  * step, minus that with one.  With one, u is the usual one of first iterations after LB steps.
  * Without, it is the present u or, after a first iteration, the usual one of second iterations.
  * Half of that for each LB step in a row that came at once: the usual u becomes out of date.
+ * If no cycle had a second iteration yet, the part of u that the last LB step did not predict is
+ * taken once as the effect of random changes.
  * -inf: not known, or there is time to look at more iterations. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
-    if (s->lb_steps == 0 || n > 2 || (n == 1 && !(s->ages[1] > 0.0))) {
+    if (s->lb_steps == 0 || n > 2) {
         return -INFINITY;
+    }
+    if (n == 1 && !(s->ages[1] > 0.0)) {
+        const double unforeseen = self->cycle.u - (s->promised - 1.0) * s->mean;
+        return s->at_once == 0 ? DRIFT * unforeseen : -INFINITY;
     }
     const double next = n == 1 ? s->young[1] / s->ages[1] : self->cycle.u;
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
@@ -356,8 +366,9 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
-    (void)cost, (void)max_over_mean;
+    (void)cost;
     state_t *s = self->state;
+    s->promised = max_over_mean;
     s->lb_steps++;
     s->at_once = self->cycle.n == 1 ? s->at_once + 1 : 0;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;

@@ -1,0 +1,33 @@
+"""An mpiexec whose ranks have ended, and that does not end itself, is ended."""
+
+import os
+import subprocess
+import sys
+import time
+
+from stuck_mpiexec import PATIENCE, Watch, processes
+
+
+def test_only_an_mpiexec_that_had_ranks_is_stuck():
+    watch = Watch(1)
+    with_ranks = {1: ("pytest", 0), 2: ("mpiexec", 1), 3: ("python", 2), 4: ("mpiexec", 9)}
+    without = {1: ("pytest", 0), 2: ("mpiexec", 1), 5: ("mpiexec", 1)}
+    assert watch.stuck(with_ranks, 0.0) == []
+    assert watch.stuck(without, PATIENCE / 2) == []
+    assert watch.stuck(without, 2 * PATIENCE) == [2]
+    assert watch.stuck({1: ("pytest", 0)}, 3 * PATIENCE) == []
+
+
+def test_processes_knows_names_and_parents():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        time.sleep(0.05)
+        found = processes()
+        child.communicate(b"\n")
+        zombie = os.fork()
+        if zombie == 0:
+            os._exit(0)
+        time.sleep(0.05)
+        assert zombie not in processes()
+        os.waitpid(zombie, 0)
+    assert found[child.pid][1] == os.getpid()
+    assert found[child.pid][0].startswith("python")
