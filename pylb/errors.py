@@ -69,7 +69,7 @@ class UnknownTriggerError(PylbError, ValueError):
 
 
 class StrategyError(PylbError, RuntimeError):
-    """A strategy written in Python raised, or did not return a placement."""
+    """A strategy written in Python has raised an error, or has not returned a placement."""
 
 
 class SerializationError(PylbError, TypeError):
@@ -89,7 +89,7 @@ class NotAllowedError(PylbError, PermissionError):
 
 
 class MissingPartError(PylbError, ImportError):
-    """An optional part is absent; the message has the command that installs it."""
+    """An optional part of pylb is absent; the message has the command that installs it."""
 
 
 class PartitionerError(PylbError, RuntimeError):

@@ -97,7 +97,7 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
 
 
 def json_of(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file; the errors are those of `text`, and FormatError names the place."""
+    """Read a JSON file; the errors are those of `text`, and FormatError if it is not JSON."""
     said = text(path)
     with understood(path, "JSON"):
         return json.loads(said)
@@ -136,10 +136,11 @@ def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Iterator[IO[Any]]:
-    """Open a new file that replaces `path` when the block ends without an error.
+    """Open a new file, which replaces `path` when the block ends without an error.
 
-    Until then the file has no name, so that nothing remains if the process is killed.  If the file
-    system does not support this, it has a random name.  A device or a pipe is written directly.
+    Until then the new file has no name, so that nothing remains if the process is killed.  If the
+    file system does not support this, the file has a random name.  A device or a pipe is written
+    directly.
 
     Parameters
     ----------
@@ -217,7 +218,8 @@ def _new(folder: str) -> tuple[int, str]:
 def _linked(fd: int, folder: str) -> str:
     """Give a random name to a file without a name."""
     part = _random_name(folder)
-    # The path is absolute; with a descriptor of a folder Python calls linkat(2), which follows.
+    # linkat(2) must follow the link in /proc.  Python calls linkat only if a descriptor of a folder
+    # is given, which has no effect, as the path is absolute.
     os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
     return part
 

@@ -1,6 +1,6 @@
 """The optional parts: their purpose, whether they are installed, the command that installs them.
 
-Code that needs an optional part gets it from here, so that its absence always has the same message:
+Code that needs an optional part gets it from here.  So a missing part always has the same message:
 
 >>> from pylb import optional
 >>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."

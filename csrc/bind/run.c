@@ -15,7 +15,7 @@ typedef struct atsync {
     PyObject *recorder;          /* owned */
     PyObject *answers;           /* tuple, by plb_atsync_answer_t */
     PyObject *index_of;          /* dict from key to index; NULL if the rank runs as a whole */
-    PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.objects.Store */
+    PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.object_store.Store */
     int64_t *slot; /* slot of each object; a rank that runs as a whole has slot[0] */
     bool idle;     /* since `wait` began, no object has ended an iteration or gone on */
     plb_wait_t wait;

@@ -3,10 +3,11 @@
 In: an mpi4py communicator, a `VirtualComm` or None; arrays and objects, with ranks or ids as their
 destinations.  Out: the arrays and objects of other ranks, or the same error on every rank.
 
-`Agreement` is the only protocol: each step is collective, and it runs on a private duplicate of the
-communicator (`connect`).  Behind it is a `Transport`: MPI, virtual ranks, or one rank.  On top are
-`Plan` (rows), `exchange_objects`, `Directory` and `migrate`.  This room imports `pylb.errors`, the
-rooms `model` and `virtual`, and the C modules.
+All communication goes through the collective steps of an `Agreement`, on a private duplicate of the
+communicator (`connect`); only the rows of a `Plan` travel outside of these steps.  An `Agreement`
+uses a `Transport`: MPI, virtual ranks, or one rank.  `Plan`, `exchange_objects`, `Directory` and
+`migrate` use an `Agreement`.  This room imports `pylb.errors`, the rooms `model` and `virtual`, and
+the C modules.
 """
 
 from pylb.comm.directory import Directory, Found

@@ -1,9 +1,9 @@
 """A distributed directory of objects, which follows their migrations.
 
-Each object has a home: a rank that its key hashes to, as in `pylb.Directory`.  The home knows where
-the object is and which ranks have asked for it; it tells these ranks when the object moves or is
-removed.  So a rank knows only its own objects, the objects of which it is the home, and those that
-it has asked for.
+Each object has a home: the rank that its key hashes to, as in `pylb.Directory`.  The home knows
+where the object is and which ranks have asked for it; it tells these ranks when the object moves or
+is removed.  So a rank knows only its own objects, the objects of which it is the home, and those
+that it has asked for.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from pylb.model.snapshot import I32, I64
 NO_KEYS: I64 = np.zeros(0, np.int64)
 NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
-# Messages to a home: the object moves to the rank; the rank wants its address, or no longer.
+# A message (key, rank, one of these) tells the home of an object: the object moves to the rank; the
+# rank wants to know where the object is; the rank no longer wants to know it.
 MOVES, WANTS, LEAVES = range(3)
-FEW = 64  # a rank with at most so many entries forgets none
+FEW = 64  # a rank that knows at most this number of other ranks' objects forgets none
 
 
 def _table(*columns: NDArray[Any]) -> I64:
@@ -51,7 +52,7 @@ def _pairs(rows: I64) -> NDArray[Any]:
 
 
 class Addresses:
-    """What one rank knows of the addresses of all objects.
+    """What one rank knows of the addresses of objects: the ranks where they are.
 
     Attributes
     ----------
@@ -64,10 +65,12 @@ class Addresses:
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Owners()  # ranks of the objects whose home is this rank
         self._asked = _core.Owners()  # ranks of other objects, as their homes have told this rank
-        self._asker = NO_PAIRS  # (key of an object whose home is here, rank that asked), sorted
+        self._asker = (
+            NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
+        )
         self._new_askers: list[I64] = []
-        self._wished = NO_KEYS  # objects that this rank has asked for by `ask`
-        self._most = FEW  # with more entries of `_asked`, this rank forgets those it does not need
+        self._asked_for = NO_KEYS  # objects that this rank has asked for by `ask`
+        self._most = FEW  # if `_asked` has more entries, this rank forgets those it does not need
         self.n_objects = 0
 
     @property
@@ -80,11 +83,11 @@ class Addresses:
         return _core.home(keys, self._size)
 
     def _to_homes(self, *columns: NDArray[Any]) -> dict[int, I64]:
-        """Group rows by the home of their object: the first column has its key."""
+        """Group rows by the home of their object, whose key is in the first column."""
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
-    def _told(self, rows: I64) -> dict[int, I64]:
-        """Group rows (rank, key, value) by rank: (key, value), each key once for a rank."""
+    def _by_rank(self, rows: I64) -> dict[int, I64]:
+        """Group rows (rank, key, value) by rank; a rank gets (key, value) once for each key."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T
@@ -101,7 +104,7 @@ class Addresses:
     ) -> tuple[Stats, I64, I64]:
         """Exchange rows of n integers.  Collective.
 
-        Returns the record of the step, the received rows, and the rank that sent each of them.
+        Returns the statistics of the step, the received rows, and the rank that sent each row.
         """
         own = parcels.pop(self._rank, None)
         sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
@@ -122,8 +125,8 @@ class Addresses:
     def change(self, iteration: int, new: I64, gone: I64, n_here: int) -> I64:
         """Register this rank's new objects, and forget its removed ones.  Collective.
 
-        n_here: number of objects of this rank afterwards.  Returns the removed objects that this
-        rank has owned or asked for.
+        n_here: number of objects of this rank afterwards.  Returns the keys of the removed objects
+        that this rank had or has asked for.
 
         Raises
         ------
@@ -140,7 +143,7 @@ class Addresses:
             self._check_new(born, owner, lost)
         except DuplicateKeyError as why:
             error = why
-        told = self._told(self._watched(lost, np.full(len(lost), -1)))
+        told = self._by_rank(self._rows_for_askers(lost, np.full(len(lost), -1)))
         stats, removed, _ = self._exchange(
             Step.CHANGES, iteration, told, 2, error, n_objects=n_here
         )
@@ -150,8 +153,8 @@ class Addresses:
             self._asker = self._asker[~np.isin(self._asker[:, 0], lost)]
         self._here.put(born, owner)
         self._asked.remove(removed[:, 0])
-        if len(removed) and len(self._wished):
-            self._wished = np.setdiff1d(self._wished, removed[:, 0])
+        if len(removed) and len(self._asked_for):
+            self._asked_for = np.setdiff1d(self._asked_for, removed[:, 0])
         return np.concatenate([removed[:, 0], gone])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
@@ -178,10 +181,10 @@ class Addresses:
         return out
 
     def route(self, keys: I64) -> tuple[I32, int]:
-        """Return the ranks to which messages for objects of other ranks are sent.
+        """Return the ranks to which to send messages for objects of other ranks.
 
-        These are the ranks of the objects if known, else their homes; -1: no such object.  Also
-        returns the number of messages that homes must forward.
+        It is the rank of the object if this rank knows it, else the object's home; -1: there is no
+        such object.  Also returns the number of messages that homes must forward.
         """
         home, to = self._home(keys), self.find(keys)
         unknown = (to < 0) & (home != self._rank)
@@ -189,15 +192,15 @@ class Addresses:
         return to, int(np.count_nonzero(unknown))
 
     def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, I64]]:
-        """Return the ranks of objects whose home is here, to forward messages; -1: no such object.
+        """Return the ranks to which to forward messages for objects whose home is this rank.
 
-        `source` are the ranks that sent the messages.  Also returns the rows (key, rank) to
-        send to each of them, for `learn`.
+        keys: the object of each message; source: the rank that sent the message.  -1: there is no
+        such object.  Also returns, for each sender, the rows (key, rank) that it should `learn`.
         """
-        return self._here.find(keys), self._told(self._answers(keys, source))
+        return self._here.find(keys), self._by_rank(self._answers(keys, source))
 
     def learn(self, rows: I64) -> None:
-        """Keep the ranks of objects that a home has told; rows: (key, rank)."""
+        """Store where objects are, as their homes have told; rows: (key, rank)."""
         self._asked.put(rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
@@ -209,7 +212,7 @@ class Addresses:
             There is no such object; raised on every rank.
         """
         keys = np.unique(keys)
-        self._wished = np.union1d(self._wished, keys)
+        self._asked_for = np.union1d(self._asked_for, keys)
         known = self._asked.find(keys) >= 0
         keys = keys[~known]
         _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(keys), 1)
@@ -222,10 +225,19 @@ class Addresses:
     def move(
         self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32, used: I64 = NO_KEYS
     ) -> int:
-        """Tell the homes where objects have moved; return how many moved in all.  Collective.
+        """Tell the homes where objects have moved; return how many moved, over all ranks.
 
-        wanted, by: objects to which the ranks `by` will send, from now on.  used: objects to which
-        this rank has sent; it may forget all others, except those that it has asked for.
+        Collective.
+
+        Parameters
+        ----------
+        keys, rank : (n,) int64, int32
+            Objects that have left this rank, and their new ranks.
+        wanted, by : (m,) int64, int32
+            Objects, and for each a rank that must know from now on where it is.
+        used : (k,) int64
+            Objects to which this rank has sent messages.  It may forget where other objects are,
+            except those that `ask` has asked for.
         """
         left = self._leave(used)
         about = np.concatenate([keys, wanted, left])
@@ -241,21 +253,21 @@ class Addresses:
         if stats.n_changed or stats.messages:
             key, at = moved.T
             self._here.put(key, at)
-            told = np.concatenate([self._watched(key, at), self._answers(*asked.T)])
-            self.learn(self._exchange(Step.MOVED, iteration, self._told(told), 2)[1])
+            told = np.concatenate([self._rows_for_askers(key, at), self._answers(*asked.T)])
+            self.learn(self._exchange(Step.MOVED, iteration, self._by_rank(told), 2)[1])
         return stats.n_changed
 
     # ---- addresses that a rank no longer needs ---------------------------------------------------
 
     def _leave(self, used: I64) -> I64:
-        """Forget unused addresses, once there are twice as many as were left the last time.
+        """Forget where unused objects are, if this rank knows more than `_most`; return their keys.
 
-        Returns the keys of the forgotten objects.
+        Afterwards `_most` is twice the number of objects that are left.
         """
         if len(self._asked) <= self._most:
             return NO_KEYS
         known = self._asked.keys()
-        gone: I64 = known[~np.isin(known, np.concatenate([used, self._wished]))]
+        gone: I64 = known[~np.isin(known, np.concatenate([used, self._asked_for]))]
         self._asked.remove(gone)
         self._most = max(FEW, 2 * len(self._asked))
         return gone
@@ -269,9 +281,9 @@ class Addresses:
     # ---- ranks that have asked -------------------------------------------------------------------
 
     def _answers(self, keys: I64, asker: I64) -> I64:
-        """Note which ranks ask for keys; return (asker, key, rank) for those that exist.
+        """Note which rank asks for each key; return rows (asker, key, rank of the object).
 
-        This rank is the home of the keys.
+        This rank is the home of the keys.  A key that does not exist has no row.
         """
         if not len(keys):
             return NO_TRIPLES
@@ -285,8 +297,8 @@ class Addresses:
             self._asker = _distinct(np.concatenate([self._asker, *self._new_askers]))
             self._new_askers = []
 
-    def _watched(self, keys: I64, value: I64) -> I64:
-        """Return (asker, key, value) for each rank that has asked for one of these keys."""
+    def _rows_for_askers(self, keys: I64, value: I64) -> I64:
+        """Return rows (asker, key, value) for all ranks that have asked for one of these keys."""
         self._gather_askers()
         if not len(keys) or not len(self._asker):
             return NO_TRIPLES

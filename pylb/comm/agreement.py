@@ -24,12 +24,12 @@ from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
-NOBODY = 2**63 - 1  # value of failed_rank if no rank has failed
+NOBODY = 2**63 - 1  # value of `Stats.failed_rank` if no rank has failed
 NO_LOADS = np.zeros(0)
 
 
 class Stats(NamedTuple):
-    """The merged record of a step, field by field as in ``csrc/measure/stats.h``."""
+    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/stats.h``."""
 
     kind: int
     iteration: int
@@ -59,10 +59,26 @@ class Contribution(NamedTuple):
 
     Attributes
     ----------
+    kind : int
+        The kind of step, one of `Step`.
+    iteration : int
+        The iteration in which, or after which, the step is.
+    arguments : int
+        A number that stands for everything else that must be equal on all ranks.
     loads : (n,) float64
         Seconds of each object of the rank.
-    idle, time, cost : float
-        Seconds.
+    idle, time : float
+        Seconds that the rank waited, and seconds of the iteration.
+    messages, message_bytes : int
+        Messages to other ranks.
+    messages_open : int
+        How many of them must be forwarded.
+    cost : float
+        Seconds of an LB step.
+    n_changed : int
+        Number of objects that were added or removed; for an advisor, 1 if the cells have changed.
+    n_rebalanced : int
+        For an advisor, 1 if the rank carried out the LB step that was advised.
     """
 
     kind: int
@@ -82,7 +98,7 @@ class Contribution(NamedTuple):
 
 
 class Step(IntEnum):
-    """The kinds of collective steps; if ranks differ, the merged record has the largest."""
+    """The kinds of collective steps.  If ranks differ, the merged `Stats` have the largest."""
 
     START = 1
     FIRST_MESSAGES = 2
@@ -115,7 +131,7 @@ class Step(IntEnum):
     EXIT = 99
 
 
-PLACES = {
+STEPS_IN_WORDS = {
     Step.START: "at the start of iterate()",
     Step.FIRST_MESSAGES: "at the start of iterate(), with messages",
     Step.MESSAGES: "exchanging messages in iteration {}",
@@ -149,14 +165,31 @@ PLACES = {
 
 
 class OpenLoop(Protocol):
-    """A loop whose statistics are reduced while the program continues."""
+    """A loop with a lag: its statistics are reduced while the program continues.
+
+    Attributes
+    ----------
+    left : bool
+        Whether this rank has left the loop; other ranks may still be in it.
+    """
 
     left: bool
 
-    def give_up(self, failed: bool) -> None: ...
-    def serve(self, seconds: float) -> bool: ...
-    def finish(self) -> None: ...
-    def close(self) -> None: ...
+    def give_up(self, failed: bool) -> None:
+        """Leave the loop; failed: this rank has failed."""
+
+    def serve(self, seconds: float) -> bool:
+        """Take part in the reductions of the other ranks for at most so many seconds.
+
+        Returns whether no reduction is pending.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Take part in the reductions of the other ranks until none is pending."""
+
+    def close(self) -> None:
+        """End the loop on this rank."""
 
 
 class Agreement:
@@ -168,24 +201,24 @@ class Agreement:
     ended : str
         Why no more steps are possible; empty: they are possible.
     at : str
-        What this rank is doing, for error messages.
-    place : (kind, iteration, arguments)
-        The last step.
+        Where this rank is in the program, in words, for error messages.
+    last_step : (kind, iteration, arguments)
+        The last step that this rank has taken.
     plans : int
-        Plans made so far, the same on all ranks.
-    running : Loop, optional
-        An asynchronous loop on this communicator.  A rank that has left it helps the other ranks
-        to complete it before the next step.
+        Number of plans made so far, the same on all ranks.
+    running : OpenLoop or None
+        A loop with a lag on this communicator that is not complete.  If this rank has left it, the
+        rank helps the other ranks to complete it before the next step.
     held : bool
-        Whether an existing object, e.g. a Balancer, needs these ranks.  If not, everything is freed
-        with the user's communicator.
+        Whether an existing object, e.g. a Balancer, needs this agreement.  If not, everything is
+        freed with the user's communicator.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.ended = ""
         self.at = "before the first iteration"
-        self.place: tuple[int, int, str] = (Step.START, 0, "")
+        self.last_step: tuple[int, int, str] = (Step.START, 0, "")
         self.running: OpenLoop | None = None
         self.held = False
         self._network: Network | None = None
@@ -193,13 +226,13 @@ class Agreement:
         self.plans = 0
 
     @property
-    def last_place(self) -> str:
-        """The last step in words."""
-        return _words([*self.place, ""])
+    def last_step_in_words(self) -> str:
+        """The last step that this rank has taken, in words."""
+        return _words([*self.last_step, ""])
 
     @property
     def known_network(self) -> Network | None:
-        """Return the cost of messages if it has been measured, else None."""
+        """The cost of messages if it has been measured, else None."""
         return self._network
 
     def network(self) -> Network:
@@ -229,14 +262,22 @@ class Agreement:
 
         Parameters
         ----------
-        arguments : (fingerprint, words)
-            What must be the same on all ranks.
+        arguments : (int, str)
+            What must be the same on all ranks: as a number, which the ranks compare, and in words,
+            for the error message.
+        sends : list of (rank, buffers), optional
+            What to send to other ranks.
         error : Exception, optional
             An error of this rank before the step; all ranks raise it.
         into : dict of int to list of uint8 arrays, optional
-            Memory for the parts that come from each rank.
+            Memory for the buffers that come from each rank.
         **figures
             More fields of `Contribution`.
+
+        Returns
+        -------
+        (Stats, list of (rank, buffers))
+            The merged contributions, and what other ranks sent to this one.
 
         Raises
         ------
@@ -258,29 +299,29 @@ class Agreement:
         alike: bool = False,
         into: Memory | None = None,
     ) -> tuple[Stats, Sends]:
-        """Take one collective step like `step`, but with a given sample.
+        """Take one collective step like `step`, with a `Contribution` instead of its fields.
 
-        alike: a rank that has failed raises the same error as the other ranks.
+        alike: a rank that has failed raises the same message as the other ranks, not `error`.
         """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
         if self.running is not None and self.running.left:
             self.running.finish()
-        self.place = (sample[0], sample[1], words)
+        self.last_step = (sample[0], sample[1], words)
         if error is not None:
-            sends = self.told(error)
+            sends = self.messages_about(error)
         record, received = self.transport.step(sample, sends, into)
         stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
                 raise error
-            received = [*received, (self.transport.rank, self._words_of(error))]
+            received = [*received, (self.transport.rank, self._description(error))]
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
-        """Call `action` on rank 0; all ranks raise its error.  Collective."""
+        """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
         error: Exception | None = None
         if self.transport.rank == 0:
             try:
@@ -303,24 +344,27 @@ class Agreement:
         except PylbError as why:
             raise why from error
 
-    def told(self, error: BaseException) -> Sends:
-        """Return the messages that tell the other ranks of an error on this rank."""
-        t, words = self.transport, self._words_of(error)
+    def messages_about(self, error: BaseException) -> Sends:
+        """Return messages to the other ranks about an error on this rank."""
+        t, words = self.transport, self._description(error)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
-    def _words_of(self, error: BaseException) -> list[bytes]:
+    def _description(self, error: BaseException) -> list[bytes]:
         text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
-        """Raise the error that a step's record reports, the same on all ranks."""
+        """Raise the error that the merged contributions report, the same on all ranks."""
         leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)
         raise self._difference(leaving)
 
     def free(self) -> None:
-        """Free the MPI objects when the user's communicator is freed, unless still needed."""
+        """Free the MPI objects, unless they are still needed.
+
+        It is called when the user's communicator is freed.
+        """
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))
@@ -333,7 +377,7 @@ class Agreement:
         return RemoteError(f"rank {rank}: {text}" + (f" ({at})" if leaving else ""))
 
     def _difference(self, leaving: bool) -> Exception:
-        kind, iteration, arguments = self.place
+        kind, iteration, arguments = self.last_step
         mine = [kind, iteration, arguments, self.at]
         places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
         gone = [r for r, place in enumerate(places) if place[0] == Step.EXIT]
@@ -357,4 +401,6 @@ class Agreement:
 
 def _words(place: Any) -> str:
     kind, iteration, arguments, _ = place
-    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Step.START else "")
+    return STEPS_IN_WORDS[kind].format(iteration) + (
+        f" ({arguments})" if kind == Step.START else ""
+    )

@@ -1,4 +1,4 @@
-"""Find the agreement of the ranks of any kind of communicator."""
+"""Find or make the `Agreement` of a communicator: of mpi4py, virtual, or none for one rank."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the agreement of the ranks of a communicator: the same object at each call.
+    """Return the `Agreement` of the ranks of a communicator: the same object at each call.
 
     Collective the first time.
 

@@ -8,7 +8,7 @@ from pylb import _core
 
 
 class Cores(NamedTuple):
-    """The largest oversubscription of cores among the ranks, and whether a quota slows this rank.
+    """How many ranks share cores where they share them most, and whether a quota slows this rank.
 
     Attributes
     ----------
@@ -30,12 +30,13 @@ class Cores(NamedTuple):
 
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
-        """Make it from the results of ``_core.cores()`` on every rank."""
+        """Evaluate the results of ``_core.cores()`` of all ranks, in order of rank."""
         return cls(*_core.crowd(b"".join(known), rank))
 
     def clock(self, name: str) -> str:
-        """Return the clock for loads.  If the rank has its own quota, "auto" means elapsed time.
+        """Return the clock that measures loads if the user has asked for the clock `name`.
 
-        The reason: while the quota stops the rank, it does not wait for other ranks.
+        "auto" leaves out waits for a core.  But a quota of this rank alone makes the rank slower,
+        like a slow processor, so then "auto" means elapsed time.
         """
         return "wall" if name == "auto" and self.capped else name

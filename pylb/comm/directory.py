@@ -41,10 +41,10 @@ class Found(NamedTuple):
 
 
 class Directory:
-    """A distributed directory: global id to owner, local id and user data.
+    """A distributed directory, which maps global ids to their owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table in C.  In
-    a collective method each rank passes its own ids, or none.
+    Each rank holds the entries whose ids hash to it, about n/p of them, in a hash table in C.  To a
+    collective method each rank passes its own ids, or none.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Directory:
     n_here : int
         Number of entries that this rank holds; their objects may be on any rank.
     nbytes : int
-        Memory of this rank's table.
+        Bytes of this rank's table.
 
     Raises
     ------
@@ -177,7 +177,7 @@ class Directory:
         ids : (n,) array_like of int
             Any ids; an id may occur several times.
         missing : bool
-            Whether ids may be missing in the directory.
+            True: an id that is not in the directory has owner -1.  False: it is an error.
 
         Raises
         ------

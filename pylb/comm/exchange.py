@@ -1,4 +1,4 @@
-"""Exchange rows of arrays in collective steps, for virtual ranks or a single rank."""
+"""Exchange the rows of a plan in collective steps, for virtual ranks or a single rank."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pylb.comm.transport import AnyExchanger, AnyLane, Side, Sides
 LOWEST_TAG, TAGS = 2, 32766  # csrc/comm/transfer.h
 
 
-class InSteps:
-    """Exchanges in collective steps, for virtual ranks or a single rank."""
+class StepExchanger:
+    """An `AnyExchanger` that uses collective steps; for virtual ranks or a single rank."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
@@ -28,7 +28,7 @@ class InSteps:
 
 
 class StepLane:
-    """Sends rows as parcels of a collective step; `begin` already completes the exchange."""
+    """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
@@ -70,7 +70,7 @@ class StepLane:
         return self._answer
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        return None  # None: the caller uses begin() and wait()
+        return None  # the caller then uses begin() and wait()
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
@@ -85,4 +85,4 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
 
 def exchanger_of(agreement: Agreement) -> AnyExchanger:
     """Return the exchanger of these ranks.  Collective the first time."""
-    return agreement.transport.exchanger() or InSteps(agreement)
+    return agreement.transport.exchanger() or StepExchanger(agreement)

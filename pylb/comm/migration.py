@@ -1,4 +1,4 @@
-"""Migration of data from one decomposition to another."""
+"""Move rows of arrays between ranks: from one decomposition of global ids to another."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pylb.errors import DomainError
 def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     """Make a plan from one decomposition of global ids to another.  Collective.
 
-    Its `forward` takes the rows of the ids `have`, in this order, and returns the rows of the ids
+    `Plan.forward` takes the rows of the ids `have`, in this order, and returns the rows of the ids
     `want`.  Several ranks may want the same id (ghosts, halos); then ``reverse(..., add=True)``
-    adds up the values that they return.  A row that no rank wants is not sent.
+    adds up the values that they send back.  A row that no rank wants is not sent.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def is_mpiexec(word: str) -> bool:
 
 
 def n_ranks(command: Sequence[str]) -> int | None:
-    """Return how many ranks an mpiexec command starts; None if it does not tell."""
+    """Return how many ranks an mpiexec command starts; None if the command does not say it."""
     asked = 0
     for part in _parts(command):
         words = part[: _program(part)]

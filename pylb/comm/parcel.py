@@ -27,7 +27,7 @@ def pack(value: Any) -> Parts:
 
 
 def _keep_in(parts: Parts) -> Callable[[pickle.PickleBuffer], bool]:
-    """A pickler's callback that appends large buffers to `parts`."""
+    """Return a callback for a pickler, which appends large buffers to `parts`."""
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
@@ -45,7 +45,7 @@ def unpack(parts: Parts) -> Any:
 
 
 def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
-    """Return values as buffers, by one pickler, so that data shared by several are sent once.
+    """Return values as buffers, by one pickler: data that several values share are sent once.
 
     refused: ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
     """
@@ -62,7 +62,10 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
 
 
 def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
-    """Return the n values that `pack_each` was given; refused: as there, for restoring."""
+    """Return the n values that `pack_each` was given.
+
+    refused: ``refused(i, why)`` returns the error to raise if value i cannot be restored.
+    """
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
     out: list[Any] = []
@@ -83,12 +86,12 @@ class Pickled(bytes):
 
 
 def freeze(data: Any) -> Pickled:
-    """Return a copy of `data` that later changes by the sender do not affect."""
+    """Return a pickled copy of `data`, which later changes of `data` do not affect."""
     return Pickled(pickle.dumps(data, protocol=5))
 
 
 def thaw(data: Pickled) -> Any:
-    """Return the receiver's copy of the data that were passed to `freeze`."""
+    """Return a copy of the data that `freeze` was given, for the receiver of the message."""
     return pickle.loads(data)
 
 
@@ -152,6 +155,6 @@ def exchange_objects(
 
 
 def gather_objects(agreement: Agreement, kind: Step, iteration: int, value: Any) -> dict[int, Any]:
-    """Gather the values of all ranks, by rank, on rank 0; {} on the others.  Collective."""
+    """Return the values of all ranks, by rank, on rank 0; {} on the other ranks.  Collective."""
     came = exchange_objects(agreement, kind, iteration, lambda: {0: value}).values
     return dict(sorted(came.items()))

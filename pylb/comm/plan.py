@@ -1,4 +1,4 @@
-"""Irregular communication by plans, which are built once and used often."""
+"""Communication plans: which items go to which rank; built once and used often."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pylb.model.snapshot import I32, I64
 class Plan:
     """A communication plan: item i of this rank goes to rank ``destination[i]``.
 
-    It is built once and used often, also in reverse.  A rank sends nothing to ranks for which it
-    has no items, not even while the plan is built.
+    It is built once and used often, also in reverse.  To ranks for which it has no items, a rank
+    sends nothing, not even while the plan is built.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Plan:
     def on(
         cls, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
     ) -> Plan:
-        """Make a plan on ranks that have an agreement; all of them raise `error` if it is given."""
+        """Make a plan on the ranks of an agreement.  If one rank gives an error, all raise it."""
         self = cls.__new__(cls)
         self._build(agreement, destination, error)
         return self
@@ -101,12 +101,12 @@ class Plan:
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, AnyLane] = {}  # unused lanes by direction, dtype and shape of a row
+        self._lanes: dict[Any, AnyLane] = {}  # free lanes, by direction, dtype and shape of a row
         self._last: dict[str, AnyLane] = {}  # the last lane that was used, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
-        """Make a plan that answers requests which were sent with another plan.
+        """Make a plan that answers the requests which ranks have sent with another plan.
 
         Parameters
         ----------
@@ -170,6 +170,8 @@ class Plan:
     def reverse(self, *values: Any, out: NDArray[Any] | None = None, add: bool = False) -> Any:
         """Send an answer for each received item back to the rank that sent the item.
 
+        Collective over ranks that exchange items.
+
         Parameters
         ----------
         *values : (n_received, ...) ndarray, or list
@@ -177,7 +179,7 @@ class Plan:
             Receives the result.  Items that were sent to no rank keep their value; without `out`,
             they are zero.
         add : bool
-            Add up the answers for an item that went to several ranks (see `between`).
+            Add up the answers for an item that went to several ranks (see `plan_between`).
 
         Returns
         -------
@@ -236,7 +238,7 @@ class Plan:
         sized._out, sized._into = _sized(out, mine), _sized(into, theirs)
         return sized
 
-    # ---- how -----------------------------------------------------------------------------------
+    # ---- internals -----------------------------------------------------------------------------
 
     def _sides(self, direction: str) -> Sides:
         if direction == "forward":
@@ -291,12 +293,12 @@ class Plan:
         return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """Return the result, if the last lane fits the array (same dtype and shape); else None."""
+        """Return the result by the last lane, if it fits the array (dtype and shape); else None."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
     def give_back(self, key: Any, lane: AnyLane) -> None:
-        """Keep a lane for later exchanges, after its exchange has ended."""
+        """Keep a lane whose exchange has ended, for later exchanges."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane

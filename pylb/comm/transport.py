@@ -29,8 +29,8 @@ class Side(NamedTuple):
     order : (n,) int32 or None
         The item at each position of the message buffer; None: item i is at position i.
     offset : (m + 1,) int64 or None
-        First row of each of the m items of this rank, and the number of all rows; None: one row
-        each.
+        If items have several rows: first row of each of the m items of this rank, and the number of
+        all rows.  None: each item has one row.
     """
 
     rank: I32
@@ -49,7 +49,7 @@ class Side(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """One direction of a plan: what this rank sends and receives, each with its number of items."""
+    """One direction of a plan: what this rank sends (n_out items) and receives (n_into items)."""
 
     out: Side
     n_out: int
@@ -58,10 +58,10 @@ class Sides(NamedTuple):
 
 
 class AnyLane(Protocol):
-    """One direction of a plan for rows of one kind, for repeated use."""
+    """Sends rows of one dtype and shape in one direction of a plan, any number of times."""
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
-        """Send rows; if they do not fit, or the lane is in use, only return False."""
+        """Begin to send rows.  False: nothing is sent, as they do not fit or the lane is in use."""
         ...
 
     def wait(self) -> NDArray[Any]:
@@ -74,7 +74,7 @@ class AnyLane(Protocol):
 
 
 class AnyExchanger(Protocol):
-    """Exchanges between the ranks of one communicator."""
+    """Makes the lanes between the ranks of one communicator."""
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         """Return a lane for rows with the dtype and shape of those of `like`."""
@@ -95,7 +95,10 @@ class Transport(Protocol):
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Merge samples and exchange buffers; into: memory for the received buffers."""
+        """Merge the contributions of all ranks, and exchange buffers.
+
+        into: memory for the received buffers.
+        """
         ...
 
     def bcast(self, array: Any, root: int, /) -> None: ...
@@ -116,7 +119,7 @@ class Transport(Protocol):
         ...
 
     def price(self, nbytes: int) -> float:
-        """Seconds of the collective steps of an LB step in which this rank sends so many bytes.
+        """Return the seconds of the collective steps of an LB step; nbytes: what this rank sends.
 
         Collective.
         """
@@ -143,7 +146,7 @@ class Remote(Transport, Protocol):
 
 
 class Serial:
-    """One rank, no MPI."""
+    """The transport of a single rank, without MPI."""
 
     rank, size, pace = 0, 1, 1.0
 

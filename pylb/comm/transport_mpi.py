@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from pylb import _core, optional
 from pylb.comm.agreement import Agreement
 from pylb.comm.cores import Cores
-from pylb.comm.leave import Watched
+from pylb.comm.program_end import ExitingAgreement
 from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
-TIMES = 10  # measurements of a collective step
-MOST = 1 << 22  # bytes of a measured transfer, at most
+TIMES = 10  # number of measurements of a collective step
+MOST = 1 << 22  # largest number of bytes of a measured transfer
 _keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
 
 
@@ -53,7 +53,7 @@ def agreement_on(comm: Any) -> Agreement:
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
-    agreement = Watched(MPITransport(native, comm))
+    agreement = ExitingAgreement(MPITransport(native, comm))
     comm.Set_attr(_keyval, agreement)
     return agreement
 
@@ -95,9 +95,9 @@ class MPITransport:
     def price(self, nbytes: int) -> float:
         """Measure one collective step, and a transfer of at most `MOST` bytes.  Collective.
 
-        New memory is several times as slow as memory that a ping-pong uses again.  The least of
-        some times counts: a rank that waits for its core would make the first LB step look too
-        expensive to be tried at all.
+        A transfer into new memory is measured, because it is several times slower than one into
+        memory that was used before.  The least of several times counts: if a rank waits for its
+        core, the first LB step would seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
         a_step = self._least(TIMES, lambda: self.allgather(b""))
@@ -116,7 +116,7 @@ class MPITransport:
         return steps + self._least(2, transfer) * nbytes / most
 
     def _least(self, times: int, call: Callable[[], object]) -> float:
-        """Return the least seconds of a collective call that is made so many times."""
+        """Make a collective call several times, and return the seconds of the fastest."""
         least = math.inf
         for _ in range(times):
             begin = _core.clock()
@@ -153,7 +153,7 @@ class MPIExchanger:
 
 
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
-    """Free the agreement, as the user frees the communicator on all ranks."""
+    """Free the agreement; MPI calls this when the user frees the communicator."""
     agreement.free()
 
 

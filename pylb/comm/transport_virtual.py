@@ -1,4 +1,4 @@
-"""Collective steps for the ranks of a `VirtualCluster`, in virtual time."""
+"""The transport between the ranks of a `VirtualCluster`, in virtual time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import PLACES, Agreement, Stats, Step
+from pylb.comm.agreement import STEPS_IN_WORDS, Agreement, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends
 from pylb.errors import StateError
@@ -34,7 +34,7 @@ class Virtual:
     Attributes
     ----------
     pace : float
-        Virtual seconds per second of the clock.
+        Virtual seconds per second of computing; 0 if virtual time passes only when declared.
     """
 
     def __init__(self, comm: VirtualComm):
@@ -45,14 +45,14 @@ class Virtual:
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Return the merged record of all samples, and what the other ranks sent to this one."""
+        """Return the merged contributions, and what the other ranks sent to this one."""
         sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
             nbytes = sum(len(part) for parts in sent.values() for part in parts)
             _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
 
         def doing() -> str:
-            return "the balancer " + PLACES[Step(sample[0])].format(sample[1])
+            return "the balancer " + STEPS_IN_WORDS[Step(sample[0])].format(sample[1])
 
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
@@ -81,7 +81,7 @@ class Virtual:
         return Network(*self.comm.network)
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds that the network of the cluster takes for these steps."""
+        """Return the seconds of the collective steps of an LB step, by the cluster's network."""
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:

@@ -12,7 +12,7 @@ from pylb.comm.agreement import Agreement
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import I32, I64
-from pylb.run.cell_step import Part
+from pylb.run.cell_step import PlacedCells
 from pylb.run.stopwatch import Stopwatch
 
 
@@ -43,7 +43,7 @@ class Advice:
     """
 
     def __init__(
-        self, agreement: Agreement, watch: Stopwatch, step: int, part: Part | None = None
+        self, agreement: Agreement, watch: Stopwatch, step: int, part: PlacedCells | None = None
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
         self.step = step
@@ -153,13 +153,17 @@ class Advice:
         new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
         return (came, new) if len(values) == 1 else (*came, new)
 
-    def _placed(self, what: str) -> Part:
+    def _placed(self, what: str) -> PlacedCells:
         if self._part is None:
             raise StateError(f"{what}: the plan has no cells, as advise() was given none")
         return self._part
 
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
-        """Say whether most of the cells that should leave this rank did; None: not known."""
+        """Say whether this rank has followed the advice; None: not known.
+
+        It has if at least half of the cells that should leave it are gone; if none should leave, if
+        at least half of those that should come are here.
+        """
         if self._part is None or keys_before is None or keys is None:
             return None
         leave = [keys_before[i] for i in self.exports.values()]

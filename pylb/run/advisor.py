@@ -19,19 +19,19 @@ from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.advice import Advice
-from pylb.run.advising import AdvisingMode, AdvisorState
+from pylb.run.advising_mode import AdvisingMode, AdvisorState
+from pylb.run.advisor_input import AdvisorInput
 from pylb.run.advisor_loop import AdvisorLoop
 from pylb.run.environment import overridden
 from pylb.run.iteration_log import Row
-from pylb.run.measuring import Measuring
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options, checked_count, checked_lag
-from pylb.run.partitioner import strategy_or_method
+from pylb.run.partition_strategy import strategy_or_method
 from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.report import Iterations, Report
+from pylb.run.results import rank_loads, report_on, save
 from pylb.run.shadow import ShadowMode
 from pylb.run.stopwatch import Stopwatch
-from pylb.run.summary import rank_loads, report_on, save
 
 MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
 
@@ -187,7 +187,7 @@ class Advisor:
         self._mode: MeasuringMode = MODES[mode](self._state)
         self._watch = Stopwatch(clock)
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
-        self._measuring = Measuring(self._state, self._watch)
+        self._input = AdvisorInput(self._state, self._watch)
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -269,8 +269,8 @@ class Advisor:
             estimated as a sum of features times coefficients; these (zero or more) are fitted to
             the seconds of all ranks.
         keys : (n,) array_like of int, optional
-            A unique 64-bit key for each cell, the same on every rank where it lives.  Default: the
-            key depends on rank and index, so a record follows a cell only until it moves.
+            A unique 64-bit key for each cell, which it keeps when it moves.  Default: the key
+            depends on rank and index, so a cell has another key after it has moved.
         nbytes : (n,) array_like of int, optional
             Bytes that a migration of the cell sends.
         memory : (n,) array_like of int, optional
@@ -280,7 +280,7 @@ class Advisor:
         edges : (source keys, target keys, bytes[, messages]), optional
             Arrays (m,): what the cells of this rank send to any cells in a step.  Needs `keys`.
         coords : (n, 1 ... 3) array_like of float, optional
-            Positions.
+            Position of each cell.
         step : int, optional
             The program's own number of the step; an error if it differs between ranks.
 
@@ -318,7 +318,7 @@ class Advisor:
             if step is not None:
                 number = checks.whole("step", step, 0)
             loop.check_twice()
-            mine = self._measuring.measure(
+            mine = self._input.measure(
                 loop.advice,
                 *(seconds, loads, weights, features),
                 keys=keys,
@@ -342,9 +342,9 @@ class Advisor:
         return self._watch.move
 
     def rebalanced(self, seconds: float) -> None:
-        """Tell that this rank has redistributed its data in `seconds`, instead of `rebalancing`.
+        """Report that this rank has redistributed its data in `seconds`; replaces `rebalancing`.
 
-        Raises StateError if it was not advised.
+        Raises StateError if the last `advise` has not advised to rebalance.
         """
         self._check_advised("rebalanced()")
         self._watch.moved(checks.seconds("seconds", seconds))
@@ -400,8 +400,8 @@ class Advisor:
 
     @property
     def coefficients(self) -> F64 | None:
-        """Seconds per unit of each of the `features`, (k,), from this rank's own steps, or None."""
-        return self._measuring.coefficients
+        """Seconds per unit of each feature, (k,), fitted to this rank's steps, or None."""
+        return self._input.coefficients
 
     @property
     def n_balancings(self) -> int:

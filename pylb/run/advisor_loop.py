@@ -10,8 +10,8 @@ from pylb import _core
 from pylb.comm.agreement import Contribution, Stats, Step
 from pylb.errors import StateError
 from pylb.run.advice import Advice
-from pylb.run.advised_steps import JointSteps, LaggedSteps
-from pylb.run.advising import AdvisingMode, AdvisorState, Measured
+from pylb.run.advising_mode import AdvisingMode, AdvisorState, Measured
+from pylb.run.advisor_steps import JointSteps, LaggedSteps
 from pylb.run.modes import MeasuringMode
 from pylb.run.stopwatch import Stopwatch
 
@@ -180,7 +180,7 @@ class AdvisorLoop:
         state = self._state
         if cut:
             state.records.cut()
-        state.cells.accept(mine.cells, mine.changed, mine.talk)
+        state.cells.accept(mine.cells, mine.changed, mine.sent)
         state.features = mine.features
 
     def _enter(self, stats: Stats) -> bool:
@@ -208,8 +208,8 @@ def _sample(mine: Measured | None, number: int) -> Contribution:
         len(cells.loads),
         np.array([cells.seconds]),
         max(mine.time - cells.seconds, 0.0),
-        mine.talk.messages,
-        mine.talk.nbytes,
+        mine.sent.messages,
+        mine.sent.nbytes,
         mine.time,
         mine.cost,
         int(mine.changed),

@@ -1,4 +1,8 @@
-"""Loops with a lag on one rank: statistics are reduced while the program continues."""
+"""Loops with a lag, on one rank: statistics are reduced while the program continues.
+
+AtSync ("at the synchronisation point") is Charm++'s name for the call by which an object reports
+that it has finished an iteration and may be moved now.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from pylb import _core
 from pylb.comm.agreement import Step
 from pylb.decide.trigger import make
 from pylb.model.snapshot import F64
-from pylb.run.objects import Store
-from pylb.run.state import RunState
+from pylb.run.object_store import Store
+from pylb.run.run_state import RunState
 
 NEVER = 10**9  # period of a trigger that never asks for an LB step
 
@@ -48,7 +52,7 @@ ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a
 
 
 class AtSyncProtocol:
-    """A loop whose statistics lag; `core` drives the consensus, see ``csrc/decide/atsync.h``.
+    """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/atsync.h``.
 
     Parameters
     ----------
@@ -57,7 +61,7 @@ class AtSyncProtocol:
     balances : bool
         Whether to rebalance; False: measure only.
     each : bool
-        Whether objects report one by one; False: the rank as a whole.
+        True: each object reports the end of its iterations.  False: only the rank as a whole does.
 
     Attributes
     ----------
@@ -87,12 +91,15 @@ class AtSyncProtocol:
         state.agreement.running = self
 
     def bind(self, store: Store) -> None:
-        """Read the list of this rank's objects again, after it changed."""
+        """Pass the list of this rank's objects to the C core, after it has changed."""
         keys = tuple(store.keys.tolist()) if self.each else None
         self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
 
     def rows(self) -> F64:
-        """Return the statistics that have arrived since the last call, (m, 9)."""
+        """Return the figures of the iterations whose statistics have arrived since the last call.
+
+        (m, 9): the eight figures of `pylb.run.iteration_log.Row`, then the load of this rank.
+        """
         return self.core.rows()
 
     def reason(self) -> int:
@@ -100,18 +107,24 @@ class AtSyncProtocol:
         return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
-        """Leave the loop; `serve` helps the other ranks.  failed: they must leave, too."""
+        """Leave the loop; afterwards `serve` helps the other ranks.
+
+        failed: this rank has failed, so the other ranks must leave the loop, too.
+        """
         if not self.left:
             self._agreement.at = f"in iteration {self.core.contributed}"
         self.left = True
         self.core.give_up(failed)
 
     def serve(self, seconds: float) -> bool:
-        """Help the other ranks for a while; return whether no reduction is pending."""
+        """Take part in the reductions of the other ranks; return whether none is pending.
+
+        seconds: how long to wait at most; negative: until none is pending.
+        """
         return self.core.serve(seconds)
 
     def finish(self) -> None:
-        """Help until no reduction is pending: all ranks have ended, or have to rebalance."""
+        """Take part in the reductions until none is pending, and end the loop on this rank."""
         self.core.serve(-1.0)
         self.close()
 

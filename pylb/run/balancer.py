@@ -1,4 +1,4 @@
-"""The Balancer: the class that a program uses."""
+"""The Balancer: the class for a program whose objects belong to pylb."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylb.run.at_sync import AtSync
 from pylb.run.checkpoint import checkpoint
 from pylb.run.environment import overridden
 from pylb.run.iteration_log import Row
-from pylb.run.lagged import LaggedLoop
+from pylb.run.lagged_loop import LaggedLoop
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import SynchronousLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
@@ -29,9 +29,9 @@ from pylb.run.program_objects import ProgramObjects
 from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.report import Iterations, Report
 from pylb.run.restore import restore
+from pylb.run.results import rank_loads, report_on, save
+from pylb.run.run_state import RunState
 from pylb.run.shadow import ShadowMode
-from pylb.run.state import RunState
-from pylb.run.summary import rank_loads, report_on, save
 from pylb.show import live
 
 MODES: dict[str, type[MeasuringMode]] = {
@@ -47,9 +47,9 @@ class Balancer(ProgramObjects):
 
     A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
     within an iteration its objects by ``for key, block in lb.local()``.  The time of each body of
-    the inner loop is the object's load.  At the end of each pass of the outer loop, the ranks
-    exchange the objects' messages and the statistics of the iteration in one collective step.  If
-    the trigger then asks for an LB step, the objects get new ranks and migrate.
+    the inner loop is the object's load.  At the end of each iteration, the ranks exchange the
+    objects' messages and their statistics in one collective step.  If the trigger then asks for an
+    LB step, the objects get new ranks and migrate.
 
     Results do not depend on the placement if objects communicate only by messages: an object's
     inbox is sorted by source, then by the order of sending, wherever the sender lives.
@@ -62,7 +62,7 @@ class Balancer(ProgramObjects):
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto": a
         strategy is chosen for each LB step, like `pylb.Selector` does.
     every : int, optional
-        Number of iterations from one LB step to the next.
+        Rebalance after each `every` iterations.
     trigger : str, callable or Trigger, optional
         When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
         same on all ranks.  Default: ``"auto"``.
@@ -70,15 +70,17 @@ class Balancer(ProgramObjects):
         "shadow" decides but moves nothing; it computes what LB steps would have saved.  "off" only
         measures.
     lag : int or inf
-        0: at the end of each pass all ranks wait for one another, and messages are delivered.
-        D > 0: a rank waits only for the statistics of D passes ago, and the program does its own
-        communication; sensible values are 2 to 8.  inf: no limit; only for `begin` and `at_sync`.
+        0: at the end of each iteration all ranks wait for one another, and messages are delivered.
+        D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
+        own communication; sensible values are 2 to 8.  inf: a rank never waits; only for `begin`
+        and `at_sync`.
     clock : {"auto", "wall", "cpu"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
-        for a core because other processes had it (on Linux; elsewhere like "wall").  "wall":
-        elapsed time.  "cpu": processor time, also without sleep, input and output.
+        for a core because other processes had it (only on Linux; other systems: like "wall").
+        "wall": elapsed time.  "cpu": processor time; sleep, input and output do not count.
     load : callable, optional
-        ``load(key, block)``: the load of an object in the pass, in any unit, instead of its time.
+        ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
+        instead of the object's time.
     seed : int
         For strategies that draw random numbers.
     unlike : bool, optional
@@ -120,7 +122,7 @@ class Balancer(ProgramObjects):
     MPIError
         The communicator was freed; pylb and mpi4py use different MPIs.
     UnknownStrategyError, DomainError
-        No such strategy or trigger; a parameter that is out of its domain.
+        There is no such strategy or trigger; a parameter is out of its domain.
 
     Notes
     -----
@@ -228,15 +230,16 @@ class Balancer(ProgramObjects):
         return live.progress(self, passes, count) if progress and self.rank == 0 else passes
 
     def exchange(self) -> None:
-        """Deliver the messages that were sent so far, in the middle of a pass.  Collective.
+        """Deliver the messages that were sent so far, in the middle of an iteration.  Collective.
 
-        For an iteration with several phases, if a phase needs the messages of the previous one.
+        An iteration with several phases needs it if a phase reads the messages of the one before.
         The loads of the phases are added up.
 
         Raises
         ------
         StateError, RemoteError
-            Called outside of ``iterate``; the ranks are in different places; another rank failed.
+            The call is outside of ``iterate``; the ranks are in different places; another rank has
+            failed.
         """
         self._loop.exchange()
 
@@ -359,7 +362,7 @@ class Balancer(ProgramObjects):
         title : str, optional
             Title of the page.  Default: the file's name.
         names : mapping from int to str, optional
-            Names of objects, by key, for the page; only the names given on rank 0 are used.
+            Names of objects, by key, for the page; those of rank 0 are used.
         coords : mapping from int to 1 ... 3 floats, optional
             Coordinates of objects, by key, for the page; those of rank 0 are used.
         """
@@ -394,8 +397,8 @@ class Balancer(ProgramObjects):
     ) -> None:
         """Write all objects, their messages and what was learned, so that `restore` can go on.
 
-        Collective.  Call it between two loops, or at the beginning of a pass of `iterate` (lag=0),
-        before the first `local`.  Each rank writes a file into a folder; the checkpoint before it
+        Collective.  Call it between two loops, or, with lag=0, at the beginning of an iteration,
+        before the first `local`.  Each rank writes a file into a folder; the previous checkpoint
         stays there until the new one is complete.
 
         Parameters
@@ -411,11 +414,12 @@ class Balancer(ProgramObjects):
         Raises
         ------
         StateError
-            The pass has begun; the mode is "shadow", or `replay` was given.
+            `local`, `add` or `remove` was called before in this iteration; the mode is "shadow"; or
+            `replay` was given.
         SerializationError
             An object or a message is not a plain value; the error names it.
         MissingPartError, OSError
-            h5py is absent; a file cannot be written.  The checkpoint before it is still there.
+            h5py is absent; a file cannot be written.  The previous checkpoint is still there.
         """
         checkpoint(self._state, self._mode, self._loop, path, pack, pickled)
 
@@ -435,7 +439,7 @@ class Balancer(ProgramObjects):
         ----------
         comm : mpi4py.MPI.Comm or VirtualComm
         path : path
-            What `checkpoint` was given.
+            The folder that `checkpoint` was given.
         unpack : callable, optional
             ``unpack(key, value)``: the object, from what `pack` returned.
         pickled : bool
@@ -453,9 +457,9 @@ class Balancer(ProgramObjects):
         MissingFileError
             There is no complete checkpoint.
         FormatError
-            A file is cut short, damaged, of another version, or something else.
+            A file is cut short or damaged, is of another version, or is no checkpoint.
         DomainError, StateError, SerializationError
-            It was written with other arguments; an object cannot be restored.
+            The checkpoint was written with other arguments; an object cannot be restored.
         """
         lb = cls(comm, **{"record": False, **options})
         restore(lb._state, lb._mode, path, unpack, pickled)
@@ -463,7 +467,7 @@ class Balancer(ProgramObjects):
 
     @property
     def done(self) -> int:
-        """Number of complete iterations; also those before a checkpoint."""
+        """Number of complete iterations, including those before a checkpoint."""
         self._loop.take()
         return self._records.done
 

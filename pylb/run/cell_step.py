@@ -1,4 +1,4 @@
-"""The LB step of a program that owns its cells: gather them on rank 0, place them, answer."""
+"""The LB step of a program that owns its cells: gather them on rank 0, and place them there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import Decider
 from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64, Snapshot
-from pylb.run.answer import Answer, snapshot_of
 from pylb.run.cells import LocalCells, edges_of
-from pylb.run.database import Database, database
+from pylb.run.central_placement import CentralPlacement, snapshot_of
+from pylb.run.load_database import Database, database
 from pylb.run.rank_facts import RankFacts
 from pylb.run.rank_facts import joined as of_ranks
 
 
-class Part(NamedTuple):
+class PlacedCells(NamedTuple):
     """The part of a placement that concerns one rank.
 
     Attributes
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 @dataclass
 class CellStep:
-    """An LB step after a step of the program.
+    """One LB step on one rank, after a step of the program.
 
     Attributes
     ----------
@@ -66,10 +66,10 @@ class CellStep:
     facts: RankFacts
     measured: bool = True
 
-    def place(self) -> Part:
+    def place(self) -> PlacedCells:
         """Place all cells by the chosen strategy.  Collective."""
         start = _core.clock()
-        return self._answered(lambda answer, known: answer.fill(self.decider, *known, start))
+        return self._placed(lambda placement, known: placement.fill(self.decider, *known, start))
 
     def look(self) -> float:
         """Estimate the seconds per step that better estimates of speeds would save.  Collective."""
@@ -88,20 +88,21 @@ class CellStep:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()
 
-        def stay(answer: Answer, known: Any) -> None:
-            answer.rank[:] = known[0].rank
+        def stay(placement: CentralPlacement, known: Any) -> None:
+            placement.rank[:] = known[0].rank
 
-        self._answered(stay)
+        self._placed(stay)
         seconds = _core.clock() - start
         return self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)[0].cost_max
 
     # ---- on rank 0 -----------------------------------------------------------------------------
 
     def _whole(self) -> list[tuple[Any, ...]]:
+        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
         cells = self.cells
 
         def mine() -> dict[int, tuple[Any, ...]]:
-            cells.talk = cells.talk._replace(edges=edges_of(cells.now.edges))
+            cells.sent = cells.sent._replace(edges=edges_of(cells.now.edges))
             return {0: (cells.facts(), cells.edges(), self.loads, cells.now.coords, own)}
 
         own = self.facts.own(self.iteration)
@@ -109,7 +110,11 @@ class CellStep:
         return [came[rank] for rank in sorted(came)]
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
-        """Join the load database in order of keys: snapshot, seconds on present ranks, database."""
+        """Join the parts of all ranks in order of keys.
+
+        Returns the snapshot, the seconds of each cell on its present rank (None: not measured), and
+        the load database.
+        """
         facts, edges, loads, coords, own = zip(*whole, strict=True)
         db = database(list(facts), list(edges), [1] * len(whole))
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])
@@ -120,16 +125,17 @@ class CellStep:
         snapshot = snapshot_of(db, load, rank, len(whole), places, of_ranks(list(own)))
         return snapshot, load if self.measured else None, db
 
-    def _answered(self, fill: Any) -> Part:
+    def _placed(self, fill: Any) -> PlacedCells:
+        """Fill a placement on rank 0, and send each rank its part.  Collective."""
         whole = self._whole()
 
-        def parts() -> dict[int, Part]:
+        def parts() -> dict[int, PlacedCells]:
             if not whole:
                 return {}
             snapshot, here, db = self._known(whole)
-            answer = Answer.empty(len(whole), snapshot.n_objects)
-            fill(answer, (snapshot, here, None, None))
-            return _parts(answer, snapshot, db, [len(part[0]) for part in whole])
+            placement = CentralPlacement.empty(len(whole), snapshot.n_objects)
+            fill(placement, (snapshot, here, None, None))
+            return _parts(placement, snapshot, db, [len(part[0]) for part in whole])
 
         came = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values
         return came[0]  # type: ignore[no-any-return]
@@ -152,9 +158,11 @@ def _of_three(coords: F64) -> F64:
     return np.pad(coords, [(0, 0), (0, 3 - coords.shape[1])])
 
 
-def _parts(answer: Answer, snapshot: Snapshot, db: Database, counts: list[int]) -> dict[int, Part]:
-    """Return the part of the answer for each rank."""
-    new, old = answer.rank, snapshot.rank
+def _parts(
+    placement: CentralPlacement, snapshot: Snapshot, db: Database, counts: list[int]
+) -> dict[int, PlacedCells]:
+    """Cut the placement into a part for each rank; counts: number of cells of each rank."""
+    new, old = placement.rank, snapshot.rank
     moves = np.flatnonzero(new != old)
     nbytes = int(db.bytes[moves].sum())
     moves = moves[np.lexsort((db.key[moves], old[moves], new[moves]))]
@@ -165,7 +173,7 @@ def _parts(answer: Answer, snapshot: Snapshot, db: Database, counts: list[int]) 
     out = {}
     for r in range(len(counts)):
         mine = moves[arrive[r] : arrive[r + 1]]
-        out[r] = Part(
-            answer.figures, answer.speed, len(moves), nbytes, own[r], db.key[mine], old[mine]
+        out[r] = PlacedCells(
+            placement.figures, placement.speed, len(moves), nbytes, own[r], db.key[mine], old[mine]
         )
     return out

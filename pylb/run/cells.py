@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.snapshot import F64, I64, _array
-from pylb.run.sizes import SizeEstimator
+from pylb.run.object_sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 4), np.int64)
 OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # arrays (n,)
@@ -26,12 +26,12 @@ class Cells(NamedTuple):
     seconds : float
         Sum of the loads.
     keys : (n,) int64 or None
-        None: a key follows from rank and index.
+        None: the program gives no keys; rank and index then make the key of a cell.
     nbytes, memory : (n,) int64 or None
     fixed : (n,) bool or None
     coords : (n, 1 ... 3) float64 or None
     edges : tuple or None
-        As given by the program; `edges_of` checks them later, if necessary.
+        As the program gave them; `edges_of` checks them only when they are needed.
     """
 
     loads: F64
@@ -118,8 +118,8 @@ def edges_of(edges: Any) -> I64:
     return np.stack([src, dst, *whole], axis=1)
 
 
-class Talk(NamedTuple):
-    """The communication of a rank's cells in a step.
+class CellMessages(NamedTuple):
+    """What a rank's cells send in a step.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class Talk(NamedTuple):
 
 
 class LocalCells:
-    """What a rank knows about its cells; recorded like the objects of a Balancer.
+    """What a rank knows about its cells; `Records` record them like the objects of a Balancer.
 
     If the program gives no cells, all work of a rank is one cell that cannot move.
 
@@ -149,8 +149,8 @@ class LocalCells:
         Loads in the last step.
     passes : int
         Number of steps over which `edges` are summed: 1.
-    talk : Talk
-        The communication of this rank's cells when it was last examined.
+    sent : CellMessages
+        What the cells sent when `edges` were last examined.
     now : Cells
         The cells in the last step.
     keys : (n,) int64
@@ -167,7 +167,7 @@ class LocalCells:
         self.sizes = SizeEstimator()  # stays empty: the cost of packing a cell is not known
         self.now = Cells(np.zeros(0), 0.0)
         self.whole = True
-        self.talk = Talk()
+        self.sent = CellMessages()
         self.keys: I64 = np.zeros(0, np.int64)
 
     @property
@@ -181,8 +181,8 @@ class LocalCells:
             return len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)
 
-    def talk_of(self, now: Cells) -> Talk:
-        """Return the communication of these cells in a step.
+    def messages_of(self, now: Cells) -> CellMessages:
+        """Return what these cells send in a step.
 
         Raises
         ------
@@ -191,17 +191,17 @@ class LocalCells:
         """
         edges = edges_of(now.edges)
         if now.keys is None or not len(edges):
-            return Talk()
+            return CellMessages()
         here = np.isin(edges[:, :2], now.keys)
         if not here[:, 0].all():
             key = edges[np.argmin(here[:, 0]), 0]
             raise UnknownKeyError(f"edges: source {key} is not a cell of rank {self.rank}")
         out = edges[~here[:, 1], 2:]
-        return Talk(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
+        return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
-    def accept(self, now: Cells, changed: bool, talk: Talk) -> None:
+    def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
         """Keep the cells of a step that has ended."""
-        self.now, self.talk = now, talk
+        self.now, self.sent = now, sent
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
@@ -219,4 +219,4 @@ class LocalCells:
 
     def edges(self) -> I64:
         """Return source, target, bytes and messages of each edge: (m, 4)."""
-        return self.talk.edges
+        return self.sent.edges

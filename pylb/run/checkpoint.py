@@ -17,8 +17,8 @@ from pylb.io import checkpoint as disk
 from pylb.io.plain import encode
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
-from pylb.run.objects import PROPERTIES
-from pylb.run.state import RunState
+from pylb.run.object_store import PROPERTIES
+from pylb.run.run_state import RunState
 
 SAVED = tuple(name for name in PROPERTIES if name != "was")  # names of the saved properties
 Pack = Callable[[int, Any], Any]
@@ -32,7 +32,7 @@ def checkpoint(
     pack: Pack | None,
     pickled: bool,
 ) -> None:
-    """Write a checkpoint.  Collective; all ranks raise the error of one."""
+    """Write a checkpoint.  Collective; an error on one rank is raised on all."""
     folder, transport = Path(path), state.agreement.transport
     name = b""
     error: Exception | None = None

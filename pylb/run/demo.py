@@ -1,4 +1,4 @@
-"""A small program with a `Balancer` on virtual ranks, which makes a run to look at in seconds."""
+"""A small program with a `Balancer` on virtual ranks.  In seconds, it makes a run to look at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.run.balancer import Balancer
 from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
-SLOW = (5e-6, 4e-9)  # seconds per message and per byte, so that an LB step costs something
+SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a slow network, so LB steps have a cost
 GHOST = np.zeros(1024)  # message of 8 KiB to a neighbour in each iteration
 
 

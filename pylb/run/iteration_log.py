@@ -9,7 +9,7 @@ import numpy as np
 
 from pylb.model.snapshot import F64, I64
 
-MOST = 1 << 17  # limit of the rows that are kept
+MOST = 1 << 17  # largest number of rows that are kept
 STAGE = 256  # number of new rows that are moved into a block at once
 
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     bytes: float = 0.0
 
 
-# A minimum over ranks; if a row has several iterations, over these, too.
+# Column of the lowest utilization: a row of several iterations has their minimum, not their mean.
 LOWEST = Row._fields.index("utilization")
 
 
@@ -46,7 +46,7 @@ class IterationLog:
         self.span = 1
         self._width = width
         self._blocks: list[F64] = []
-        self._rows: list[Sequence[float]] = []  # one row per iteration, not in a block yet
+        self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
         self._last: Sequence[float] | None = None
         self._n = self._entered = 0  # number of iterations; number of rows in blocks
 
@@ -89,7 +89,7 @@ class IterationLog:
         return None if self._last is None else Row(*self._last)
 
     def table(self) -> F64:
-        """The rows, (m, width)."""
+        """Return the rows, (m, width)."""
         self._blocks = [_joined(self._blocks, self._width)]
         if not self._rows:
             return self._blocks[0]
@@ -100,7 +100,7 @@ class IterationLog:
         return _joined([*self._blocks, *rest], self._width)
 
     def first(self) -> I64:
-        """The first iteration of each row, (m,)."""
+        """Return the first iteration of each row, (m,)."""
         return np.arange(0, self._n, self.span)
 
     def _enter(self) -> None:

@@ -17,11 +17,11 @@ from pylb.decide.decider import FIGURES, Decider
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.place.registry import Strategy
-from pylb.run.answer import Answer, snapshot_of
-from pylb.run.database import Database, joined
+from pylb.run.central_placement import CentralPlacement, snapshot_of
+from pylb.run.load_database import Database, joined
 from pylb.run.local_objects import LocalObjects
-from pylb.run.migration import migrate
-from pylb.run.objects import HERE, LeavingObjects, Properties
+from pylb.run.object_migration import migrate
+from pylb.run.object_store import HERE, LeavingObjects, Properties
 from pylb.run.rank_facts import RankFacts
 from pylb.run.rank_facts import joined as of_ranks
 from pylb.run.rounds import PlacedInRounds, place_in_rounds
@@ -122,14 +122,14 @@ class LBStep:
         """Place the objects on rank 0, and tell each rank which of its objects move."""
         return self._answered(lambda answer, known: answer.fill(self.decider, *known, start))
 
-    def _answered(self, fill: Callable[[Answer, Known], None]) -> Placed:
+    def _answered(self, fill: Callable[[CentralPlacement, Known], None]) -> Placed:
         whole = self._whole()
 
         def pieces() -> dict[int, Placed]:
             if not whole:
                 return {}
             db, known = self._known(whole)
-            answer = Answer.empty(len(whole), len(db.key))
+            answer = CentralPlacement.empty(len(whole), len(db.key))
             fill(answer, known)
             rank = np.empty_like(answer.rank)
             rank[db.order] = answer.rank
@@ -147,7 +147,7 @@ class LBStep:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()
 
-        def stay(answer: Answer, known: Known) -> None:
+        def stay(answer: CentralPlacement, known: Known) -> None:
             answer.rank[:] = known.snapshot.rank
 
         placed = self._answered(stay)

@@ -1,4 +1,4 @@
-"""What a rank knows about the objects: its own objects, their messages, and addresses of others."""
+"""What a rank knows about objects: its own, their messages, and the ranks of some other objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pylb.comm.agreement import Agreement
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.messages import Mailbox
-from pylb.run.objects import NO_KEYS, LeavingObjects, NewObjects, Store
-from pylb.run.sizes import SizeEstimator
+from pylb.run.object_sizes import SizeEstimator
+from pylb.run.object_store import NO_KEYS, LeavingObjects, NewObjects, Store
 
 
 class LocalObjects:
-    """The objects of this rank, shared by the parts of a Balancer.
+    """The objects of this rank, which all parts of a Balancer share.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class LocalObjects:
 
     @property
     def seconds(self) -> F64:
-        """Loads of this rank's objects in the present pass."""
+        """Loads of this rank's objects in the present iteration."""
         return self.store.seconds
 
     @property
     def passes(self) -> int:
-        """Number of passes over which `edges` are summed."""
+        """Number of iterations over which `edges` are summed."""
         return max(self.store.passes, 1)
 
     def facts(self) -> I64:
@@ -99,7 +99,7 @@ class LocalObjects:
         return len(self.new) + len(self._gone) + len(self._lost) + len(self._unregistered)
 
     def has(self, key: int) -> bool:
-        """Say whether the object is on this rank, or will be from the next pass on."""
+        """Say whether the object is on this rank, or will be from the next iteration on."""
         return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
@@ -133,12 +133,12 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:
-        """Note that the store has new objects, from a checkpoint, unknown to the other ranks."""
+        """Note that the objects in the store come from a checkpoint, and other ranks know none."""
         self._unregistered = self.store.keys.copy()
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
     def catches_up(self) -> bool:
-        """Between two loops, apply the changes; return whether there were any."""
+        """Apply the changes if no loop is under way; return whether there were any."""
         if self.in_loop or not (len(self.new) or self._gone):
             return False
         self.arrange()
@@ -176,11 +176,16 @@ class LocalObjects:
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:
-        """Return which ranks need the address of which objects after a migration.
+        """Return which ranks must know the new ranks of which objects after a migration.
 
-        A rank that gets a sender needs the addresses of its receivers on other ranks.  This rank
-        needs the address of a leaving receiver if the sender stays.  Returns the keys of these
-        receivers, the rank for each, and the keys of all receivers of this rank's messages.
+        If an object that sends messages moves, its new rank must know the ranks of the receivers.
+        If a receiver leaves, and an object that sends to it stays, this rank must know where it is.
+
+        Returns
+        -------
+        (keys, ranks, all keys)
+            Keys of receivers; for each, the rank that must know where it is; keys of all receivers
+            of messages from this rank's objects.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

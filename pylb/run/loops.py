@@ -1,4 +1,4 @@
-"""The loops of a Balancer: all ranks run the iterations together, or each at its own pace."""
+"""The loops of a Balancer: their interface, and the loop in which all ranks advance together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pylb.comm.transport import Sends
 from pylb.errors import StateError
 from pylb.run.at_sync import AtSync
 from pylb.run.modes import MeasuringMode
-from pylb.run.state import RunState
+from pylb.run.run_state import RunState
 
 
 class IterationLoop:
-    """The interface of the two kinds of loops of a Balancer; its lag chooses the kind."""
+    """The interface of the loops of a Balancer: `SynchronousLoop` (lag=0) and `LaggedLoop`."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         self._state, self._mode = state, mode
@@ -27,7 +27,7 @@ class IterationLoop:
         raise NotImplementedError
 
     def exchange(self) -> None:
-        """Deliver messages in the middle of a pass."""
+        """Deliver messages in the middle of an iteration."""
         raise NotImplementedError
 
     def begin(self, n: int) -> None:
@@ -49,7 +49,7 @@ class IterationLoop:
 
     @property
     def running(self) -> bool:
-        """Whether some ranks may know of more iterations than others."""
+        """Whether, at present, some ranks may know of more iterations than others."""
         return False
 
     def take(self) -> None:
@@ -61,7 +61,7 @@ class IterationLoop:
     # ---- for both kinds ---------------------------------------------------------------------
 
     def _start(self, n: int) -> None:
-        """Agree on the arguments, register new objects, and deliver messages sent before."""
+        """Agree on the arguments, register new objects, and deliver messages that wait."""
         state = self._state
         objects = state.objects
         state.decider.core.abandon()  # a question left open by an error in the previous loop
@@ -88,12 +88,12 @@ class IterationLoop:
 
 
 class SynchronousLoop(IterationLoop):
-    """With ``lag=0``: all ranks meet at the end of each pass, where messages are delivered."""
+    """With ``lag=0``: at the end of each iteration all ranks meet, and messages are delivered."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._idle = 0.0  # seconds that this rank waited in this pass
-        self._resumed = 0.0  # the clock at the start of the pass
+        self._idle = 0.0  # seconds that this rank waited in this iteration
+        self._resumed = 0.0  # the clock at the start of the iteration
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -138,7 +138,7 @@ class SynchronousLoop(IterationLoop):
         self._resumed = _core.clock()
 
     def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
-        """Deliver the messages of all ranks; at the end of a pass, merge its statistics, too."""
+        """Deliver the messages of all ranks; at the end of an iteration also merge statistics."""
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         error: Exception | None = None
         sends: Sends = []

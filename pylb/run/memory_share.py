@@ -1,4 +1,4 @@
-"""The memory that a rank may use: its share of the machine's, or of a control group's."""
+"""The memory that a rank may use: its share of what its machine or its control group has."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ UNLIMITED = 1 << 60  # bytes; control groups of version 1 have about 2^63 if the
 
 
 class Bound(NamedTuple):
-    """The tightest limit that holds for this process.
+    """The lowest of the memory limits of this process.
 
     Attributes
     ----------
     nbytes : int
     name : str
-        The same for all processes that share it, on any node.
+        Identifies the limit: processes that share it have the same name for it, others do not.
     """
 
     nbytes: int
@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
 
 def share(transport: Transport, before: int) -> int:
-    """The bytes that objects of this rank may occupy.  Collective.
+    """Return the bytes that objects of this rank may occupy.  Collective.
 
     The limit of the machine or of the control group, divided by the number of ranks that share it,
     minus the memory that the process used before there were objects.
@@ -50,7 +50,7 @@ def share(transport: Transport, before: int) -> int:
 
 
 def resident(proc: Path = Path("/proc")) -> int:
-    """Bytes of memory that this process has now; 0: not known."""
+    """Return the bytes of memory that this process uses now; 0: not known."""
     try:
         pages = int((proc / "self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -59,7 +59,7 @@ def resident(proc: Path = Path("/proc")) -> int:
 
 
 def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
-    """The limit of the machine, or that of a control group if it is lower.
+    """Return the memory of the machine, or the limit of a control group if that is lower.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The modes of a run: measure only, do LB steps, or repeat those of a recorded run.
+"""The modes of a run: measure only, do LB steps, or repeat the LB steps of a recorded run.
 
-The fourth mode is in `pylb.run.shadow`.
+Shadow mode is in `pylb.run.shadow`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
 from pylb.model.network import Network
-from pylb.run.answer_check import same_answer
 from pylb.run.iteration_log import IterationLog
-from pylb.run.replayed import ReplayedDecider
+from pylb.run.replayed_decider import ReplayedDecider
+from pylb.run.run_state import RunState
 from pylb.run.savings import Savings
-from pylb.run.state import RunState
+from pylb.run.trigger_check import same_answer
 
 log = logging.getLogger("pylb")
 Prices = tuple[float, float, float, float]
@@ -96,20 +96,20 @@ class MeasuringMode:
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
-        """Return the costs alpha, beta, handling and steps (see `Loop`); nan for unknown ones."""
+        """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
         state = self._state
         known = state.options.network or state.agreement.known_network
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
-        """Measure all these costs now.  Collective."""
+        """Measure the four costs of `_prices` now.  Collective."""
         state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
         most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; if there was no LB step, with measured costs of one.  Collective."""
+        """Return the loops; if there was no LB step, first measure its costs.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
@@ -119,10 +119,10 @@ class MeasuringMode:
     # ---- at the end of an iteration ------------------------------------------------------------
 
     def observe(self, stats: Stats, is_last: bool) -> None:
-        """Observe the statistics of an iteration, and act on them.  Collective."""
+        """Observe the statistics of an iteration; rebalance if the decider asks.  Collective."""
 
     def stand(self, reason: int) -> None:
-        """Rebalance if the decider agrees, as all objects have stopped.  Collective.
+        """Rebalance if the decider agrees.  Call it when all objects have stopped.  Collective.
 
         reason: number of the decision that asked for the LB step; -1: the last one.
         """
@@ -131,7 +131,10 @@ class MeasuringMode:
         """Write to the receipt of the last LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
-        """Make the decisions that shadow mode postpones; is_over: end of loop.  Collective."""
+        """In shadow mode: make the decisions that are still to be made.  Collective.
+
+        is_over: the loop has ended.
+        """
 
     def _say_books(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""
@@ -195,6 +198,7 @@ class BalancingMode(MeasuringMode):
         return bool(ask == BALANCE)
 
     def _gain(self) -> float:
+        """Return the seconds that the last LB step has saved so far.  Collective."""
         return self._savings.gain(self._state.done - 1)
 
     def weigh(self) -> None:
@@ -209,7 +213,8 @@ class BalancingMode(MeasuringMode):
         try:
             speed = self._state.step().run(reason)
         except BaseException:
-            self._state.agreement.at = self._state.agreement.last_place  # the others are told
+            # If this rank ends now, the other ranks name this place in their error.
+            self._state.agreement.at = self._state.agreement.last_step_in_words
             raise
         self._savings.learn(speed)
 
@@ -238,7 +243,7 @@ class ReplayingMode(BalancingMode):
         super().rebalance(reason)
 
     def _check_objects(self, ranks: bool = True) -> None:
-        """Check that the record has the objects of this program, and each on the same rank."""
+        """Check that the record has the objects of this program; ranks: and on the same ranks."""
         state = self._state
         error: Exception | None = None
         try:

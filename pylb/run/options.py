@@ -1,4 +1,4 @@
-"""Check the arguments of a `Balancer`."""
+"""The checked arguments of a `Balancer` or an `Advisor`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Options:
         }
 
     def arguments(self, loop: str) -> tuple[int, str]:
-        """Return fingerprint and text of the arguments of a loop, which all ranks compare."""
+        """Return the arguments of a loop, as a number and as text; all ranks compare them."""
         told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         words = f"{loop}, {told}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
@@ -108,7 +108,7 @@ def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def no_messages(name: str, lag: float) -> StateError:
-    """Return the error for a call that needs messages in a program with a lag."""
+    """Return the error for a call that needs messages if the Balancer has a lag."""
     return StateError(
         f"{name}() with lag={lag}: expected lag=0; with a lag no messages are delivered"
     )

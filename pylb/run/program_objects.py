@@ -15,7 +15,7 @@ from pylb.comm.plan import integers
 from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import F64, I32
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import key_of
+from pylb.run.object_store import key_of
 from pylb.run.options import no_messages
 
 
@@ -49,7 +49,7 @@ class ProgramObjects:
     ) -> None:
         """Add an object to the balancer, on its first rank.
 
-        Within ``iterate`` it takes part from the next pass on.
+        Within ``iterate`` it takes part from the next iteration on.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class ProgramObjects:
         work: float | None = None,
         coords: ArrayLike | None = None,
     ) -> None:
-        """Change the properties that `add` was given for an object of this rank; None: no change.
+        """Change properties of an object of this rank, see `add`.  None: no change.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class ProgramObjects:
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
 
-        Within ``iterate`` it is removed at the end of the pass.
+        Within ``iterate`` it is removed at the end of the iteration.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class ProgramObjects:
         return self._objects.remove(key)
 
     def _key_here(self, key: int) -> int:
-        """Check that an object of this rank has this key."""
+        """Check that the key is that of an object of this rank, and return it as an int."""
         key = key_of(key)
         if not self._objects.has(key):
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
@@ -136,7 +136,7 @@ class ProgramObjects:
     def local(self) -> Iterator[tuple[int, Any]]:
         """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
 
-        The times of several loops in one pass are added up.
+        The times of several loops in one iteration are added up.
         """
         objects = self._objects
         if not objects.in_loop:
@@ -149,8 +149,8 @@ class ProgramObjects:
         """Return the rank where an object lives, if this rank knows it.
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
-        has called `ranks_of`.  Migrations update this knowledge; an LB step may end it for an
-        object to which the rank has not sent since the LB step before.
+        has called `ranks_of`.  Migrations update this knowledge.  An LB step may delete what a rank
+        knows about an object to which it has sent no message since the previous LB step.
 
         Raises
         ------
@@ -183,15 +183,15 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such object; every rank raises.  Objects that were added on another rank are known
-            from the next loop on.
+            There is no such object; every rank raises.  Objects that were added on another rank are
+            known from the next loop on.
         """
         return self._objects.ranks_of(integers("keys", keys, np.int64))
 
     def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
         """Send `data` from object `source` on this rank to object `target` on any rank.
 
-        The message is in the target's inbox in the next pass, or after the next `exchange`.
+        The message is in the target's inbox in the next iteration, or after the next `exchange`.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class ProgramObjects:
         ------
         UnknownKeyError
             The source is not on this rank.  If the target does not exist, all ranks raise at the
-            next exchange of messages, and the messages of that pass are dropped.
+            next exchange of messages, and the messages of that iteration are dropped.
         """
         try:
             self._mail.post(target, source, data, copy)
@@ -266,7 +266,7 @@ def _position(coords: ArrayLike) -> F64:
 
 
 class NoMessages:
-    """Takes the place of the messages in a program with a lag."""
+    """Stands in place of the messages if the Balancer has a lag: all calls raise an error."""
 
     def __init__(self, lag: float) -> None:
         self._lag = lag

@@ -17,10 +17,10 @@ from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64, I64
-from pylb.run.database import database
+from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog, Row
+from pylb.run.load_database import database
 from pylb.run.options import Options
-from pylb.run.strain import Strain
 
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
@@ -103,7 +103,7 @@ class LoadHistory:
         At the start of a loop, an empty part records the change, because the decision after the
         last iteration was made without it.
         """
-        starts = self._agreement.place[0] == Step.START
+        starts = self._agreement.last_step[0] == Step.START
         kept = bool(self._loads)
         self.cut()
         if starts and self._first and not self.full:
@@ -266,7 +266,7 @@ def _begun(records: Records, where: Any) -> Any:
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    parameters = {**records.parameters, **records.strain.figures()}
+    parameters = {**records.parameters, **records.core_waits.figures()}
     return Writer(where, n_ranks, parameters, n_objects)
 
 
@@ -297,7 +297,7 @@ class Records:
         Writer of the file, if it is extended during the run.
     seconds : float
         Time in the loops on this rank.
-    strain : Strain
+    core_waits : CoreWaits
     restored : bool
         Whether the run goes on from a checkpoint.
     """
@@ -312,7 +312,7 @@ class Records:
         in_memory = isinstance(options.record, bool)
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0
-        self.strain = Strain()
+        self.core_waits = CoreWaits()
         self._facts = options.facts
         self.restored = False
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet

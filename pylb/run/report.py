@@ -31,14 +31,14 @@ class Iterations(NamedTuple):
     Attributes
     ----------
     time : (n,) float64
-        Seconds of the pass on the slowest rank.
+        Seconds of the iteration on the slowest rank.
     max, mean : (n,) float64
         Load of the most loaded rank, and mean load of the ranks, in seconds.
     max_over_mean : (n,) float64
-        max/mean; 1 means perfect balance, or no load.
+        max / mean; 1 means perfect balance, or no load.
     idle : (n,) float64
-        Idle seconds, mean over the ranks: waiting at the end of the previous pass; with a lag, the
-        time between two calls of `at_sync` in which no object was timed.
+        Idle seconds, mean over the ranks: the wait at the end of the previous iteration; with a
+        lag, the time between two calls of `at_sync` in which no object was timed.
     utilization : (n,) float64
         The lowest load / (load + idle) of a rank, Menon 2012, eq. 3.2.
     min : (n,) float64
@@ -200,7 +200,7 @@ class Report:
         return out.getvalue()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write ``.json`` or ``.txt``, as the suffix says; for a page see `Balancer.report`."""
+        """Write the report to a file, ``.json`` or ``.txt``; for a page see `Balancer.report`."""
         suffix = check_suffix(path)
         if suffix == ".html":
             raise DomainError(

@@ -24,8 +24,8 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.checkpoint import SAVED
 from pylb.run.iteration_log import Row
 from pylb.run.modes import MeasuringMode
-from pylb.run.objects import HERE, PROPERTIES, Items, Properties
-from pylb.run.state import RunState
+from pylb.run.object_store import HERE, PROPERTIES, Items, Properties
+from pylb.run.run_state import RunState
 
 Unpack = Callable[[int, Any], Any]
 OF_OBJECTS = ("key", "value", "value_at", "estimates", "window", *SAVED)
@@ -33,7 +33,7 @@ OF_MESSAGES = ("target", "source", "message", "message_at")
 OF_RUN = ("rows", "spans", "loops", "receipts")
 
 
-class Part(NamedTuple):
+class TakenObjects(NamedTuple):
     """The objects that this rank takes from one of the former ranks, and their messages."""
 
     items: Items
@@ -48,7 +48,7 @@ def restore(
     unpack: Unpack | None,
     pickled: bool,
 ) -> None:
-    """Read a checkpoint into a new run.  Collective; all ranks raise the error of one."""
+    """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
     error: Exception | None = None
     agreement = state.agreement
     if state.decider.settings.selects:
@@ -123,7 +123,7 @@ def _mine(load: F64, source: int, was: int, now: int, rank: int) -> I64:
 
 def _part(
     state: RunState, folder: Path, head: disk.Head, source: int, unpack: Unpack | None
-) -> Part:
+) -> TakenObjects:
     transport, store = state.agreement.transport, state.objects.store
     found = disk.read(folder, head, source, OF_OBJECTS + OF_MESSAGES)
     name = disk.file_of(folder, head.id, source)
@@ -142,11 +142,11 @@ def _part(
     table = np.ascontiguousarray(estimates[:, mine])
     items = Items(keys[mine], values, Properties(len(mine), given), table)
     letters = _letters(found, keys[mine], head.pickled, name)
-    return Part(items, found["window"][mine] * same, letters)
+    return TakenObjects(items, found["window"][mine] * same, letters)
 
 
 def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
-    """The properties that somebody has given, and the home of each object."""
+    """Return the properties that differ from their default for some object, and all homes."""
     out = {"home": found["home"][mine]}
     for name in SAVED:
         dtype, default = PROPERTIES[name]
@@ -161,8 +161,8 @@ def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
 def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
     """Check and return the estimates of a file.
 
-    same: the number of ranks has not changed.  If it has, the estimates that use only passes on
-    the present rank are 0.
+    same: the number of ranks has not changed.  If it has changed, the estimates that use only
+    iterations on the present rank are 0.
     """
     keys, flat = found["key"], found["estimates"]
     columns = [found[c] for c in ("window", *SAVED)]
@@ -215,7 +215,7 @@ def _letters(
 # ---- into the new run ------------------------------------------------------------------------
 
 
-def _enter_objects(state: RunState, parts: list[Part]) -> None:
+def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
     objects, store = state.objects, state.objects.store
     given = [part.items for part in parts if len(part.items.keys)]
     if given:
@@ -246,7 +246,7 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
 
 
 def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: disk.Head) -> None:
-    """Continue the count of iterations, and show the decider the past iterations again."""
+    """Continue the count of iterations, and let the decider observe the past iterations again."""
     width, done = len(Row._fields), head.iteration
     rows, loops = found["rows"].reshape(-1, width), found["loops"].reshape(-1, 3)
     span, passes = found["spans"].tolist()
@@ -265,7 +265,7 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
 def _seen_again(
     decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int
 ) -> bool:
-    """Show a decider all iterations and LB steps so far; return whether it wants an LB step now."""
+    """Let a decider observe all iterations and LB steps so far; return whether one is due now."""
     core, ask, last = decider.core, NOTHING, None
     done = {r.iteration: r for r in steps}
     begun = {int(first): (n, cost) for first, n, cost in loops}

@@ -15,7 +15,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transport
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import Strategy
-from pylb.run.answer import occupied
+from pylb.run.central_placement import occupied
 from pylb.run.local_objects import LocalObjects
 from pylb.run.rank_facts import Own
 

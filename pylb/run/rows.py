@@ -22,15 +22,16 @@ from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
-from pylb.run.answer_check import same_answer
+from pylb.run.trigger_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
-# Within this fraction of a measured number of rows, predictions count as exact, up to noise.
+# If a number of rows differs by at most this fraction from a measured one, its predicted time
+# counts as exact, up to noise.
 NEAR = 0.2
 
 
 class Division(NamedTuple):
-    """A call of `RowPartition.redistribute`, the same on all ranks.
+    """The record of one call of `RowPartition.redistribute`, the same on all ranks.
 
     Attributes
     ----------
@@ -41,9 +42,9 @@ class Division(NamedTuple):
     spread : float
         (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Number of rows that changed their rank.  It is 0 if the spread was within the tolerance, if
-        no other division was better by more than the noise, or if the time of a rank was unusual
-        for the first time.
+        Number of rows that moved to another rank.  It is 0 if the spread was within the tolerance,
+        if no other division was better by more than the noise, or if the time of a rank was
+        unusual only in this call: it may have been a single delay.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Division(NamedTuple):
 
 
 class _When:
-    """Decides when to move rows, by the decider of `Balancer`.
+    """Decides when to move rows, by means of the decider of `Balancer`.
 
     A call of `redistribute` counts as an iteration.
     """
@@ -83,7 +84,7 @@ class _When:
         return self._decider.history
 
     def asks(self, call: int, seconds: F64, models: SpeedModels) -> bool:
-        """Return whether to move rows, after a call with these times."""
+        """Return whether to move rows, after a call of `redistribute` with these times."""
         core, most, least = self._decider.core, float(seconds.max()), float(seconds.min())
         self._longest, self._calls = self._longest + most, self._calls + 1
         total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
@@ -104,7 +105,7 @@ class _When:
         """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # max/mean before and after: the models aim at 1
+        ratios = [self._ratio, 1.0] * 2  # max/mean before and after; the models predict 1
         figures = np.zeros(_core.PLACING)
         figures[:5] = [*ratios, math.nan]
         core.placed(figures, np.zeros(len(before)))
@@ -133,11 +134,13 @@ class RowPartition:
         "fpm": a rank's speed is a function of its number of rows, fitted to all its timings (Clarke
         2010).  It notices when a part becomes too large for a rank's memory.  "cpm": the speed is
         that of the last measurement (the traditional algorithm of the same paper).  "power": the
-        same speed, with parts by Dasgupta 2013, eq. 3 and 4, and the largest remainder.
+        speed is that of the last measurement, too; the parts follow Dasgupta 2013, eq. 3 and 4,
+        rounded by the largest remainder.
     tol : float
         Clarke's epsilon: times count as balanced up to this relative difference.  Infinity: parts
-        are timed, but never changed.  "fpm" also keeps parts if other parts would be better by less
-        than the measured noise or, if a rank would page, by less than `tol`.
+        are timed, but never changed.  "fpm" also keeps the parts if other parts would be better by
+        less than the measured noise.  If a rank might run out of memory and page with the other
+        parts, "fpm" keeps the parts up to a gain of `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
         costs and savings of the last moves.  Default: whenever times differ by more than `tol`.
@@ -149,7 +152,7 @@ class RowPartition:
     counts : (p,) int64
         Rows of each rank.
     history : list of Division
-        One for each `redistribute`.
+        One for each call of `redistribute`.
     models : SpeedModels
     decisions : History
         With a `trigger`, a receipt for each of its decisions.
@@ -271,8 +274,8 @@ class RowPartition:
     def timed(self) -> Iterator[None]:
         """Time this rank's work on its rows; do not include waiting for other ranks.
 
-        The mean of the blocks before a `redistribute` counts, so all ranks need the same number of
-        blocks.  A block that raises does not count.
+        `redistribute` uses the mean of the blocks since its last call, so all ranks need the same
+        number of blocks.  A block that raises an error does not count.
         """
         if self._timing:
             raise StateError("timed() inside of timed()")
@@ -287,8 +290,9 @@ class RowPartition:
     def redistribute(self, *arrays: Any) -> Any:
         """Compare the times, and move rows if they differ by more than `tol`.  Collective.
 
-        This is Clarke's step: all ranks learn the times, and outside the tolerance the model makes
-        new parts.  Only rows that change their rank are sent, directly to their new rank.
+        This is the step of Clarke 2010: all ranks learn the times; if they differ by more than the
+        tolerance, the model makes new parts.  Only rows that change their rank are sent, directly
+        to their new rank.
 
         Parameters
         ----------
@@ -392,8 +396,8 @@ class RowPartition:
     def _functional(self, now: float) -> I64:
         """Return parts by the functional models, or the present parts if these are hardly slower.
 
-        If a part may exceed its rank's memory, the risk must be worth it: parts of sizes that were
-        measured before are used if they are slower by at most `tol` (``csrc/measure/repeats.h``).
+        A part of a size that was never measured may exceed its rank's memory.  So parts of measured
+        sizes are preferred if they are slower by at most `tol` (``csrc/measure/repeats.h``).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
@@ -410,7 +414,7 @@ class RowPartition:
         return float(models.times(_sizes(boxes)).max())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
-        """Exchange pieces, and return this rank's new part of all arrays."""
+        """Send pieces of this rank's part to their new ranks; return the new part of all arrays."""
         got = exchange_objects(
             *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
             arguments=(zlib.crc32(b"rows"), "rows"),
@@ -424,7 +428,7 @@ class RowPartition:
         )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
-        """Cut this rank's part of all arrays into pieces, by their new rank."""
+        """Cut this rank's part of all arrays into pieces; return these by their new rank."""
         meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
         forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
         to = np.flatnonzero(meets).tolist()

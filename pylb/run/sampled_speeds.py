@@ -12,7 +12,7 @@ from pylb.comm.parcel import gather_objects
 from pylb.decide.decider import Decider
 from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import HERE
+from pylb.run.object_store import HERE
 from pylb.run.rank_facts import Own, gathered, relative
 
 
@@ -44,7 +44,7 @@ def learn(
 
 
 def _sample(objects: LocalObjects, size: int) -> tuple[Any, ...]:
-    """Return keys, mean seconds on this rank, and the user's estimates of work, of some objects."""
+    """Return the keys of some objects, their mean seconds on this rank, and their given work."""
     store = objects.store
     at = _core.sampled(store.keys, objects.n_objects, size)
     return store.keys[at], store.estimates[HERE][at], store.properties["work"][at]

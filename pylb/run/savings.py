@@ -1,4 +1,4 @@
-"""Compute what the last LB step has saved: the later loads, if objects had stayed in place."""
+"""Compute what the last LB step has saved, compared with the placement before it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class Savings:
     def gain(self, iteration: int) -> float:
         """Return the seconds saved since the last LB step, the same on every rank.  Collective.
 
-        The loads of all these iterations are added up for each object, so that noise evens out.
-        With these sums, the slowest ranks of both placements are compared.  A rank sends only the
-        sums of objects that have moved, to their old ranks.
+        For each object, the loads since the LB step are added up, so that noise evens out.  The
+        gain is the sum on the slowest rank if all objects had stayed on their old ranks, minus the
+        sum on the slowest rank now.  A rank sends only the sums of objects that have moved, to
+        their old ranks.
         """
         sums = self._objects.store.window
         me = self._agreement.transport.rank

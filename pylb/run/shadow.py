@@ -1,8 +1,8 @@
 """Shadow mode, which decides but moves nothing, and computes what LB steps would have saved.
 
-As nothing moves, decisions may be late.  The ranks keep the loads of their objects and send them to
-rank 0 after a number of iterations; rank 0 replays them.  So in most iterations, a rank only copies
-the loads of its objects.
+As nothing moves, the decisions can be made later.  The ranks keep the loads of their objects and
+send them to rank 0 after a number of iterations; rank 0 replays these iterations.  So in most
+iterations, a rank only copies the loads of its objects.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
 from pylb.run.report import Iterations
-from pylb.run.state import RunState
+from pylb.run.run_state import RunState
 
-OPEN = 1 << 52  # number of iterations if the end of a loop is not known (csrc/replay/replay.h)
+OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 
 
 class ShadowMode(MeasuringMode):
@@ -36,14 +36,13 @@ class ShadowMode(MeasuringMode):
         super().__init__(state)
         self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
         state.records.keepers.append(self._loads)
-        self._figures = (
-            IterationLog()
-        )  # figures of the iterations with LB steps; the same on all ranks
-        self._history = History()  # the same on all ranks
+        # Figures of the iterations and receipts as they would be with LB steps, the same on all
+        # ranks.
+        self._figures, self._history = IterationLog(), History()
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
-        self._keys = np.zeros(0, np.int64)  # keys of all objects so far; the replay has indices
-        self._followed = self._shared = 0  # iterations: replayed so far, and known to all ranks
+        self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay
+        self._followed = self._shared = 0  # number of iterations replayed, and known to all ranks
         self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
         self._remaining: Any = None  # whether each object exists after the last iteration
         self._lost = False  # some iterations were not kept, so later ones are not replayed
@@ -75,7 +74,7 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """Set the costs of LB steps, in the first loop."""
+        """Tell the replay on rank 0 that a loop begins; make the replay in the first loop."""
         if self._state.objects.rank or self._lost:
             return
         loop = self._state.records.loops[-1]
@@ -125,7 +124,7 @@ class ShadowMode(MeasuringMode):
             self._share()
 
     def _check(self) -> None:
-        """Raise an error for an object that cannot migrate: figures would be wrong."""
+        """Raise an error if an object cannot be packed: the figures would be wrong."""
         refused = self._state.objects.sizes.refused
         if refused is not None:
             key, why = refused

@@ -16,7 +16,7 @@ class Block:
     seconds : float
         Sum of the times since the last `take`.
     used : bool
-        Whether a block has ended since then.
+        Whether a block has ended since the last `take`.
     """
 
     def __init__(self, watch: Stopwatch, name: str, clock: str) -> None:
@@ -46,7 +46,7 @@ class Block:
 
 
 class Stopwatch:
-    """The two kinds of blocks of an advisor, and the time of a whole step.
+    """Times the blocks of an advisor and its whole steps.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Stopwatch:
             raise StateError(f"{what} within {self.open}()")
 
     def resume(self) -> None:
-        """Begin the time of a step."""
+        """Begin to time a step."""
         self._resumed = _core.clock()
 
     def moved(self, seconds: float) -> None:

@@ -15,15 +15,15 @@ from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
 
-KEEP = 1.1  # columns are kept while the perimeter is at most this times the minimum
+KEEP = 1.1  # the columns are kept while the perimeter is at most this times the shortest one
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
-    """Divide a grid into one rectangle for each rank, with areas by the shares and short borders.
+    """Divide a grid into one rectangle for each rank: areas by the shares, and short borders.
 
     The method is column-based (Beaumont 2001): the grid is cut into columns, and each column into
-    the rectangles of its ranks.  For exact shares, the sum of the half perimeters is minimal.
-    Widths and heights are then rounded by the largest remainder.
+    the rectangles of its ranks.  Before rounding, the sum of the half perimeters is the smallest
+    that columns allow.  Widths and heights are rounded by the largest remainder.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
         Share of each rank, 0 or more, in any unit; e.g. its speed.
     shape : (rows, columns) of int
     column : (p,) int, optional
-        The column of each rank.  Default: chosen.
+        The column of each rank.  Default: the columns with the shortest borders.
 
     Returns
     -------
     (p, 4) int64
-        First row and end, first column and end of each rank.
+        First row, end of the rows, first column and end of the columns of each rank.
 
     Raises
     ------

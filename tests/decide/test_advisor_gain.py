@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pylb import _core
 from pylb.comm.agreement import Contribution, Step
 from pylb.decide.decider import BALANCE, settings
-from pylb.run.advising import OWN
+from pylb.run.advising_mode import OWN
 
 
 def gain(before, since):

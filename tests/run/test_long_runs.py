@@ -60,7 +60,7 @@ def resident():
 def test_memory_stays_flat(monkeypatch, options):
     """Between n and 2 n iterations, a bounded amount is added."""
     monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
-    monkeypatch.setattr("pylb.run.state.KEEP", 64)
+    monkeypatch.setattr("pylb.run.run_state.KEEP", 64)
     monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
     n = 100_000 if os.environ.get("PYLB_EXPLORE") else 10_000
     found = []
@@ -90,7 +90,7 @@ def test_the_report_says_what_was_thinned(monkeypatch):
 
 
 def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
-    monkeypatch.setattr("pylb.run.state.KEEP", 16)
+    monkeypatch.setattr("pylb.run.run_state.KEEP", 16)
     monkeypatch.setattr("pylb.run.records.EVERY", 4)  # written before they are dropped
     path = tmp_path / "run.h5"
     lb = list(program(200, every=1, record=path, strategy=lambda s: s.rank))[-1]
@@ -107,7 +107,7 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
 
 
 def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
-    monkeypatch.setattr("pylb.run.summary.GATHER", 100)
+    monkeypatch.setattr("pylb.run.results.GATHER", 100)
     lb = list(program(101, mode="off"))[-1]
     with pytest.raises(DomainError, match="too large"):
         lb.report(tmp_path / "run.html")

@@ -26,9 +26,9 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
-from pylb.run.migration import _packed
-from pylb.run.objects import LeavingObjects
-from pylb.run.sizes import SAMPLE
+from pylb.run.object_migration import _packed
+from pylb.run.object_sizes import SAMPLE
+from pylb.run.object_store import LeavingObjects
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import programs  # the programs that also run under mpiexec

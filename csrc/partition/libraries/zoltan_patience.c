@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The same as for a Balancer: pylb/comm/leave.py. */
+/* The same as for a Balancer: pylb/comm/program_end.py. */
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");

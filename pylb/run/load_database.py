@@ -1,4 +1,4 @@
-"""The load database: the data of all ranks about their objects, joined."""
+"""The load database: what the ranks know about their objects, joined."""
 
 from __future__ import annotations
 
@@ -45,16 +45,23 @@ class Database(NamedTuple):
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
     """Join the parts of all ranks.
 
-    facts: `Store.facts` of each rank; edges: `Mail.edges` of each rank; passes: number of
-    iterations over which the edges of each rank are summed.
+    Parameters
+    ----------
+    facts : list of (n, 5) int64
+        `Store.facts` of each rank.
+    edges : list of (m, 4) int64
+        `Mail.edges` of each rank.
+    passes : list of int
+        Number of iterations over which the edges of each rank are summed.
     """
     return joined(list(np.ascontiguousarray(np.concatenate(facts).T)), edges, passes)
 
 
 def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
-    """Join parts, given as the columns of `Store.facts`: keys, bytes, memory, migratable, home.
+    """Join the parts of all ranks; like `database`, but with columns instead of `facts`.
 
-    Each column has the parts of all ranks, one after the other.  None: no rank gives this property.
+    The columns are keys, bytes, memory, migratable and home.  Each has the parts of all ranks, one
+    after the other.  None: no rank gives this property.
     """
     keys = columns[0]
     order: I64 | slice = slice(None)  # select everything, without a copy

@@ -13,17 +13,17 @@ ANSWERS = ("no LB step", "an LB step")
 def same_answer(
     agreement: Agreement, given: Settings, iteration: int, ask: Callable[[], int]
 ) -> int:
-    """Ask the decider, and return its answer.  Collective if the trigger is a user's function.
+    """Call `ask`, which asks the decider what to do, and return the answer.
 
-    Ranks with different answers could wait for each other without end.  The built-in
-    triggers give the same answer on all ranks, so they need no check.
+    Collective if the trigger is a user's function: ranks with different answers could wait for each
+    other without end.  The built-in triggers need no check, as they answer the same on all ranks.
 
     Raises
     ------
     DomainError
         The answers differ.
     Exception
-        The function has failed on this rank; the other ranks raise RemoteError.
+        The user's function has failed on this rank; the other ranks raise RemoteError.
     """
     if not given.trigger.foreign:
         return ask()

@@ -18,7 +18,7 @@ from pylb.comm.transport import Sends
 from pylb.errors import SerializationError
 from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import Items, LeavingObjects, Properties, converted
+from pylb.run.object_store import Items, LeavingObjects, Properties, converted
 
 
 def migrate(

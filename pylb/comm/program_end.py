@@ -19,33 +19,33 @@ from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Remote
 from pylb.errors import PylbError
 
-_watched: list[Watched] = []
+_agreements: list[ExitingAgreement] = []
 _process = 0
 _guarded = False
 ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
 
-class Watched(Agreement):
-    """An agreement that tells the other ranks when the program of a rank ends."""
+class ExitingAgreement(Agreement):
+    """An `Agreement` which, when this rank's program ends, tells the other ranks."""
 
     transport: Remote
 
     def __init__(self, transport: Remote) -> None:
         super().__init__(transport)
         if transport.size > 1:
-            _watch(self)
+            _at_exit(self)
 
     def free(self) -> None:
         if self.held or self.ended or self.transport.pending or self.running is not None:
             return
         self.ended = "it was freed"
-        if self in _watched:
-            _watched.remove(self)
+        if self in _agreements:
+            _agreements.remove(self)
         self.transport.free()
 
     def stop(self, error: BaseException | None) -> None:
-        """Leave the loop, or join the step of the other ranks, because this program ends."""
+        """Leave a loop with a lag, or join the step of the other ranks: this program ends."""
         if self.running is not None:
             self.running.give_up(error is not None)
         elif not self.transport.pending:
@@ -53,43 +53,43 @@ class Watched(Agreement):
 
     def begin_exit(self, error: BaseException | None) -> None:
         """Join the present or next step of the other ranks, and tell them that this rank ends."""
-        self.place = (Step.EXIT, 0, "")
+        self.last_step = (Step.EXIT, 0, "")
         sample = Contribution(Step.EXIT, 0, 0, error is not None)
-        self.transport.begin(sample, self.told(error) if error is not None else [])
+        self.transport.begin(sample, self.messages_about(error) if error is not None else [])
 
-    def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
-        """Wait for the other ranks, at most `seconds`.
+    def wait_for_exit(self, error: BaseException | None, seconds: float) -> str | None:
+        """Wait at most `seconds` for the other ranks to come to the step in which this rank ends.
 
         Returns a message to print (it may be empty), or None if they have not come yet.
         """
-        if not self.transport.pending:  # other ranks may still be in an asynchronous loop
+        if not self.transport.pending:  # other ranks may still be in a loop with a lag
             if self.running is None or self.running.serve(seconds):
                 self.running = None
                 self.begin_exit(error)
             return None
-        leaving = self.place[0] == Step.EXIT
+        leaving = self.last_step[0] == Step.EXIT
         answer = self.transport.wait(seconds)
         if answer is None:
             return None
         stats = Stats._make(answer[0])
         if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
-            self.begin_exit(error)  # this completed a step that a signal had interrupted
+            self.begin_exit(error)  # the step that has ended is one that a signal had interrupted
             return None
-        said = ""
+        message = ""
         if stats.failed_rank != self.transport.rank and (
             stats.failed_rank != NOBODY or stats.mixed
         ):
             try:
                 self.raise_for(stats, answer[1])
             except PylbError as why:
-                said = str(why)
+                message = str(why)
         self.ended = "this program has ended"
-        return said if error is None else ""
+        return message if error is None else ""
 
 
-def _watch(agreement: Watched) -> None:
+def _at_exit(agreement: ExitingAgreement) -> None:
     global _process
-    if not _watched:
+    if not _agreements:
         _process = os.getpid()
         original = sys.excepthook
 
@@ -99,7 +99,7 @@ def _watch(agreement: Watched) -> None:
 
         sys.excepthook = hook
         atexit.register(leave, None)
-    _watched.append(agreement)
+    _agreements.append(agreement)
 
 
 def leave(error: BaseException | None) -> None:
@@ -110,27 +110,27 @@ def leave(error: BaseException | None) -> None:
         sys.stderr.flush()
     if os.getpid() != _process or MPI.Is_finalized():
         return
-    waiting = [a for a in _watched if not a.ended]
+    waiting = [a for a in _agreements if not a.ended]
     for agreement in waiting:
         agreement.stop(error)
     limit = time.monotonic() + ABORT_AFTER
-    told = ""  # the message, printed once for all communicators
+    shown = ""  # this message is printed once, not for each communicator
     while waiting:
         for agreement in list(waiting):
             try:
-                said = agreement.exit_over(error, 1e-3)
+                message = agreement.wait_for_exit(error, 1e-3)
             except Exception as why:  # no more steps are possible
                 _abort(f"{type(error or why).__name__}: {error or why}")
-            if said is not None:
+            if message is not None:
                 waiting.remove(agreement)
-                told = told or said
+                shown = shown or message
         if error is not None and waiting and time.monotonic() > limit:
             _abort(
                 f"{type(error).__name__}: {error}; the other ranks did not come within "
                 f"{ABORT_AFTER:g} s (PYLB_ABORT_AFTER)"
             )
-    if told:
-        print(f"pylb: rank {MPI.COMM_WORLD.rank}: {told}", file=sys.stderr)
+    if shown:
+        print(f"pylb: rank {MPI.COMM_WORLD.rank}: {shown}", file=sys.stderr)
     _guard(error)
 
 

@@ -9,9 +9,9 @@ from pylb.run.lb_step import LBStep
 from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Options
 from pylb.run.records import Records
-from pylb.run.replayed import ReplayedDecider
+from pylb.run.replayed_decider import ReplayedDecider
 
-MANY = 10_000  # if more objects come or go, free memory is given back to the system
+MANY = 10_000  # if more objects than this come or go, free memory is returned to the system
 KEEP = 4096  # largest number of receipts that are kept
 
 
@@ -34,9 +34,12 @@ class RunState:
         return len(self.records.figures)
 
     def clock(self) -> str:
-        """The clock of loads, which depends on shared cores.  Collective the first time."""
-        self.records.strain.begin(self.agreement)
-        return self.records.strain.cores.clock(self.options.clock)
+        """Return the name of the clock that times objects.  Collective the first time.
+
+        With ``clock="auto"`` it depends on whether ranks share cores.
+        """
+        self.records.core_waits.begin(self.agreement)
+        return self.records.core_waits.cores.clock(self.options.clock)
 
     def learn(self) -> None:
         """Tell all ranks which objects were added and removed.  Collective."""
@@ -50,9 +53,9 @@ class RunState:
             _core.trim()  # the temporary arrays were as large as the ones that remain
 
     def step(self) -> LBStep:
-        """Make an LB step after the last iteration."""
+        """Return the LB step that follows the last iteration."""
         return LBStep(self.agreement, self.objects, self.decider, self.done - 1, self.options.facts)
 
     def network(self) -> Network:
-        """Return the cost of messages: given, or measured once.  Collective."""
+        """Return the cost of messages, given by the user or measured once.  Collective."""
         return self.options.network or self.agreement.network()

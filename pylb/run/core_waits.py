@@ -1,4 +1,4 @@
-"""Measure the time that a rank loses because others use its cores: ranks, programs, machines."""
+"""Measure the time that a rank waits because ranks, programs or virtual machines use its cores."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _processor_ticks() -> tuple[int, int]:
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
 
 
-class Strain:
-    """Waits of this rank for a core since the first loop began; a virtual rank has none.
+class CoreWaits:
+    """Waits of this rank for a core since the first loop began.  A virtual rank never waits.
 
     Attributes
     ----------

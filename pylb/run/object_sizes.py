@@ -7,7 +7,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm import parcel
 from pylb.model.snapshot import I64
-from pylb.run.objects import Store
+from pylb.run.object_store import Store
 
 SAMPLE = 32  # largest number of objects of a type that are packed
 
@@ -15,8 +15,8 @@ SAMPLE = 32  # largest number of objects of a type that are packed
 class SizeEstimator:
     """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
 
-    Some objects of each type, evenly spaced in order of keys, are packed; the others get the mean
-    size.
+    Some objects of each type, evenly spaced in order of keys, are packed; the other objects of the
+    type get the mean size.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
-HERE = _core.ESTIMATE_HERE  # first of the rows of estimates that use only passes on this rank
+HERE = _core.ESTIMATE_HERE  # the rows of estimates from this one on use iterations on this rank
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
@@ -44,7 +44,7 @@ def key_of(key: Any, name: str = "key") -> int:
 
 
 class Properties:
-    """The properties of n objects, as arrays; without an array, all have the default value.
+    """The properties of n objects.  A property without an array has its default for all objects.
 
     Attributes
     ----------
@@ -56,13 +56,13 @@ class Properties:
         self.n, self.given = n, given
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return one property of all objects."""
+        """Return one property of all objects, (n, ...)."""
         dtype, default = PROPERTIES[name]
         array = self.given.get(name)
         return np.full(self.n, default, dtype) if array is None else array
 
     def of_database(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a strategy or the decider uses."""
+        """Return the arrays that the load database needs, by name of the property."""
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
     def update(self, place: int, given: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Properties:
 
     @staticmethod
     def join(parts: list[Properties], order: I64 | None = None) -> Properties:
-        """Join the properties of all parts; `order`: select and sort by these indices."""
+        """Join the properties of all parts.  order: indices of the objects to return; None: all."""
         names = {name for part in parts for name in part.given}
         given = {name: picked([part[name] for part in parts], order) for name in names}
         return Properties(sum(part.n for part in parts) if order is None else len(order), given)
@@ -183,14 +183,16 @@ class Store:
     recorder : _core.Recorder
         Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
-        Loads in the present pass so far.
+        Loads in the present iteration so far.
     estimates : (rows, n) float64
         Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the expected load
         of each object.  The column of an object migrates with it.
     rows : int
         Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
     window : (n,) float64
-        Sum of the loads of `passes` passes since the last LB step.
+        Sum of the loads since the last LB step.
+    passes : int
+        Number of iterations since the last LB step.
     """
 
     def __init__(self, clock: str, learns: bool) -> None:
@@ -221,7 +223,7 @@ class Store:
         self.set(*self.changed(gone, more))
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
-        """Return the arguments of `set` for such a change."""
+        """Return the objects and the window after a change, as arguments of `set`; see `change`."""
         parts = [items for items in [self.items(), *more] if len(items.keys)]
         n = sum(len(part.keys) for part in parts)
         if not len(gone) and n == len(self):
@@ -264,7 +266,7 @@ class Store:
         return order
 
     def set(self, items: Items, window: F64) -> None:
-        """Replace all objects, and drop the loads of the present pass."""
+        """Replace all objects, and drop the loads of the present iteration."""
         self.keys, self.values, self.properties, self.estimates = items
         self.window = window
         self.places = _core.Keys(self.keys)
@@ -277,7 +279,7 @@ class Store:
         self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
 
     def end_pass(self) -> None:
-        """Enter the loads of the pass into the estimates and the window."""
+        """Enter the loads of the iteration into the estimates and the window."""
         _core.end_pass(self.seconds, self.estimates, self.window)
         self.passes += 1
 
@@ -287,7 +289,7 @@ class Store:
         self.passes = 0
 
     def drift(self) -> F64:
-        """Return the change of each load per pass, (n,), by ``plb_estimate_drift``."""
+        """Return the change of each load per iteration, (n,), by ``plb_estimate_drift``."""
         error, spread = self.estimates[2:HERE]
         drift: F64 = np.zeros(len(self))
         np.divide(np.abs(error), spread, out=drift, where=spread > 0)
@@ -296,7 +298,10 @@ class Store:
         return drift
 
     def facts(self) -> I64:
-        """Return (n, 5) integers: key, bytes, memory, whether it may migrate, home."""
+        """Return the integer properties of each object, (n, 5).
+
+        They are: key, bytes, memory, whether the object may migrate, and its home.
+        """
         out = np.empty((len(self), 5), np.int64)
         out[:, 0] = self.keys
         for i, name in enumerate(("nbytes", "memory", "migratable", "home"), 1):
@@ -305,15 +310,15 @@ class Store:
 
 
 def picked(parts: list[NDArray[Any]], order: I64 | None) -> NDArray[Any]:
-    """Join the parts; `order`: select and sort by these indices."""
+    """Join the parts.  order: indices of the elements to return; None: all."""
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return whole if order is None else whole[order]
 
 
 def converted(estimates: F64, factor: float) -> F64:
-    """Convert estimates of leaving objects to seconds on a new rank, `factor` times as fast."""
+    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast."""
     out: F64 = estimates.copy()
-    for row in (0, 2, 3):  # all rows except the number of passes
+    for row in (0, 2, 3):  # row 1 is the number of iterations
         out[row] /= factor
     out[HERE:] = 0.0
     return out

@@ -39,7 +39,7 @@ class ReplayedDecider(Decider):
             for r in self.run.history.balancings
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
-        self._iteration = -1  # the last iteration for which the trigger was asked
+        self._iteration = -1  # the last iteration that the trigger was asked about
         given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
         super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0), keep=0)
 
@@ -74,7 +74,7 @@ class ReplayedDecider(Decider):
         Raises
         ------
         DomainError
-            The record belongs to another program.
+            The objects differ: the record is that of another program.
         """
         if iteration >= self.run.n_iterations:
             return

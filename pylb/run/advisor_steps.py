@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Contribution, Stats, Step
-from pylb.comm.leave import ABORT_AFTER
+from pylb.comm.program_end import ABORT_AFTER
 from pylb.errors import RemoteError, StateError
 
 
@@ -18,7 +18,16 @@ class JointSteps:
         self._agreement = agreement
 
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
-        """End a step; return the merged record that is known now, or None.
+        """End a step; return its statistics over all ranks.
+
+        Parameters
+        ----------
+        mine : Contribution
+            The measurements of this rank.
+        words : str
+            The arguments of `Advisor.advise`, in words.
+        error : Exception or None
+            An error of this rank.
 
         Raises
         ------
@@ -30,15 +39,17 @@ class JointSteps:
         return self._agreement.take(mine, [], error, words)[0]
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete all steps; yield their records.  Collective."""
+        """Complete the pending steps, and yield their statistics: there are none."""
         return iter(())
 
     def give_up(self, failed: bool) -> None:
-        """Leave without waiting for the other ranks."""
+        """Leave the loop; the other ranks do not wait for this one."""
 
 
 class LaggedSteps:
-    """With a lag: a rank waits only for the record of `lag` steps ago, by nonblocking reductions.
+    """With a lag: a rank waits only for the statistics of the step `lag` steps ago.
+
+    Nonblocking reductions compute them while the program continues.
 
     Attributes
     ----------
@@ -54,16 +65,19 @@ class LaggedSteps:
             running.finish()
         self._agreement = agreement
         self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
-        self._ready: list[Stats] = []  # records that `serve` has taken; `drain` yields them
-        # Contributions of this rank to the steps whose record is not known yet.
+        self._ready: list[Stats] = []  # statistics that `serve` has taken; `drain` yields them
+        # Contributions of this rank to the steps whose statistics are not known yet.
         self._under_way: deque[tuple[Contribution, str]] = deque()
         self._next = 0  # number of the next step
         self.left = self._failed = False
         agreement.running = self
 
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
-        """End a step like `JointSteps.end`; return the record of `lag` steps ago."""
-        self._agreement.place = (mine.kind, mine.iteration, words)
+        """End a step like `JointSteps.end`; return the statistics of the step `lag` steps ago.
+
+        None: there is no such step yet.
+        """
+        self._agreement.last_step = (mine.kind, mine.iteration, words)
         self._next = mine.iteration + 1
         self._core.begin(mine)
         self._under_way.append((mine, words))
@@ -78,7 +92,7 @@ class LaggedSteps:
         return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete all steps; yield their records.  Collective."""
+        """Complete the pending steps, and yield their statistics.  Collective."""
         if self._failed:
             return
         self._next = step
@@ -113,13 +127,19 @@ class LaggedSteps:
     # ---- when a rank leaves: see `pylb.comm.agreement.OpenLoop` ------------------------------
 
     def give_up(self, failed: bool) -> None:
-        """Leave; `serve` helps the other ranks.  failed: they must leave too."""
+        """Leave the loop; afterwards `serve` helps the other ranks.
+
+        failed: this rank has failed, so the other ranks must leave the loop, too.
+        """
         if not self.left and not self._core.broken:
             self._core.end(Contribution(Step.ADVISED, self._next, 0, failed))
         self.left = True
 
     def serve(self, seconds: float) -> bool:
-        """Help the other ranks for a while; return whether no reduction is pending."""
+        """Take part in the reductions of the other ranks; return whether none is pending.
+
+        seconds: how long to wait at most; negative: until none is pending.
+        """
         while self._core.under_way and not self._core.broken:
             record = self._core.next(seconds)
             if record is None:
@@ -130,7 +150,7 @@ class LaggedSteps:
         return self._core.leave(None, seconds)
 
     def finish(self) -> None:
-        """Help the other ranks until no reduction is pending."""
+        """Take part in the reductions of the other ranks until none is pending."""
         self.serve(-1.0)
         self.close()
 

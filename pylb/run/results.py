@@ -22,13 +22,13 @@ from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.records import RecordWriter
 from pylb.run.report import Iterations, Report, check_suffix
-from pylb.run.state import RunState
+from pylb.run.run_state import RunState
 from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
 SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
-GATHER = 1 << 27  # limit of the loads that are gathered for a page: 1 GiB on rank 0
+GATHER = 1 << 27  # largest number of loads that rank 0 gathers for a page: 1 GiB
 
 
 def report_on(
@@ -63,7 +63,7 @@ def report_on(
         migrations=dropped.migrations + sum(r.migrations for r in done),
         bytes=dropped.bytes + sum(r.bytes for r in done),
         history=history,
-        **state.records.strain.figures(),
+        **state.records.core_waits.figures(),
         would_save=mode.would_save - cost,
         span=state.records.figures.span,
     )
@@ -81,9 +81,9 @@ def report_on(
 def _course(
     state: RunState, mode: MeasuringMode, times: F64, title: str, names: Mapping[int, str] | None
 ) -> Course | None:
-    """Return the data of a page on rank 0; with migrations if the loads are kept and not too many.
+    """Return the data of a page on rank 0, None on the other ranks.  Collective.
 
-    Collective.
+    The page shows migrations only if the loads of all objects were kept, and are not too many.
     """
     records, stretches = state.records, list[Stretch]()
     if records.restored:

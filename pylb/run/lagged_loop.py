@@ -13,9 +13,9 @@ from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import no_messages
-from pylb.run.state import RunState
+from pylb.run.run_state import RunState
 
-TAKE = 1024  # iterations
+TAKE = 1024  # statistics that have arrived are taken after this number of iterations
 PATIENCE = 10.0  # seconds after which a waiting rank prints a message
 log = logging.getLogger("pylb")
 
@@ -97,7 +97,7 @@ class LaggedLoop(IterationLoop):
                     history.keep()
                 answer = at_sync()
                 if it % TAKE == 0:
-                    self.take()  # take arrived statistics, so that they do not fill the memory
+                    self.take()  # otherwise the statistics that arrive would fill the memory
                 if answer is not go or objects.stale:
                     self._turn(protocol, answer)
             self._end(protocol)
@@ -138,7 +138,7 @@ class LaggedLoop(IterationLoop):
         if n == 0:
             return None
         state.objects.in_loop = True
-        # Shadow mode moves nothing, so it may decide later.
+        # Shadow mode moves nothing, so it can decide after the iterations.
         self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
         state.objects.join = self._join if each else None
         return self._protocol
@@ -150,7 +150,7 @@ class LaggedLoop(IterationLoop):
             self._state.records.stop()
 
     def _end(self, protocol: AtSyncProtocol) -> None:
-        """End the loop, which all ranks have completed, unless a rank has left it early."""
+        """End the loop.  All ranks have completed it (`whole`), or a rank has left it early."""
         self._close()
         if not protocol.core.whole or protocol.each:
             self._state.records.stop()
@@ -175,7 +175,7 @@ class LaggedLoop(IterationLoop):
             self._state.objects.store.passes += len(rows)
 
     def _join(self) -> None:
-        """Include objects that were added here, and exclude those that were removed."""
+        """Apply the program's `add` and `remove` on this rank."""
         objects = self._state.objects
         objects.stale = False
         self._state.records.stop()
@@ -203,7 +203,6 @@ class LaggedLoop(IterationLoop):
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.settle()
-        self._state.agreement.step(
-            Step.SYNC, self._state.done
-        )  # the failed rank takes part in this step, too, and sends its error
+        # The failed rank takes part in this step, too, and sends its error.
+        self._state.agreement.step(Step.SYNC, self._state.done)
         raise RemoteError("another rank has failed")

@@ -17,18 +17,18 @@ from pylb.errors import DomainError, StrategyError
 from pylb.measure.load_model import LoadModel
 from pylb.model.snapshot import F64, Snapshot
 from pylb.place.registry import Strategy
-from pylb.run.answer_check import same_answer
-from pylb.run.cell_step import CellStep, Part
-from pylb.run.cells import Cells, LocalCells, Talk
+from pylb.run.cell_step import CellStep, PlacedCells
+from pylb.run.cells import CellMessages, Cells, LocalCells
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options
-from pylb.run.state import KEEP, RunState
+from pylb.run.run_state import KEEP, RunState
+from pylb.run.trigger_check import same_answer
 
 log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Take the place of a strategy where the program itself redistributes its data."""
+    """Fail, because the program itself redistributes its data; stands where a strategy must be."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -41,11 +41,13 @@ class Measured(NamedTuple):
     Attributes
     ----------
     form : int
-        Code of the arguments that `advise` was given, the same on all ranks; `words` names them.
+        Code of the arguments that `advise` was given, the same on all ranks.
+    words : str
+        The names of these arguments.
     cells : Cells
     changed : bool
         Whether the cells differ from those of the previous step.
-    talk : Talk
+    sent : CellMessages
         What the cells sent when `edges` were last examined.
     features : (n, k) float64 or None
         Features of the cells, if `advise` was given features or weights instead of loads.
@@ -61,7 +63,7 @@ class Measured(NamedTuple):
     words: str
     cells: Cells
     changed: bool
-    talk: Talk
+    sent: CellMessages
     features: F64 | None
     time: float
     cost: float
@@ -75,7 +77,8 @@ class AdvisorState(RunState):
     ----------
     cells : LocalCells
     places : bool or None
-        Whether the program gives cells to place; None: not known yet.
+        Whether the program gives cells (True), or only the time of each rank (False); None: not
+        known before its first step.
     model : LoadModel or None
         Estimates the loads of cells from their features.
     features : (n, k) float64 or None
@@ -90,7 +93,7 @@ class AdvisorState(RunState):
         self.features: F64 | None = None
 
     def step(self) -> CellStep:  # type: ignore[override]
-        """Make an LB step after the last step of the program.  Collective."""
+        """Return the LB step that follows the last step of the program.  Collective."""
         loads, measured = self.cells.now.loads, self.features is None
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
@@ -100,7 +103,7 @@ class AdvisorState(RunState):
         )
 
     def _sums(self, model: LoadModel) -> F64:
-        """Add up the sums of all ranks' models.  Collective."""
+        """Add up the sums from which the ranks fit their load models.  Collective."""
         every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
@@ -126,7 +129,7 @@ class AdvisorState(RunState):
             )
 
     def choose(self, places: bool) -> None:
-        """Set whether the program gives cells, before the first step is observed."""
+        """Set whether the program gives cells.  Call it before the first step is observed."""
         if self.places is None and not places:
             given = replace(
                 self.options.settings,
@@ -144,7 +147,7 @@ class AdvisorState(RunState):
 
 
 class AdvisingMode(MeasuringMode):
-    """Mode "on": gives advice.  `_core.Advisor` drives the decider, as in the C library."""
+    """Mode "on": gives advice, by `_core.Advisor`, the state machine of the C library."""
 
     balances = True
     _state: AdvisorState
@@ -155,9 +158,9 @@ class AdvisingMode(MeasuringMode):
         self._ignored = 0  # number of advised LB steps that no rank carried out
 
     def _foresee(self) -> float:
-        """Estimate the cost of a first LB step: gathering, answering, and sending some cells.
+        """Estimate the cost of a first LB step: gather the cells, answer, and send some of them.
 
-        Only if pylb chooses the strategy, because measured times differ in each run.
+        Returns nan if the user chose the strategy: his runs shall not depend on measured times.
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
@@ -176,9 +179,9 @@ class AdvisingMode(MeasuringMode):
         return self._core
 
     def advise(self, stats: Stats, now: int) -> bool:
-        """Observe the record of a step; return whether an LB step is due after step `now`.
+        """Observe the statistics of a step; return whether an LB step is due after step `now`.
 
-        Collective if the decider looks at the load database.
+        Collective if the decider asks for the load database (`LOOK`).
         """
         state = self._state
         was_off = state.decider.core.books[0]
@@ -202,7 +205,7 @@ class AdvisingMode(MeasuringMode):
             )
         self._ignored = n
 
-    def place(self) -> Part:
+    def place(self) -> PlacedCells:
         """Place the cells in the LB step that is due.  Collective."""
         state = self._state
         state.records.cut()
@@ -215,7 +218,7 @@ class AdvisingMode(MeasuringMode):
         return part
 
     def abandon(self) -> None:
-        """Forget an LB step that is due, because the loop ends."""
+        """Cancel an LB step that is due, because the loop ends."""
         self.core.abandon()
 
     def weigh(self) -> None:

@@ -1,4 +1,4 @@
-"""The measurements that a rank gives to an advisor: seconds, cells, cost of a redistribution."""
+"""Check what a program gives to `Advisor.advise`: seconds, cells, cost of a redistribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.run.advice import Advice
-from pylb.run.advising import AdvisorState, Measured
+from pylb.run.advising_mode import AdvisorState, Measured
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.stopwatch import Stopwatch
 
@@ -21,7 +21,7 @@ WAYS = ("loads", "weights", "features")  # arguments that give the loads of cell
 ARRAYS = ("keys", *OPTIONAL, "edges", "coords")
 
 
-class Measuring:
+class AdvisorInput:
     """Turns the arguments of `Advisor.advise` into a `Measured`."""
 
     def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
@@ -43,7 +43,7 @@ class Measuring:
         features: Any,
         **arrays: Any,
     ) -> Measured:
-        """Return the measurements of this rank in the step that ends.
+        """Check the arguments, and return the measurements of this rank in the step that ends.
 
         Raises
         ------
@@ -78,15 +78,15 @@ class Measuring:
             )
             cells = self._by_model(features, self._seconds(seconds), arrays)
         changed = any(told) and self._state.cells.changed(cells)
-        talk = self._state.cells.talk
+        sent = self._state.cells.sent
         if changed:  # checking edges takes a while, so they are examined only if cells change
-            talk = self._state.cells.talk_of(cells)
+            sent = self._state.cells.messages_of(cells)
         return Measured(
             form,
             words,
             cells,
             changed,
-            talk,
+            sent,
             features,
             time,
             watch.move.seconds,
@@ -108,7 +108,10 @@ class Measuring:
         return checks.seconds("seconds", seconds)
 
     def _by_model(self, features: F64, seconds: float, arrays: Any) -> Cells:
-        """Make cells whose loads add up to the rank's seconds, in the model's proportions."""
+        """Make cells whose loads add up to the rank's seconds.
+
+        They are proportional to the loads that a model, fitted to all steps so far, predicts.
+        """
         model = self._state.model
         if model is None or len(model.sums) != features.shape[1]:
             model = self._state.model = LoadModel(features.shape[1])
@@ -119,7 +122,7 @@ class Measuring:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank carried out and timed the advice; warn once if it did only one."""
+        """Say whether this rank has followed the advice and timed this; warn once if only one."""
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
         if done is None or (done and timed):
@@ -136,7 +139,7 @@ class Measuring:
 
 
 def _form(told: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
-    """Return which arguments are given, as a code (0: no cells) and in words."""
+    """Return which arguments the program gave: as a code (0: no cells), and in words."""
     given = [*told, *(arrays[name] is not None for name in ARRAYS)]
     words = [name for name, there in zip((*WAYS, *ARRAYS), given, strict=True) if there]
     return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"

@@ -1,4 +1,4 @@
-"""Use methods of `pylb.partition` as strategies of an LB step."""
+"""Methods of `pylb.partition` as strategies of an LB step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylb.place.registry import Strategy, strategies
 
 
 def strategy_or_method(which: Any) -> Any:
-    """Make a strategy of a name that only `pylb.partition` knows; return other names unchanged.
+    """Make a strategy if `which` is a method of `pylb.partition`; otherwise return it unchanged.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def strategy_or_method(which: Any) -> Any:
 
 
 def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
-    """Return the arguments for the method: what it divides, and which cells are fixed."""
+    """Return arguments of `partition`: the graph or the positions, and which cells are fixed."""
     out: dict[str, Any] = {}
     if takes == "coords":
         if snapshot.coords is None:

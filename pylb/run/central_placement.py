@@ -1,4 +1,4 @@
-"""Turn the load database into a snapshot, and its placement into an answer for all ranks."""
+"""A placement of all objects by rank 0: from the load database to a snapshot, and new ranks."""
 
 from __future__ import annotations
 
@@ -11,33 +11,31 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.decide.decider import FIGURES, Decider
 from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
-from pylb.run.database import Database
+from pylb.run.load_database import Database
 from pylb.run.rank_facts import relative
 
 
-class Answer(NamedTuple):
-    """What the placing rank sends to all ranks: figures, speeds of the ranks, and new ranks.
+class CentralPlacement(NamedTuple):
+    """The result of an LB step on rank 0.
 
-    Speeds are zero if all ranks count as equally fast.  All arrays are views of `data`.
+    Attributes
+    ----------
+    figures : float64
+        Figures of the placement, named by `pylb.decide.decider.FIGURES`.
+    speed : (p,) float64
+        Speeds of the ranks; zeros if all ranks count as equally fast.
+    rank : (n,) int32
+        New rank of each object.
     """
 
-    data: NDArray[np.uint8]
     figures: F64
     speed: F64
     rank: I32
 
     @classmethod
-    def empty(cls, n_ranks: int, n_objects: int) -> Answer:
-        """Allocate an answer for these numbers of ranks and objects."""
-        head = 8 * _core.PLACING
-        tail = head + 8 * n_ranks
-        data = np.zeros(tail + 4 * n_objects, np.uint8)
-        return cls(
-            data,
-            data[:head].view(np.float64),
-            data[head:tail].view(np.float64),
-            data[tail:].view(np.int32),
-        )
+    def empty(cls, n_ranks: int, n_objects: int) -> CentralPlacement:
+        """Allocate the arrays for these numbers of ranks and objects."""
+        return cls(np.zeros(_core.PLACING), np.zeros(n_ranks), np.zeros(n_objects, np.int32))
 
     def fill(
         self,
@@ -48,9 +46,21 @@ class Answer(NamedTuple):
         drift: F64 | None,
         start: float,
     ) -> None:
-        """Place the objects.  start: the time when the gathering of the load database began."""
+        """Run the strategy that the decider has chosen, and fill the arrays.
+
+        Parameters
+        ----------
+        here : (n,) float64 or None
+            Seconds of each object on its present rank, if speeds are learned.
+        work : (n,) float64 or None
+            The user's estimate of the work of each object.
+        drift : (n,) float64 or None
+            Change of each load per iteration.
+        start : float
+            The time, by `_core.clock`, when the gathering of the load database began.
+        """
         gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
-        decider.core.place(snapshot, here, work, *self[1:], drift)
+        decider.core.place(snapshot, here, work, *self, drift)
         if snapshot.speed is not None:
             self.speed[:] = relative(snapshot.speed)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
@@ -64,9 +74,16 @@ def snapshot_of(
     coords: F64 | None = None,
     facts: Mapping[str, NDArray[Any]] | None = None,
 ) -> Snapshot:
-    """Make a snapshot of the load database; `load`, in seconds, and `rank` are in order of keys.
+    """Make a snapshot of the load database.
 
-    facts: the speeds, other work and memory limits of the ranks, see `RankFacts`.
+    Parameters
+    ----------
+    load : (n,) float64
+        Seconds of each object, in order of keys.
+    rank : (n,) int32
+        Rank of each object, in order of keys.
+    facts : mapping, optional
+        What the user has said about the ranks, see `RankFacts`.
     """
     facts = facts or {}
     speed = facts.get("speed")
@@ -89,5 +106,5 @@ def snapshot_of(
 
 
 def occupied(memory: I64 | None, nbytes: I64) -> I64:
-    """The memory of objects: as given (0 or more), else the bytes that a migration sends."""
+    """Return the bytes that each object occupies: as given, else those of a migration."""
     return nbytes if memory is None else np.where(memory < 0, nbytes, memory)
