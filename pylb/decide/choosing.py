@@ -15,7 +15,7 @@ from pylb.place.placement import CHOOSERS, Placement
 def choose_and_place(
     snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
 ) -> Placement:
-    """Place by the strategy that `Balancer` would use for these loads in its first LB step."""
+    """Choose the strategy that `Balancer` would use in its first LB step, and place by it."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
     decider = given.decider(snapshot.n_ranks, (alpha, beta))
     before = snapshot.metrics

@@ -1,7 +1,7 @@
 """The decider for Python: checked settings, and receipts in words.
 
-The C core decides (``csrc/decide/decider.h``).  This module checks the arguments of runs, of shadow
-mode and of replays.
+The C core decides (``csrc/decide/decider.h``).  This module checks the settings and makes the
+decider for all drivers: running programs, shadow mode and replays.
 """
 
 from __future__ import annotations
@@ -24,17 +24,12 @@ from pylb.partition.libraries import available
 from pylb.place.registry import Strategy, find, values_of
 
 NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
-ASKED_FOR = ("periodic", "python")  # triggers whose LB steps are done even if they do not pay
+ASKED_FOR = ("periodic", "python")  # with these triggers, LB steps are done even if they do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
 FIGURES = _core.FIGURES  # names of the figures of a placement, csrc/decide/receipt.h
-OF_THE_CORE = (
-    "kind",
-    "paid",
-    "saved",
-    "found",
-    "off_until",
-)  # fields of a receipt of the C core that `Receipt` has only as words
+# Fields of a receipt of the C core that `Receipt` does not have; its `reason` says them in words.
+OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
 StrategyLike = str | Strategy | Callable[..., Any]
@@ -51,7 +46,7 @@ class Settings:
     strategies : tuple of Strategy
         The strategies to choose from; one if there is no choice.
     trigger : Trigger
-        The trigger, which has seen no iteration yet.
+        The trigger, which has observed no iteration yet.
     gives_up : bool
         Whether LB steps are switched off when they do not pay.
     learns : bool
@@ -73,7 +68,7 @@ class Settings:
     environment: tuple[str, ...] = ()
 
     def said_by(self, word: str) -> str:
-        """Return e.g. " (PYLB_TRIGGER)" if this environment variable sets `word`, else ""."""
+        """Return e.g. " (PYLB_TRIGGER)" if this variable sets the argument `word`, else ""."""
         name = f"PYLB_{word.upper()}"
         return f" ({name})" if any(row.startswith(f"{name}=") for row in self.environment) else ""
 
@@ -88,9 +83,9 @@ class Settings:
         return self.trigger.name not in ASKED_FOR
 
     def load(self) -> None:
-        """Load the libraries that may be needed, so that no LB step includes the time for this.
+        """Load the libraries that may be needed now, so that loading them delays no LB step.
 
-        Zoltan starts MPI, so if there are several strategies it is loaded only when first chosen.
+        Zoltan starts MPI, so with "auto" it is loaded only when it is chosen for the first time.
         """
         for s in self.strategies:
             late = s.library == "Zoltan" and self.selects
@@ -100,7 +95,10 @@ class Settings:
     def decider(
         self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0), keep: int = 0
     ) -> Decider:
-        """Make a decider that has seen no iteration yet.  keep: limit of receipts; 0: none."""
+        """Make a decider that has observed no iteration yet.
+
+        keep: largest number of receipts that it keeps; 0: no limit.
+        """
         return Decider(self, n_ranks, network, keep)
 
 
@@ -189,7 +187,10 @@ class Decider:
         )
 
     def choose(self, reason: int = -1) -> Strategy:
-        """Begin an LB step: load the libraries of its strategy, and return the strategy."""
+        """Begin an LB step: choose its strategy, load the libraries for it, and return it.
+
+        reason: number of the decision that asked for the LB step; -1: the last one.
+        """
         indices = self.core.choose(reason)
         for i in indices:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:
@@ -215,7 +216,7 @@ class Decider:
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
-    """Convert a receipt of the C core; `strategies`: the names that it refers to by index."""
+    """Convert a receipt of the C core, which has an index into `strategies` for each name."""
     told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
     kind, which = row["kind"], row["strategy"]
     if kind == "off":

@@ -1,4 +1,4 @@
-"""Receipts that a long run does not keep."""
+"""What is left of the receipts that a very long run does not keep: their sums."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Dropped(NamedTuple):
     cost: float = 0.0
 
     def number(self, i: int) -> int:
-        """Return the number in the whole run of the i-th receipt that was kept."""
+        """Return the number that receipt i of those kept has among all receipts of the run."""
         return i if i < self.first else i + self.n
 
     def __str__(self) -> str:

@@ -73,20 +73,20 @@ class Receipt:
     before, predicted : float
         max/mean of the estimated loads, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
-        The same, but including the time of the messages that each rank sends (Menon eq. 3.6).
+        max/mean if the time of a rank includes the messages that it sends (Menon 2012, eq. 3.6).
     passed_over : float
         max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     idle_mean, idle_max : float
         Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
         estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     predicted_idle_mean, predicted_idle_max : float
-        The same on the new placement.
+        `idle_mean` and `idle_max` on the new placement.
     memory_full : float
-        The largest fraction of its memory limit that a rank holds on the new placement; nan without
-        limits.
+        How full the fullest rank is with the new placement, as a fraction of its memory limit; nan
+        without limits.
     heaviest, next_heaviest : float
-        The two heaviest objects, each alone on a fastest rank, relative to the time in which all
-        ranks together would do all work: max/mean cannot be less.
+        Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
+        the time that perfect balance would give: max/mean cannot be less than `heaviest`.
     heaviest_key : float
         The key of the heaviest object.
     realised_idle_mean, realised_idle_max : float
@@ -98,16 +98,18 @@ class Receipt:
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
     ahead : float
-        The placement is for the loads expected so many iterations later; 0: the present loads.
+        The new placement is computed from the loads expected this number of iterations later; 0:
+        from the present loads.
     present : float
         max/mean, with messages, that a placement for the present loads would have left.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float
-        Seconds per iteration that a placement for the loads in 0, 1, 2, 4 or 8 iterations is
-        expected to lose until the next LB step, by waiting and by the LB step; nan: not tried.
+        Seconds per iteration that are expected to be lost until the next LB step, by waiting and by
+        the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
+        later; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
         Time to gather the load database, to run the strategy, and to move the objects.
     seconds_warm_up : float
-        Extra time of the first iterations after it, compared with the following ones.
+        Extra time of the first iterations after the LB step, compared with the following ones.
     seconds : float
         Wall time of the whole LB step on the slowest rank.
     cost : float
@@ -201,7 +203,7 @@ class Receipt:
 
     @property
     def reductions(self) -> Reductions:
-        """By how many percent the idle times fell (Dasgupta eq. 5)."""
+        """By how many percent the idle times fell (Dasgupta 2013, eq. 5)."""
         return Reductions(
             reduction(self.realised_idle_mean, self.idle_mean),
             reduction(self.realised_idle_max, self.idle_max),
@@ -246,7 +248,7 @@ class Receipt:
 
 
 class History(list[Receipt]):
-    """The receipts of a run, in order: a list that is printed as a table.
+    """The receipts of a run, in the order of the decisions; ``print`` shows them as a table.
 
     Examples
     --------
@@ -254,7 +256,7 @@ class History(list[Receipt]):
     3
     """
 
-    dropped = Dropped()  # of a very long run
+    dropped = Dropped()  # receipts that were not kept; there are some only in a very long run
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Receipt: ...
@@ -290,7 +292,7 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """Yield the cells of `COLUMNS` for each receipt; None: an empty cell."""
+        """Yield a row of the printed table for each receipt: `COLUMNS`; None: an empty cell."""
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
@@ -314,7 +316,7 @@ class History(list[Receipt]):
         return console.html(HEADINGS, *self._numbered())
 
     def _numbered(self) -> tuple[list[list[Any]], list[str]]:
-        """The rows with numbers for the reasons, and the lines below: each reason once."""
+        """Return the rows, with a number in place of each reason, and a line for each reason."""
         reasons: dict[str, str] = {}
         rows = list(self.rows())
         for row in rows:

@@ -21,13 +21,13 @@ PARAMS = tuple(Param(*p) for p in _core.selection())
 
 
 class Choice(NamedTuple):
-    """The chosen strategy, and the reasons that an iteration gave for it.
+    """The strategy that the selection would use now, and why.
 
     Attributes
     ----------
     needed : bool
-        Whether there is an imbalance that a strategy can remove.  If not, `strategy` is set
-        nevertheless, because a trigger may ask for an LB step.
+        Whether there is an imbalance that a strategy can remove.  A `strategy` is chosen in any
+        case, because a trigger may ask for an LB step.
     strategy : str
         The strategy for an LB step.
     family : {"comprehensive", "refinement"}
@@ -35,8 +35,8 @@ class Choice(NamedTuple):
     kind : {"computation", "communication"}
         The kind of cost that should be reduced.
     used : {"computation", "communication"}
-        The kind of cost that the strategy reduces.  It is not `kind` if no strategy of that kind is
-        registered.
+        The kind of cost that the strategy reduces.  It differs from `kind` if no strategy reduces
+        that kind of cost.
     need, lead : str
         Why a strategy is needed or not, and why it is of this family.
     max_over_mean : float
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     utilization : float
         Utilization of the least utilized rank, 0 ... 1.
     communication_s, communication : float
-        Cost of the messages in seconds (eq. 3.6), and as a fraction of the total load.
+        Cost of the messages in seconds (Menon 2012, eq. 3.6), and as a fraction of the total load.
 
     Examples
     --------
@@ -83,9 +83,9 @@ class Experience(NamedTuple):
     n : int
         Number of LB steps with this strategy.
     before, after : float
-        max/mean before and after the last LB step; zero if n is zero.
+        max/mean before and after the last of these LB steps; zero if n is zero.
     cost : float
-        Seconds, smoothed: the mean of the earlier value and the last measurement.
+        Seconds of an LB step: the mean of the last measurement and of the value before it.
     migrations : int
         Migrations of the last LB step.
 
@@ -105,10 +105,10 @@ class Experience(NamedTuple):
 
 
 class Selector:
-    """Choose the strategy of each LB step: Menon 3.7, figure 3.8.
+    """Chooses the strategy of each LB step, as in Menon 2012, section 3.7 and figure 3.8.
 
-    A state machine that reads no clock and sends nothing: the same calls give the same choices
-    on all ranks, in a replay and in a simulation.
+    It is a state machine that reads no clock and sends nothing.  So the same calls give the same
+    choices: on all ranks, in a replay and in a simulation.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Selector:
     DomainError
         There is no strategy to choose from, a strategy occurs twice, or a value is out of range.
     UnknownStrategyError
-        No strategy of that name.
+        There is no strategy of that name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Receipts in sentences."""
+"""Explain a receipt in sentences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from pylb.console import count, seconds, size
 
-# An object limits the balance if it takes more than this times the mean load, and max/mean is below
-# this times (the object's load / mean).
+# An object counts as the limit of the balance if its load is more than 1.05 times the mean, and
+# max/mean is at most 5 % above the object's load / mean.
 LIMITS = 1.05
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 

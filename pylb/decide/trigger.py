@@ -14,7 +14,7 @@ Trigger = _core.Trigger
 
 
 class TriggerKind(NamedTuple):
-    """An entry of the table of triggers."""
+    """An entry of the table of triggers; `help` and `source` are its description and its paper."""
 
     name: str
     help: str
@@ -34,7 +34,7 @@ class Cycle(NamedTuple):
     n : int
         Iterations since the last LB step.
     u, U : float
-        max - mean of this iteration in seconds, and the sum of these since the last LB step.
+        max - mean of this iteration in seconds, and the sum of max - mean since the last LB step.
     cost : float
         Seconds that an LB step is expected to cost; nan if not known.
     left : float

@@ -1,7 +1,7 @@
 """Read files into plain arrays, and write them.
 
-Files: run records (HDF5) and LBDatafiles of vt.  Arrays: `RunData` and `Phases`.  Imports
-`model` and the receipts of `decide`.
+The files are run records (HDF5) and LBDatafiles of vt; the arrays are in `RunData` and `Phases`.
+This room imports `model` and the receipts of `decide`.
 """
 
 from pylb.io.phases import Phases

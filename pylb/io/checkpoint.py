@@ -6,10 +6,10 @@ removed. So there is a complete checkpoint at each moment, also if the program i
 
 ``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
 values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` (rows x
-n,); ``window`` (n,); the properties. For m messages that wait in inboxes: ``target`` and
-``source`` (m,), ``message`` and ``message_at`` (m + 1,). Values and messages are in the layout of
-`pylb.io.plain`, unless they were pickled. The file of rank 0 also has the run: ``rows``,
-``loops``, ``receipts``.
+n,); ``window`` (n,), see `pylb.run.object_store.Store`; the properties. For m messages that wait in
+inboxes it has ``target`` and ``source`` (m,), ``message`` and ``message_at`` (m + 1,). Values and
+messages are in the layout of `pylb.io.plain`, unless they were pickled. The file of rank 0 also has
+the history of the run: ``rows``, ``loops``, ``receipts``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pylb.io import hdf5
 FORMAT, VERSION, LIST = "pylb checkpoint", 1, "checkpoint.json"
 FILE = re.compile(r"[0-9a-f]{16}\.\d+\.h5")
 MOST_RANKS = 1 << 24
-MOST_LIST = 1 << 28  # limit of the size of checkpoint.json in bytes
+MOST_LIST = 1 << 28  # largest size of checkpoint.json in bytes
 DTYPES = {
     **dict.fromkeys(("key", "value_at", "nbytes", "memory", "target", "source"), np.int64),
     **dict.fromkeys(("message_at", "spans"), np.int64),
@@ -182,6 +182,6 @@ def pieces(blob: Any, at: Any, index: Any) -> list[bytes]:
 
 
 def joined(parts: list[bytes]) -> tuple[Any, Any]:
-    """Join the parts to one blob; also return where each begins, (n + 1,), for `pieces`."""
+    """Join the parts to one blob; also return where each part begins, (n + 1,), for `pieces`."""
     at = np.cumsum([0, *map(len, parts)])
     return np.frombuffer(b"".join(parts), np.uint8), at

@@ -55,17 +55,18 @@ DTYPES = {
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the dataset ``stretch``
-CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk: the default, and the limit for loads
+# Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
+CHUNK, MOST_CHUNK = 1024, 1 << 17
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
 class Writer:
-    """A run record that grows.
+    """Writes a run record, which grows with each call of `append`.
 
     Parameters
     ----------
     where : path or file
-        As for `pylb.io.hdf5.Output`.
+        The file to write, see `pylb.io.hdf5.Output`.
     n_objects : int
         Expected number of objects.  A chunk of the loads has room for one iteration.
 
@@ -129,7 +130,7 @@ class Writer:
         self._out.flush()
 
     def loops(self, loops: list[Loop]) -> None:
-        """Write all loops so far; earlier ones may have become more precise."""
+        """Write all loops so far: the costs of earlier ones may have been measured since."""
         if loops != self._loops:
             self._loops = list(loops)
             dataset = self._file["loops"]
@@ -153,7 +154,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # Objects that remain after iteration i - 1 come before the stretch that begins at i.
+    # The list of objects that remain after iteration i - 1 comes before the stretch from i on.
     left = [_remaining(keys, end) for end, keys in run.remaining.items()]
     stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
     with writing(path, "w+b") as file:
@@ -335,7 +336,7 @@ def _prefix(file: hdf5.Input) -> Iterator[tuple[int, ...]]:
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
-    """Reject values out of range; a checksum does not detect them if the writer was wrong."""
+    """Raise FormatError if a value is out of range: the checksum of wrong values is correct."""
     n, most = len(s.key), np.iinfo(np.int64).max
     allowed = {
         "rank": (0, n_ranks - 1),

@@ -1,4 +1,4 @@
-"""HDF5 files: a full disk does not crash the writer, and a damaged file does not harm the reader.
+"""Write and read HDF5 files safely: a full disk or a damaged file does not crash the process.
 
 libhdf5 uses the files only through the classes of this module.  Without them, a failed write would
 leave the file open and crash the process at its end; and a damaged file could make libhdf5 loop
@@ -23,9 +23,9 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-MOST = 1 << 40  # bytes: the size that libhdf5 sees for a truncated file
+MOST = 1 << 40  # bytes that a truncated file seems to have, with zeros after its end
 CHUNK = 1 << 14  # elements of a chunk of an array that is written at once
-MOST_AT_ONCE = 1 << 28  # bytes: limit of a chunk, and of one read
+MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
 MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
 HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 
@@ -58,7 +58,7 @@ class Output:
         self._kept = _Kept(fd, self._name is not None)
         # The oldest layout does not mark a file as open, so it can be read if its writer has died.
         self.h5 = h5py.File(self._kept, "w", libver="earliest")
-        # Otherwise libhdf5 would call Python to close the file after the interpreter has ended.
+        # Without this, libhdf5 would call Python to close the file after the interpreter has ended.
         self._finalize = weakref.finalize(self, _close, self.h5, self._kept)
 
     def text(self, name: str, said: str) -> None:
@@ -178,9 +178,9 @@ class _Kept(io.RawIOBase):
 def reading(
     path: str | os.PathLike[str], dtypes: Mapping[str, Any], *, cut: bool = False
 ) -> Iterator[Input]:
-    """Open an HDF5 file for reading; with `cut`, it may be truncated.
+    """Open an HDF5 file for reading.
 
-    `dtypes` are the types that its datasets must have, by name.
+    dtypes: the type that each dataset must have, by name; cut: the file may be truncated.
 
     Raises
     ------
@@ -232,7 +232,7 @@ class Input:
         return len(self._own(group))
 
     def length(self, name: str) -> int:
-        """Number of rows of a dataset."""
+        """Return the number of rows of a dataset."""
         return len(self._dataset(name))
 
     def rows(self, name: str, first: int = 0, n: int | None = None) -> Any:
@@ -285,9 +285,10 @@ class Input:
 
 
 class _Bounded(io.FileIO):
-    """A file whose offsets and sizes are checked.  A truncated file has zeros after its end.
+    """A file whose offsets and sizes are checked.
 
-    The checksums of these zeros are wrong, so that missing data are found.
+    If it may be truncated (`cut`), there seem to be zeros after its end.  Checksums do not fit the
+    zeros, so missing data are found.
     """
 
     def __init__(self, fd: int, cut: bool) -> None:

@@ -17,7 +17,7 @@ from pylb.io import vt
 from pylb.io.run_record import RunFacts
 from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
 
-# A collection distinguishes entities from the task that vt appends to phase 0.
+# vt appends a task without a collection to phase 0; this number tells the entities from it.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
@@ -25,7 +25,7 @@ Self = TypeVar("Self", bound="Phases")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Phases:
-    """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
+    """The phases of a run, stored as arrays; ``trace[i]`` is phase i as a `Snapshot`.
 
     An entity is an object of the run; a task is an entity in one phase.  Arrays over tasks and
     edges hold the phases one after the other: phase i has the tasks
@@ -43,7 +43,7 @@ class Phases:
     entity_migratable : (n,) bool
     entity_home : (n,) int32
     entity_collection : (n,) int64
-        Number of its collection; -1: none.
+        Number of the collection of vt to which the object belongs; -1: none.
     task_ptr : (m + 1,) int64
     task_entity : (t,) int32
         Entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in the
@@ -67,14 +67,15 @@ class Phases:
     edge_type : (e,) uint8 or None
         Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int
-        Number of communications that are not edges, because one end is not a task of the phase: it
-        is a node, or an object without a task.  `communications()` and `write` include them.
+        Number of recorded communications that are not edges of the trace, because one end is not a
+        task of the phase: it is a node, or an object without a task.  `communications()` and
+        `write` include them.
     skipped : tuple of int
         Ids of phases that the run did not record.
     speed, background : (p,) float64 or None
-        As in a snapshot.  None for a record of vt.
+        As in a `Snapshot`.  None for a record of vt.
     memory_limit : (p,) int64 or None
-        Bytes of objects that fit on each rank.
+        Bytes that the objects of each rank may occupy.
     task_coords : (t, 3) float64 or None
         Positions of the objects.
     measured : (p,) float64 or None
@@ -149,7 +150,7 @@ class Phases:
     def __getitem__(self, index: int) -> Snapshot: ...
 
     def __getitem__(self: Self, index: int | slice) -> Snapshot | Self:
-        """Phase `index` as a snapshot, or the phases of a slice as a trace."""
+        """Return phase `index` as a snapshot, or the phases of a slice as a trace."""
         if isinstance(index, slice):
             if (index.step or 1) < 0:
                 raise DomainError(f"step of the slice is {index.step}: expected 1 or more")

@@ -1,13 +1,14 @@
-"""Plain values as bytes, and back; nothing of what is read is executed.
+"""Convert plain values to bytes and back; unlike pickle, reading never executes code.
 
 Plain values are None, bool, int, float, complex, str, bytes, NumPy arrays and scalars without
 objects, and lists, tuples and dicts of these. A float keeps every bit.
 
 Layout: the length of the text (8 bytes, little-endian), the text, then the buffers. The text is
-JSON, ``[value, lengths of the buffers]``; None, bool, int and str stand for themselves, others are
-a list that begins with a letter: ``["f", bits]``, ``["c", bits, bits]`` (16 hexadecimal digits
-each), ``["b", i]`` (bytes, buffer i), ``["a", i]`` and ``["s", i]`` (array and scalar, as NumPy's
-npy), ``["l", values]``, ``["t", values]``, ``["d", [[key, value], ...]]``.
+JSON, ``[value, lengths of the buffers]``. In it, None, bool, int and str are written as such. Any
+other value is a list that begins with a letter for its type: ``["f", bits]`` and ``["c", bits,
+bits]`` (float and complex, with 16 hexadecimal digits for each number), ``["b", i]`` (bytes, in
+buffer i), ``["a", i]`` and ``["s", i]`` (array and scalar, in buffer i as NumPy's npy), ``["l",
+values]``, ``["t", values]``, ``["d", [[key, value], ...]]`` (list, tuple, dict).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 """Figures of an iteration, in the order of csrc/replay/trace.h."""
 
 
-MOST = 1e30  # limit of a figure: seconds, messages or bytes
+MOST = 1e30  # largest allowed figure, in seconds, messages or bytes
 
 
 def check_figures(table: F64, first: int = 0) -> None:
@@ -91,7 +91,7 @@ class Loop(NamedTuple):
     Attributes
     ----------
     first, n : int
-        Number of its first iteration, and its planned number of iterations.
+        Number of the loop's first iteration, and its planned number of iterations.
     cost : float
         Seconds that a first LB step was expected to cost; nan: not known.
     alpha, beta : float
@@ -126,7 +126,7 @@ class RunFacts:
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        For a number of iterations, the keys of the objects that exist after them.  Recorded if
+        The keys of the objects that exist after k iterations, for some k.  They are recorded if
         objects were added or removed at the end of a loop or just before an LB step.
     """
 

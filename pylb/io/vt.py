@@ -1,4 +1,4 @@
-"""LBDatafiles of vt: find the files of a run, map their text, and let the C core index it.
+"""Read and write LBDatafiles of vt: find the files of a run, and let the C core read their text.
 
 There is one file per rank, ``<stem>.<rank>.json``; it is plain JSON or compressed by Brotli.
 """
@@ -35,7 +35,7 @@ from pylb.optional import PARTS, missing_part
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
-MOST_PHASES = 1_000_000  # a limit, as identical_to_previous may name any number of phases
+MOST_PHASES = 1_000_000  # limit of the phases that `identical_to_previous` may list
 
 
 class Run(NamedTuple):
@@ -49,8 +49,8 @@ class Run(NamedTuple):
         The C core's index of each text.
     phase_id : (m,) int64
     source : (m,) int64
-        For each phase, the phase whose data it has: itself, or an earlier one if the record says
-        that it is identical to the previous phase.
+        For each phase, the index of the phase that has its data: its own, or that of an earlier
+        phase if the record says that this one is identical to the previous phase.
     skipped : list of int
         Ids of the phases that the run did not record.
     arrays : dict
@@ -231,7 +231,7 @@ def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None =
 
 
 def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
-    """Return the ids of all phases, the `source` of each (see `Run`), and the skipped phases."""
+    """Return the ids of all phases, the `Run.source` of each, and the ids of skipped phases."""
     skipped: list[int] = []
     same: list[int] = []
     try:
@@ -257,7 +257,7 @@ def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int
 
 
 def _ids(entry: Any) -> list[int]:
-    """Return the phases of a {"list": [3, ...], "range": [[first, last], ...]}, each once."""
+    """Return the ids in {"list": [3, ...], "range": [[first, last], ...]}, sorted, each once."""
     entry = entry or {}
     spans = [(i, i) for i in entry.get("list") or []]
     spans += [(first, last) for first, last in entry.get("range") or []]
@@ -281,8 +281,8 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        The record has phases that are copies of others, and either not all phases are to be
-        written, or a copy is placed differently from its original.
+        Some phases of the record are identical to earlier ones, and either not all phases are to be
+        written, or such a phase has another placement than the earlier one.
     StateError
         A file has changed since it was read.
     """
@@ -314,7 +314,7 @@ def write(
     text: Callable[[int], bytes],
     compress: bool,
 ) -> list[Path]:
-    """Write a file for each rank; a file that cannot be written completely does not appear."""
+    """Write a file for each rank.  If a file cannot be written completely, it does not appear."""
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
     pack = _compressor() if compress else bytes
@@ -343,7 +343,7 @@ def _compressor() -> Callable[[bytes], bytes]:
         raise missing_part("Brotli") from None
 
     def pack(text: bytes) -> bytes:
-        # Quality 5 takes a tenth of the best quality's time; the file is a few percent larger.
+        # Quality 5 takes a tenth of the time of the best quality, for a slightly larger file.
         return bytes(brotli.compress(text, quality=5))
 
     return pack

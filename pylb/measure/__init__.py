@@ -1,4 +1,4 @@
-"""From measurements to estimates.
+"""Turn measurements into estimates, metrics and speeds.
 
 In: a snapshot and a placement, times of objects and ranks.  Out: `Evaluation`, speeds of ranks.
 Imports `model`.

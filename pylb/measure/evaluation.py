@@ -18,8 +18,9 @@ from pylb.model.snapshot import I32, Snapshot, _array
 class Evaluation(NamedTuple):
     """All figures of a placement; bytes and messages are those of one iteration.
 
-    An edge of the snapshot is one delivery to the receiver's rank.  A multicast is one delivery to
-    each rank that has receivers; that rank passes it on to them.
+    Messages and bytes are counted as deliveries to ranks.  An edge of the snapshot is one delivery
+    to the receiver's rank.  A multicast is one delivery to each rank that has receivers, however
+    many.
 
     Attributes
     ----------
@@ -29,13 +30,13 @@ class Evaluation(NamedTuple):
     cut : float
         Bytes of edges whose ends are on different ranks.
     connectivity : float
-        Sum over the multicasts of bytes times the number of ranks that the multicast reaches,
-        not counting its sender's rank (weighted connectivity - 1).
+        Sum over the multicasts of bytes times the number of ranks with receivers, not counting the
+        sender's rank (weighted connectivity - 1).
     bytes_local, bytes_node, bytes_network : float
         Bytes delivered within a rank, between ranks of one node, and between nodes.
     hop_bytes : float
-        Sum of bytes times the number of links on their way: 2 within a node, 4 between nodes (a
-        tree of ranks, nodes and network).
+        Sum of bytes times the number of links on their way through a tree of ranks, nodes and
+        network: 2 links within a node, 4 between nodes.
     messages_local, messages_node, messages_network : float
         Messages delivered within a rank, between ranks of one node, and between nodes.
     sent_max, received_max : float
@@ -48,7 +49,8 @@ class Evaluation(NamedTuple):
         Mean number of ranks that a rank sends to or receives from.
     neighbours_max : int
     memory_max : int
-        Largest memory of a rank in bytes: its objects, and once each block of data that they share.
+        Bytes of the rank with the most memory in use: its objects, and each block of data that
+        objects share, counted once.
     migrations : int
         Objects that change their rank.
     migration_bytes : int
@@ -57,8 +59,8 @@ class Evaluation(NamedTuple):
     Examples
     --------
     >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
-    >>> told = pylb.evaluate(snap, [0, 1, 1, 0])
-    >>> told.components[0].max_over_mean, told.migration_bytes
+    >>> figures = pylb.evaluate(snap, [0, 1, 1, 0])
+    >>> figures.components[0].max_over_mean, figures.migration_bytes
     (1.25, 300)
     """
 

@@ -13,11 +13,12 @@ from pylb.model.snapshot import F64
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
-    The time of an object on a rank is its work divided by the rank's speed.  Objects that move
-    separate the two (`csrc/measure/speeds.h`).  The last eight placements are remembered; older
-    ones count less.  Speeds are used only after they have predicted placements that were not used
-    to fit them (`csrc/measure/evidence.h`).  If the times of all objects on a rank change by the
-    same factor, the rank is treated as a new one (`csrc/measure/learner.h`).
+    The time of an object on a rank is its work divided by the rank's speed.  Only objects that move
+    tell the work from the speed (`csrc/measure/speeds.h`).  The last eight placements are
+    remembered; older ones count less.  Speeds are used only after they have predicted the times
+    under placements from which they were not fitted (`csrc/measure/evidence.h`).  If the times of
+    all objects on a rank change by the same factor, the rank is treated as a new one
+    (`csrc/measure/learner.h`).
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class SpeedLearner:
 
     @property
     def explained(self) -> float:
-        """Fraction of the variance of the logarithms that the speeds explain, 0 ... 1."""
+        """Fraction of the variance of the times' logarithms that the speeds explain, 0 ... 1."""
         return self._core.explained
 
     @property
@@ -79,17 +80,17 @@ class SpeedLearner:
         rank : (n,) int32
             The rank where each object was.
         seconds : (n,) float64
-            Its time per iteration there, the mean of several iterations.  Leave out objects without
-            a measured time.
+            The object's time per iteration on that rank, the mean of several iterations.  Leave out
+            objects without a measured time.
         work : (n,) float64, optional
-            The user's own estimate of its work, in any unit; 0: no estimate.
+            The user's own estimate of the object's work, in any unit; 0: no estimate.
 
         Raises
         ------
         DomainError
             The arrays differ in length, a key occurs twice, or a time or an estimate is infinite.
         OutOfRangeError
-            A rank below 0, or not below `n_ranks`.
+            A rank is below 0, or not below `n_ranks`.
         """
         keys, ranks = np.asarray(key, np.int64), np.asarray(rank, np.int32)
         times = np.asarray(seconds, float)

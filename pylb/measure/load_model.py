@@ -9,16 +9,16 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, _array
 
-KEEPS = 0.95  # weight of a step relative to the next one
-ROUNDS = 100  # limit of the active-set search, per feature; usually one round per feature is enough
+KEEPS = 0.95  # weight of a step, relative to the weight of the following step
+ROUNDS = 100  # largest number of rounds of the search per feature; usually one is enough
 
 
 class LoadModel:
     """A linear model, fitted online: the load of a cell is its features times coefficients.
 
     The seconds of a rank in a step are the sum of the loads of its cells.  The fit is by least
-    squares with coefficients of zero or more; earlier steps count less (`KEEPS`).  The sums of all
-    ranks are added before an LB step, so that the measurements of every rank count.
+    squares with coefficients of zero or more; earlier steps count less (`KEEPS`).  Before an LB
+    step, `sums` are added up over all ranks, so that the measurements of every rank count.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class LoadModel:
         self.sums: F64 = np.zeros((k, k + 1))
 
     def observe(self, features: F64, seconds: float) -> None:
-        """Add a step.
+        """Add a step of this rank.
 
-        features: (n, k), of each cell, zero or more.
+        features: (n, k), the features of each cell, zero or more; seconds: time of the rank.
         """
         total = features.sum(axis=0)
         self.sums *= KEEPS
@@ -44,7 +44,7 @@ class LoadModel:
     def coefficients(sums: F64) -> F64:
         """Return seconds per unit of each feature, (k,); all 1 if no time was measured.
 
-        sums: those of one rank, or added over several ranks.
+        sums: `sums` of one rank, or added up over several ranks.
         """
         found = non_negative(sums[:, :-1], sums[:, -1])
         return found if found.any() else np.ones(len(sums))

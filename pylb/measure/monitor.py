@@ -16,7 +16,7 @@ from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.snapshot import F64
 
-SHORT = 1e-3  # seconds; a shorter computation gives no usable speed
+SHORT = 1e-3  # a computation of fewer seconds gives no usable speed
 
 
 class SpeedSample(NamedTuple):

@@ -1,4 +1,4 @@
-"""The program and the machine as data.
+"""Data that describe the program and the machine.
 
 In: arrays, strings, files, a communicator to measure.  Out: `Snapshot`, `Machine`, `Network`,
 `SpeedModels`, `Metrics`.  Imports the C core only.

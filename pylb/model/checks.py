@@ -17,7 +17,7 @@ from pylb.errors import DomainError
 def whole(
     name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
 ) -> int:
-    """Check for a Python or NumPy integer, `least` or more, that is not a bool."""
+    """Check that the value is a Python or NumPy integer, not a bool, of `least` or more."""
     try:
         out = operator.index(value)
     except TypeError:
@@ -28,13 +28,13 @@ def whole(
 
 
 def instance(name: str, value: Any, kind: type) -> None:
-    """Check for an instance of `kind`, a class of pylb."""
+    """Check that the value is an instance of `kind`, a class of pylb."""
     if not isinstance(value, kind):
         raise DomainError(f"{name} is {clip(repr(value), 60)}: expected a pylb.{kind.__name__}")
 
 
 def integer(name: str, value: Any) -> int:
-    """Check for a Python or NumPy integer."""
+    """Check that the value is a Python or NumPy integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -42,14 +42,14 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Check for a finite number."""
+    """Check that the value is a finite number."""
     if not (isinstance(value, Real) and math.isfinite(float(value))):
         raise DomainError(f"{name} is {value!r}: expected a finite number")
     return float(value)
 
 
 def seconds(name: str, value: Any) -> float:
-    """Check for a time in seconds: 0 ... 1e30."""
+    """Check that the value is a time in seconds, 0 ... 1e30."""
     try:
         out = -1.0 if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
@@ -60,7 +60,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Check for n numbers; return them as an array, (n,)."""
+    """Check that the value is a sequence of n numbers; return them as an array, (n,)."""
     try:
         out = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as why:
@@ -71,7 +71,7 @@ def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
 
 
 def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
-    """Check for n whole numbers of bytes, zero or more; return them as an array, (n,)."""
+    """Check that the value is a sequence of n sizes in bytes; return them as an array, (n,)."""
     out = floats(name, value, n)
     bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
     if len(bad):

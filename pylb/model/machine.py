@@ -21,8 +21,8 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
-W_COMM = 0.1  # used by DRUM's authors; use more for a program that communicates much
-SHOWN = 8  # how many children of a place repr shows
+W_COMM = 0.1  # the value of DRUM's authors; a program that communicates much may need more
+SHOWN = 8  # a longer repr has the first and the last 2 SHOWN lines only
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +136,7 @@ class Machine:
         return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
-        """The machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
+        """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
 
         Raises
         ------
@@ -154,13 +154,13 @@ class Machine:
         return Tree(tuple(sizes))
 
     def network(self, a: int, b: int) -> Network:
-        """The cost of a message between two nodes."""
+        """Return the cost of a message between nodes number `a` and `b`."""
         return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
 
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """DRUM's power of each rank, with sum 1 (Devine 2005/2008).
+        """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
 
         A place n has a communication power c_n, its bandwidth, and a processing power p_n, the sum
         of the speeds below it.  Beginning at the root, each place divides its power among its
@@ -184,15 +184,15 @@ class Machine:
         return out
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:
-        """Shares for `pylb.partition(shares=...)`: the power of each rank."""
+        """Return shares for `pylb.partition(shares=...)`: the `power` of each rank."""
         return self.power(w_comm)
 
     def counts(self, n: int, w_comm: float = W_COMM) -> Any:
-        """The part sizes as integers with sum n, by the largest remainder; (p,) int64."""
+        """Divide n items by `power`, rounded by the largest remainder; return (p,) int64."""
         return _core.apportion(self.power(w_comm), n)
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
-        """A copy of the machine with other speeds (and loads) of its ranks."""
+        """Return a copy of the machine whose ranks have these speeds (and loads)."""
         fast = np.asarray(speed, float)
         busy = self.load if load is None else np.asarray(load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
@@ -214,15 +214,14 @@ class Machine:
         """Measure the machine that a job runs on.  Collective; may block.
 
         Ranks that share memory are on one node.  Sockets are part of the tree if each rank is bound
-        to one.
-        All ranks compute for a while at the same time, so that the speeds include quotas and other
-        programs on the same cores.  Then the first ranks of all pairs of nodes play ping-pong, in
-        rounds in which each has one partner.
+        to one.  All ranks compute for a while at the same time, so that the speeds include quotas
+        and other programs on the same cores.  Then the first ranks of all pairs of nodes play
+        ping-pong, in rounds in which each rank has one partner.
 
         Parameters
         ----------
         comm : mpi4py communicator, VirtualComm or None
-            None: one rank.  A virtual cluster is not measured: its properties are known.
+            None: one rank.  The properties of a virtual cluster are known, so it is not measured.
         seconds : float
             How long to compute.  If ranks have CPU quotas, choose several periods of the quota.
         network : bool
@@ -232,10 +231,11 @@ class Machine:
 
     @classmethod
     def parse(cls, text: str) -> Machine:
-        """Build a machine from a string: the levels from the root on, each with its count.
+        """Build a machine from a string, e.g. ``"node:2 socket:2 rank:8"``.
 
-        E.g. ``"node:2 socket:2 rank:8"``.  Brackets contain properties of a level, repeated
-        cyclically over the children of a place: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.
+        The string has the levels from the root on, and how many places of a level are below each
+        place of the level before.  Properties stand in brackets, one value for each of these
+        places, and are repeated cyclically: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.
         The speeds of all levels are multiplied.
 
         Raises

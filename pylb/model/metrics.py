@@ -34,7 +34,8 @@ class Metrics(NamedTuple):
     Attributes
     ----------
     max, mean, min, std : float
-        Seconds.  `max` is the time of the iteration.  `std` is the population's: divided by p.
+        Seconds.  `max` is the time of the iteration.  `std` is the standard deviation over all p
+        ranks (divided by p, not by p - 1).
     max_over_mean : float
         max/mean; 1 is perfect (Charm++'s ratio; lambda in the literature).
     percent : float

@@ -1,4 +1,4 @@
-"""The cost of messages: alpha and beta of Menon eq. 3.6, given, fitted or measured."""
+"""The cost of messages: alpha and beta of Menon 2012, eq. 3.6, given, fitted or measured."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
-REPEATS = 3, 20  # least and greatest number of repeats per size
-ENOUGH = 1e-2  # seconds per size; if ranks share cores, a message may take a whole time slice
+REPEATS = 3, 20  # least and greatest number of repeats for each size
+# After this number of seconds, no more repeats of a size: if ranks share cores, a message may take
+# a whole time slice.
+ENOUGH = 1e-2
 
 
 class Network(NamedTuple):
-    """Cost of messages between ranks; ``pylb.Selector(*network)`` takes it.
+    """Cost of messages between ranks, e.g. for ``pylb.Selector(*network)``.
 
     Attributes
     ----------
@@ -37,7 +39,7 @@ class Network(NamedTuple):
     beta: float
 
     def seconds(self, messages: int, bytes: int) -> float:
-        """alpha m_n + beta m_v (Menon eq. 3.6)."""
+        """Return alpha m_n + beta m_v, the seconds of these messages (Menon 2012, eq. 3.6)."""
         return self.alpha * messages + self.beta * bytes
 
     def rank_times(self, snapshot: Snapshot) -> F64:
@@ -49,8 +51,8 @@ class Network(NamedTuple):
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:
         """Fit alpha and beta, both zero or more, to measured messages.
 
-        Minimizes the squares of the relative errors: sizes span decades, and with absolute errors
-        the noise of the largest messages would determine alpha.
+        The sum of the squares of the relative errors is minimized.  With absolute errors, the noise
+        of the largest messages would determine alpha.
 
         Parameters
         ----------
@@ -83,11 +85,11 @@ def measure_network(comm: Any) -> Network:
     """Measure alpha and beta between the ranks of an mpi4py communicator; the same on all ranks.
 
     Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once.  So
-    messages cross nodes if there are several, and contend as in a program.  For each size and pair
-    the fastest of some repeats counts, because delays only make messages slower; the mean over the
-    pairs is fitted.  Takes some milliseconds.  Collective; may block.
+    messages go between nodes if there are several, and share the network as in a program.  For each
+    size and pair the fastest of some repeats counts, because delays only make messages slower; the
+    mean over the pairs is fitted.  It takes some milliseconds.  Collective; may block.
 
-    With one rank, alpha and beta are 0.  A virtual cluster is not measured: it knows its own.
+    With one rank, alpha and beta are 0.  Those of a virtual cluster are known, not measured.
 
     Raises
     ------

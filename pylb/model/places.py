@@ -11,7 +11,7 @@ from typing import Any
 from pylb.console import clip
 from pylb.errors import DomainError, FormatError
 
-MOST = 1 << 20  # ranks of a machine that is written as a string
+MOST = 1 << 20  # largest number of ranks of a machine that a string describes
 LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
 
 
@@ -61,7 +61,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """Yield this place and all below it, parents first, each with the index of its parent."""
+        """Yield (index of the parent, place) for this place and all below it, parents first."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()

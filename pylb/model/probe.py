@@ -22,13 +22,25 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 class PlaceFacts(NamedTuple):
-    """What a rank knows about the place where it runs."""
+    """What a rank knows about the place where it runs.
+
+    Attributes
+    ----------
+    node : str
+        Name of the node.
+    cores, sockets : int
+        Numbers of cores and sockets of the node.
+    socket, core : int
+        The socket and the core that this rank is bound to; -1: it may run on several.
+    speed, load : float
+        See `speed_now`.
+    """
 
     node: str
-    cores: int  # number of cores of the node
+    cores: int
     sockets: int
-    socket: int  # the one that this rank is bound to; -1: it may run on several
-    core: int  # the one that this rank is bound to; -1: it may run on several
+    socket: int
+    core: int
     speed: float
     load: float
 
@@ -65,15 +77,16 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
-    """Measure the speed of this rank in 10⁹ steps per second, and its fraction of time without a
-    core.
+    """Measure the speed of this rank, and the fraction of time in which it had no core.
+
+    The speed is in 10⁹ steps of the benchmark per second.
     """
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
 
 
 def cores() -> tuple[int, int]:
-    """Count the cores and the sockets of this node; 0 if the system does not tell them."""
+    """Count the cores and the sockets of this node; 0: the system does not say it."""
     cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
     found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
     known = {place for place in found if place[0] >= 0}
@@ -81,7 +94,7 @@ def cores() -> tuple[int, int]:
 
 
 def where() -> tuple[int, int]:
-    """Return the socket and the core that this process is bound to; -1 if there are several."""
+    """Return the socket and the core that this process is bound to; -1: it may use several."""
     try:
         cpus = sorted(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -106,11 +119,10 @@ def _only(numbers: set[int]) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of 0 ... n-1, in rounds in which each number has at most one partner (circle
-    method).
+    """Yield all pairs of the numbers 0 ... n-1, in rounds: in a round, a number is in one pair.
 
-    There are n - 1 rounds of n/2 pairs; if n is odd, there are n rounds, and each number has no
-    partner in one of them.
+    This is the circle method.  There are n - 1 rounds of n/2 pairs.  If n is odd, there are n
+    rounds, and each number is left out in one of them.
     """
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
@@ -145,14 +157,18 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
 
 
 def _line(times: list[float]) -> Network:
-    """Fit alpha and beta to the smallest and the largest message only.
+    """Compute alpha and beta from the times of the smallest and the largest message only.
 
-    A link with a rate limit lets medium-sized messages pass faster than its bandwidth."""
+    A link with a rate limit sends medium-sized messages faster than its bandwidth allows.
+    """
     return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
 
 
 def bandwidth(beta: F64, node: int) -> float:
-    """Communication power of a node: mean bytes per second to the other nodes; NaN: unknown."""
+    """Return the communication power of a node: bytes per second to the other nodes.
+
+    It follows from the mean of `beta` over these nodes; NaN: not known.
+    """
     others = np.delete(beta[node], node)
     mean = float(others.mean()) if len(others) else math.nan
     return 1.0 / mean if mean > 0 else math.nan

@@ -110,19 +110,19 @@ class Snapshot:
     bytes : (n,) array of int, optional
         Bytes that the migration of an object sends.
     memory : (n,) array of int, optional
-        Bytes that an object occupies.  A constraint, not a load.
+        Bytes that an object occupies.  `memory_limit` limits their sum on a rank.
     migratable : (n,) array of bool, optional
         False: the object stays where it is.
     key : (n,) array of int, optional
         The program's own number of each object.  Default: its index.
     coords : (n, 3) array of float, optional
-        Positions.
+        Position of each object.
     speed : (p,) array of float, optional
-        Relative speeds of the ranks.  Default 1.
+        Relative speed of each rank.  Default: all 1.
     background : (p,) array of float, optional
         Seconds per iteration that a rank spends on other work.
     memory_limit : (p,) array of int, optional
-        Bytes of objects that fit on a rank.
+        Bytes that the objects of a rank may occupy.
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
     block : (n,) array of int, optional
@@ -249,7 +249,7 @@ class Snapshot:
         return Metrics.of(self.rank_times)
 
     def with_rank(self, rank: ArrayLike) -> Snapshot:
-        """A copy with another placement, (n,) array of int."""
+        """Return a copy with another placement, (n,) array of int."""
         return replace(self, rank=_array("rank", rank, np.int32))
 
     def __repr__(self) -> str:
@@ -262,7 +262,7 @@ class Snapshot:
 
 
 def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
-    """Name, dtype and shape of each field that may be absent."""
+    """Return name, dtype and shape of each field that may be absent."""
     return [
         ("bytes", np.int64, (n,)),
         ("memory", np.int64, (n,)),

@@ -97,10 +97,11 @@ class SpeedModels:
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Update the models by a measurement of each rank.
 
-        Earlier points that contradict the new one are removed: those with more rows that were as
-        fast, or with fewer rows that took as long.  If the speed for the same number of rows
-        differs by more than a quarter, the processor has changed, and all its points are scaled.
-        The exception is a speed below half of the best: there the processor pages.
+        Earlier points that contradict the new one are removed: those with more rows that did not
+        take longer, or with fewer rows that did not take less time.  If the speed for the same
+        number of rows differs by more than a quarter, the processor is assumed to have changed, and
+        all its points are scaled.  But if the speed is below half of the best one, the processor
+        pages, and no points are scaled.
 
         Parameters
         ----------
@@ -115,14 +116,14 @@ class SpeedModels:
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Like `update`, but forget all earlier points of the ranks with a measurement."""
+        """Replace the models of the ranks with a measurement by this single measurement."""
         rows = np.asarray(counts, np.int64)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Return models with the points of both; if points contradict, those of `self` stay."""
+        """Return models with the points of both; if two contradict, that of `self` stays."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -142,7 +143,8 @@ class SpeedModels:
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
         rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
-        the lowest of these ranks.  A rank without points counts as the mean of the others.
+        the lowest of these ranks.  A rank without points is assumed to have the mean speed of the
+        others.
 
         Returns
         -------
@@ -156,18 +158,18 @@ class SpeedModels:
         return _core.fpm_split(*self._whole(), n)[0]
 
     def times(self, counts: ArrayLike) -> F64:
-        """Return the seconds that the given rows take on each rank, by the models."""
+        """Return the seconds in which each rank does its given rows, by the models."""
         return _core.fpm_times(*self._whole(), counts)
 
     def speeds(self, counts: ArrayLike) -> F64:
-        """Return the rows per second of each rank with the given rows (at least one)."""
+        """Return the rows per second of each rank if it has the given rows (at least one)."""
         rows = np.maximum(np.asarray(counts, float), 1.0)
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near the given rows, and do not page there.
+        """Say which ranks have a measured point near the given rows, at which they do not page.
 
-        Near: the numbers of rows differ by at most the fraction `part`.
+        A point is near if its number of rows differs by at most the fraction `part`.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -195,9 +197,9 @@ class SpeedModels:
         return edge
 
     def wary(self) -> SpeedModels:
-        """Return cautious models, in which a rank pages from the first row after its edge.
+        """Return cautious models: a rank pages as soon as it has more rows than `edges` says.
 
-        There the speed is already that of the next point.
+        From one row more on, its speed is that of the next point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])

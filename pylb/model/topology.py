@@ -22,8 +22,8 @@ class Tree:
     ----------
     sizes : tuple of int
         Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
-        sockets each, and sixteen ranks on each socket.  There, two ranks are 2 links apart on the
-        same socket, 4 on the same node, and otherwise 6.
+        sockets each, and sixteen ranks on each socket.  Two of these ranks are 2 links apart if
+        they are on the same socket, 4 if they are on the same node, and otherwise 6.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Hops(NamedTuple):
     hop_bytes : float
         Sum over all messages between ranks: bytes times number of links on their way.
     hops : float
-        Mean number of links that a byte passes; 0 if no rank sends to another.
+        Mean number of links on the way of a byte; 0 if no rank sends to another.
     link_max : float
         Bytes on the most loaded link; the two directions count as two links.
 
@@ -89,7 +89,7 @@ class Hops(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """A mapping of the parts of a placement to the places of a machine.
+    """The result of `map_ranks`: the objects of each rank go to another place of the machine.
 
     Attributes
     ----------
@@ -116,7 +116,10 @@ Flows = tuple[I64, I32, F64]
 
 
 def _flows(snapshot: Snapshot, rank: I32) -> Flows:
-    """Return the bytes between ranks as rows; a multicast goes once to each rank with receivers."""
+    """Return the bytes between ranks: start, receiver and bytes of each sender's flows.
+
+    A multicast goes once to each rank with receivers.
+    """
     p = snapshot.n_ranks
     pairs, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     if snapshot.edges is not None:

@@ -46,8 +46,8 @@ class Quality:
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
-    >>> told = pylb.partition(line, 2, method="block").evaluation
-    >>> told.objects, told.cut
+    >>> figures = pylb.partition(line, 2, method="block").evaluation
+    >>> figures.objects, figures.cut
     (array([2, 2]), 1.0)
     """
 

@@ -54,7 +54,7 @@ def traffic(
     ----------
     snapshot : Snapshot
     strategy : str
-        A distributed one: ``pylb.strategies()[name].distributed``.
+        Name of a distributed strategy: ``pylb.strategies()[name].distributed`` is True.
     seed : int
     **params
         The strategy's own parameters.

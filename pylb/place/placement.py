@@ -13,7 +13,7 @@ from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import Strategy, find
 
 CHOOSERS: dict[str, Callable[..., Placement]] = {}
-"""Functions for names such as "auto", which choose a strategy; the room `decide` adds them."""
+"""Functions by a name such as "auto": each chooses a strategy.  The room `decide` adds them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,11 +95,12 @@ def place(
     Raises
     ------
     UnknownStrategyError, DomainError
-        No such strategy or parameter, or a parameter out of range.
+        There is no such strategy or parameter, or a parameter is out of range.
     InfeasibleError
-        No placement within the memory limits was found; the message says how many bytes lack.
+        No placement within the memory limits was found; the message says how many bytes are
+        lacking.
     StrategyError
-        A Python strategy raised, or returned no placement.
+        A Python strategy has raised an error, or has returned no placement.
 
     Examples
     --------

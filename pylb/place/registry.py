@@ -18,7 +18,7 @@ LOOKS_AT = _core.LOOKS_AT  # part of the snapshot -> its bit
 
 
 class Param(NamedTuple):
-    """One parameter of a strategy: closed range [least, most], default, unit and help."""
+    """One parameter of a strategy or a trigger; values from `least` to `most` are allowed."""
 
     name: str
     default: float
@@ -29,7 +29,9 @@ class Param(NamedTuple):
 
 
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
-    """Check the given values, and return all values, defaults included, in the order of `params`.
+    """Check the given parameters, and return the values of all, in the order of `params`.
+
+    Parameters that are not given have their default.  owner: their strategy or trigger, for errors.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def strategy(
     Parameters
     ----------
     name : str, optional
-        Default: the function's own.
+        Default: the name of the function.
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
         The parts of the snapshot that influence the placement: some of load, communication, bytes,
@@ -260,8 +262,8 @@ def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
     Raises
     ------
     StrategyError
-        The strategy raised an exception, which is chained, or did not return a rank for each
-        object.
+        The strategy has raised an exception, which is the cause of this error, or has not returned
+        a rank for each object.
     """
     inner = call.func if isinstance(call, functools.partial) else call
     name = getattr(inner, "__name__", repr(inner))

@@ -1,4 +1,4 @@
-"""Generated programs, for comparing triggers."""
+"""Programs that are given by the times of their iterations, for comparing triggers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GeneratedRun:
     iteration_time : (n,) float64
         Seconds of each iteration.
     iterations : (k,) int64
-        Iterations that ended with an LB step.
+        Numbers of the iterations that ended with an LB step.
     cost : float
         Seconds that each LB step cost.
 
@@ -48,7 +48,7 @@ class GeneratedRun:
         return math.fsum(self.iteration_time) + self.cost * len(self.iterations)
 
     def regret(self, best: Optimum) -> float:
-        """Time beyond that of the best schedule, relative to it: 0.02 is 2 % slower."""
+        """Return by which fraction this run is slower than the best schedule: 0.02 is 2 %."""
         return regret(self.time, best)
 
 
@@ -57,7 +57,7 @@ class Imbalance:
 
     If the last LB step was just before iteration s, iteration i takes
     ``mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))``
-    seconds.  The first placement costs nothing and is made for the state `start`.
+    seconds.  The first placement, before iteration 0, costs nothing; ``drift[-1]`` is `start`.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class Imbalance:
     iterations : int, optional
         Number of iterations, n.  Default: the length of the arrays.
     drift : (n,) array of float, optional
-        State of the program in each iteration.  The more it has changed since the last LB step, the
-        larger is the imbalance.
+        State of the program in each iteration, e.g. the position of a hot spot.  The more it has
+        changed since the last LB step, the larger is the imbalance.
     noise : (n,) array of float, optional
         Imbalance that each iteration has in addition, with any placement.
     residual : float
@@ -161,7 +161,7 @@ class Imbalance:
         cost : float
             Seconds that each LB step costs.
         every : int, optional
-            Iterations from one LB step to the next.
+            Rebalance after each `every` iterations.
         **params
             Parameters of the trigger.
         """

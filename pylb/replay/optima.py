@@ -22,7 +22,7 @@ class Optimum(NamedTuple):
     bound : float
         Lower bound in seconds: no schedule with LB steps of this cost is shorter, for any strategy.
     exact : bool
-        Whether it is proved that no schedule with these strategies is shorter than `time`.
+        Whether it is proven that no schedule with these strategies takes less than `time`.
     strategies : tuple of str
         The strategy of each LB step; empty for a generated program.
 

@@ -21,7 +21,7 @@ class ProtocolDecision(NamedTuple):
     asked : int
         The iteration whose statistics asked for an LB step.
     tentative : int
-        The tentative period.
+        The tentative iteration of the LB step, before the ranks have agreed.
     final : int
         The agreed iteration; 0 if the program ended earlier.
     root : float
@@ -57,8 +57,8 @@ class ProtocolRun:
     pause, pause_max : float
         Time in the pause state: mean over the ranks, and maximum.
     lagged, gathered, received : float
-        Waiting time, mean over the ranks: for older statistics, at the agreed iteration, and for
-        data of neighbours.
+        Waiting time, mean over the ranks: for the statistics of `lag` iterations ago, for the other
+        ranks at the agreed iteration, and for data of neighbours.
     bytes_sent, bytes_sent_max, messages_sent : float
         What the protocol sent in the whole run: bytes per rank (mean and maximum), and messages per
         rank (mean).
@@ -87,7 +87,7 @@ class ProtocolRun:
 
     @property
     def iterations_to_consensus(self) -> float:
-        """Mean number of iterations from `asked` to the LB step; nan without LB steps."""
+        """Mean number of iterations from `asked` to the LB step; nan if there was no LB step."""
         waits = [d.final - d.asked for d in self.decisions if d.balanced > 0]
         return float(np.mean(waits)) if waits else float("nan")
 
@@ -121,7 +121,7 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
     DomainError
         There is no such parameter, or its value is out of its domain.
     StateError
-        Deadlock: no rank can continue.  It is possible if ``lag`` is 0 and ranks block in receives
+        No rank can continue.  This deadlock is possible if ``lag`` is 0 and ranks block in receives
         (``blocked=1``).
 
     Examples

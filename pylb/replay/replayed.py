@@ -29,7 +29,7 @@ from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
-from pylb.replay.prices import Prices
+from pylb.replay.step_prices import Prices
 
 _PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks' times
     "decider": None,
@@ -46,7 +46,8 @@ _PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks'
     "keep_times": True,
     "keep_ranks": False,
 }
-FEW_TIMES = 1 << 16  # keep the ranks' times if there are at most so many, or as many as tasks
+# The ranks' times are kept if their number is at most this, or at most the number of tasks.
+FEW_TIMES = 1 << 16
 BASELINES = ("none", "unbalanced")
 
 
@@ -100,10 +101,10 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds of the LB steps themselves; for strategy ``"none"``, of the recorded ones.
+        """Seconds of the LB steps themselves; for strategy ``"none"``, of the recorded LB steps.
 
-        The `cost` of an LB step also includes that the next iterations are slower; here, that time
-        is part of `iteration_time`.
+        The iterations after an LB step may be slower at first.  This time is part of the `cost` in
+        a receipt, but not of these seconds, because it is part of `iteration_time`.
         """
         return math.fsum(r.step_seconds for r in self.balancings)
 
@@ -119,7 +120,7 @@ class Replay:
 
     @property
     def balanced_after(self) -> list[int]:
-        """Phases that ended with an LB step; -1: before the first phase."""
+        """Phases that ended with an LB step; -1: an LB step before the first phase."""
         return [r.iteration for r in self.balancings]
 
     @functools.cached_property
@@ -201,11 +202,11 @@ def replay(
 ) -> Replay:
     """Replay a recorded run with other decisions.
 
-    The decider and the arguments are those of `Balancer`: by default this is what
+    The decider and the arguments are those of `Balancer`: by default, the result is what
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
     the objects of phase i + 1, by the estimates of their loads at that time.  There is no LB step
-    at the end of the last phase.  Each object stays on its first rank until it is moved; an object
-    that may not migrate is always on its recorded rank.
+    at the end of the last phase.  An object stays on its first rank until an LB step moves it; an
+    object that may not migrate is always on its recorded rank.
 
     Parameters
     ----------
@@ -213,10 +214,10 @@ def replay(
     strategy : str or callable
         As for `Balancer`: "auto", a name of `pylb.strategies()`, or a function.  There are also two
         baselines without decisions: with ``"unbalanced"``, each object stays on its first rank;
-        with ``"none"``, each object is on its recorded rank, and the recorded LB steps cost what
-        they cost.
+        with ``"none"``, each object is on its recorded rank, and the LB steps are the recorded
+        ones, with their measured cost.
     every : int, optional
-        Phases from one LB step to the next.
+        Rebalance after each `every` phases.
     trigger : str, callable or Trigger, optional
         A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
         `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
@@ -226,7 +227,8 @@ def replay(
         Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
         same LB step; otherwise the result of the cost model for the objects that move.
     tell : bool
-        Whether the trigger knows `cost` before the first LB step.  If not, it learns the cost.
+        Whether the trigger knows `cost` before the first LB step.  Otherwise, it learns the cost
+        from the LB steps.
     migration_alpha, migration_beta : float
         Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
@@ -239,7 +241,7 @@ def replay(
     speed, background : (p,) array of float, optional
         Values for the ranks that replace those of the trace.
     memory_limit : (p,) array of int, optional
-        Bytes of objects that fit on each rank, instead of those of the trace.
+        Bytes that the objects of each rank may occupy, instead of the limits of the trace.
     **params
         Parameters of the strategy.
 
@@ -331,7 +333,7 @@ OWN = [name for name in inspect.signature(replay).parameters if name not in ("tr
 
 
 def _check_spelling(params: dict[str, Any]) -> None:
-    """Reject a misspelt argument of `replay`, which would pass as a parameter of the strategy."""
+    """Raise DomainError for a misspelt argument, which would pass as a strategy's parameter."""
     parameters = {p.name for one in strategies().values() for p in one.params}
     for name in params.keys() - parameters:
         if close := nearest(name, OWN, cutoff=0.7):
@@ -352,10 +354,10 @@ def _decisions(
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """Return the receipts of LB steps with foresight.
+    """Return the receipts of a replay with foresight.
 
-    Such an LB step belongs to the end of the previous phase, and its figures to the phases that
-    follow.
+    Its LB steps were at the start of a phase.  In the receipts, they are at the end of the previous
+    phase, with the figures of the phases that follow.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
@@ -371,10 +373,10 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
 
 
 def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
-    """End a loop after `end` phases.
+    """End a loop after `end` phases, with the objects that exist then.
 
-    The objects at that time are those of the next phase.  If the loop was left early, the record
-    lists them.
+    They are the objects of the next phase, unless the record lists them.  If the loop was left
+    early and the record does not list them, the loop is not ended.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     early = end < loop.first + loop.n and end < trace.n_phases
@@ -421,7 +423,7 @@ def _with(
 def _check_baseline(
     strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
 ) -> None:
-    """Check arguments that have no effect on a baseline."""
+    """Check the arguments of a baseline, even those that have no effect."""
     if params:
         raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
     if every is not None or isinstance(trigger, str):

@@ -1,4 +1,4 @@
-"""The class for users to read, inspect and replay run records."""
+"""RunRecord: the class by which users read, inspect and replay run records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from pylb.console import count
 from pylb.io import records
 from pylb.io.run_record import FIGURES, RunData
-from pylb.replay.recorded import stretches_of, trace_fields
 from pylb.replay.trace import Trace
+from pylb.replay.trace_conversion import stretches_of, trace_fields
 
 
 class RunRecord(RunData):
@@ -32,7 +32,7 @@ class RunRecord(RunData):
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        For a number of iterations, the keys of the objects that exist after them.  Recorded if
+        The keys of the objects that exist after k iterations, for some k.  They are recorded if
         objects were added or removed at the end of a loop or just before an LB step.
     path : str
 

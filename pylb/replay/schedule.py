@@ -18,7 +18,7 @@ from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
 
-PERIODS = (1, 2, 3, 5, 10, 20, 50)  # the best schedule is compared with runs of these periods
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # periods of LB steps with which the result is compared
 
 
 def optimum(
@@ -33,8 +33,8 @@ def optimum(
     """Find the best schedule of LB steps for a recorded run.
 
     An LB step works as in `Trace.replay`: at the end of phase i it places the objects of phase
-    i + 1 by the estimates of their loads at that time.  With one strategy, a replay of the schedule
-    takes the same time.
+    i + 1 by the estimates of their loads at that time.  If there is one strategy, a replay of the
+    schedule found takes exactly the time of the result.
 
     The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
     placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
@@ -53,8 +53,8 @@ def optimum(
     seed : int
         For strategies that draw random numbers.
     width : int
-        For strategies that depend on the present placement: the number of placements, those reached
-        in the shortest time, from which an LB step is tried at the end of each phase.  A larger
+        For strategies that depend on the present placement: at the end of each phase, an LB step is
+        tried from this number of placements, those that are reached in the shortest time.  A larger
         number finds better schedules and takes longer.
     **params
         Parameters of the strategy, if there is only one.
@@ -107,7 +107,8 @@ def optimum(
     assert best is not None
     if alone and not exact:
         best = min(best, *known, key=lambda run: run.time)
-    # A run with "auto" can be faster than the search's bound, as it learns the ranks' speeds.
+    # A run with "auto" learns the speeds of the ranks, so it can be faster than the bound, which
+    # the search computes without them.
     return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
 
 
@@ -134,7 +135,7 @@ def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) ->
 
 
 def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # run.time would also count slower iterations after an LB step as a part of its cost.
+    # Not `run.time`, in which the sum of the costs has rounding errors.
     time = run.iteration_seconds + cost * len(run.balancings)
     when = np.array(run.balanced_after, dtype=np.int64)
     names = tuple(r.strategy for r in run.balancings)

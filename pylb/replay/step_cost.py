@@ -18,7 +18,7 @@ from pylb.place.registry import find
 from pylb.replay.protocol import protocol_params
 
 RECORD = _core.STATS_BYTES  # bytes of the statistics of an iteration
-FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for an object and for an edge
+FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for each object and for each edge
 MOVE = 16  # bytes of a key and its new rank
 ENTRY = 24  # bytes, approximately, that a distributed strategy holds for an object or a rank
 
@@ -50,17 +50,17 @@ class LogGP(NamedTuple):
     G: float = protocol_params()["G"][0]
 
     def message(self, nbytes: float) -> float:
-        """Seconds from the sender to the receiver."""
+        """Return the seconds that a message takes from the sender to the receiver."""
         return self.L + 2.0 * self.o + max(nbytes - 1.0, 0.0) * self.G
 
     def tree(self, n_ranks: int, nbytes: float) -> float:
-        """Seconds up or down a binary tree of all ranks, with the same size at each level."""
+        """Return the seconds of a message up or down a binary tree, of equal size on all levels."""
         return float(np.ceil(np.log2(n_ranks))) * self.message(nbytes)
 
     def exchange(self, n_ranks: int, messages: F64, nbytes: F64) -> float:
-        """Seconds of a sparse exchange, whose end the ranks find by a reduction.
+        """Return the seconds of a sparse exchange, whose end the ranks find by a reduction.
 
-        messages, nbytes: (p,), the sum of what each rank sends and receives.
+        messages, nbytes: (p,), the messages and bytes that each rank sends or receives.
         """
         busiest = float((messages * max(self.o, self.g) + nbytes * self.G).max())
         return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
@@ -105,8 +105,8 @@ class SimulatedStep(NamedTuple):
 
     Examples
     --------
-    >>> told = pylb.replay.simulate_step(trace[0], "GreedyLB")
-    >>> [part.name for part in told.parts]
+    >>> step = pylb.replay.simulate_step(trace[0], "GreedyLB")
+    >>> [part.name for part in step.parts]
     ['statistics', 'database', 'strategy', 'answer', 'migration', 'directory']
     """
 
@@ -129,9 +129,9 @@ def simulate_step(
 ) -> SimulatedStep:
     """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
 
-    The strategy really runs, in this process.  Its measured run time counts for rank 0 if it is
-    central; if it is distributed, each rank takes an equal part of it, and its real messages are
-    counted.  All other messages are those of the runtime of `Balancer`:
+    The strategy really runs, in this process.  The measured run time of a central strategy is that
+    of rank 0.  The run time of a distributed strategy is divided equally among the ranks, and its
+    real messages are counted.  All other messages are those of `Balancer`:
 
     - the statistics go up and down a tree;
     - for a central strategy, rank 0 gets 48 bytes per object and 32 bytes per edge by a tree, and
@@ -156,8 +156,8 @@ def simulate_step(
 
     Examples
     --------
-    >>> told = pylb.replay.simulate_step(trace[0], "GossipLB")
-    >>> told.seconds < 1.0
+    >>> step = pylb.replay.simulate_step(trace[0], "GossipLB")
+    >>> step.seconds < 1.0
     True
     """
     checks.instance("snapshot", snapshot, Snapshot)
@@ -222,7 +222,10 @@ def _distributed(
 def _pairs(
     p: int, source: I32, target: I32, nbytes: NDArray[np.int64]
 ) -> tuple[F64, F64, F64, F64]:
-    """Count the messages out and in and the bytes out and in of each rank; one message per pair."""
+    """Return for each rank: messages sent and received, bytes sent and received.
+
+    All bytes from one rank to another are one message.
+    """
     pair = np.unique(source.astype(np.int64) * p + target)
     out, into = np.divmod(pair[pair // p != pair % p], p)
     away = source != target
@@ -251,9 +254,10 @@ def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
 
 
 def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
-    """Count the messages that tell the new rank of each moved object.
+    """Simulate the messages about the new rank of each moved object.
 
-    Its old rank tells its home, which tells the ranks that send to the object.
+    The object's old rank sends one to the object's home, which sends it to the ranks that send to
+    the object.
     """
     p = snapshot.n_ranks
     key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key

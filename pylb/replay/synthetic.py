@@ -1,4 +1,4 @@
-"""Generate runs for use in place of recorded ones."""
+"""Generate traces that can be used like recorded runs."""
 
 from __future__ import annotations
 

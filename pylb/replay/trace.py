@@ -1,4 +1,4 @@
-"""A recorded run: the phases of a program, one after the other."""
+"""Trace: the class by which users read, replay and write recorded runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from pylb import _core, optional
 from pylb.console import count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
-from pylb.io import made, records, vt
+from pylb.io import records, vt, vt_generated
 from pylb.io.phases import Phases, frozen
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.replay.optima import Optimum
-from pylb.replay.recorded import snapshot_fields, trace_fields
 from pylb.replay.replayed import Replay, replay
 from pylb.replay.schedule import optimum
+from pylb.replay.trace_conversion import snapshot_fields, trace_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,8 @@ class Trace(Phases):
         Parameters
         ----------
         path : path
-            Of vt's files: their folder, their common prefix ``folder/stem``, or one of them.
-            Otherwise a run record, which `Balancer.save` writes.
+            A run record, which `Balancer.save` writes; or, for files of vt, their folder, their
+            common prefix ``folder/stem``, or one of them.
         stem : str, optional
             Selects one of several runs in a folder.  Default: the run with the shortest stem, with
             a warning if there are others.
@@ -126,7 +126,7 @@ class Trace(Phases):
         )
 
     def compared(self) -> Trace:
-        """Return a copy that makes repeated replays faster, as it knows which phases are alike."""
+        """Return a copy that knows which phases are alike; repeated replays of it are faster."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
@@ -190,7 +190,7 @@ class Trace(Phases):
         """
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
-            text = made.texts(self, where)
+            text = vt_generated.texts(self, where)
         else:
             self._check_recorded(self._run.arrays, self._phases)
             text = vt.texts(self._run, self._phases, self.task_entity, where)
@@ -268,7 +268,9 @@ class Trace(Phases):
         return optional.require("pandas").DataFrame(columns, copy=False)
 
     def communications(self, phase: int | None = None) -> pd.DataFrame:
-        """Return the communications as a pandas DataFrame, one row each; dangling ones, too.
+        """Return the communications as a pandas DataFrame, one row each.
+
+        They include communications with an end that is not a task of the phase.
 
         Columns: the phase's id, `type`, `rank` (whose file has it), `from` and `to` (recorded keys)
         with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 if that end is

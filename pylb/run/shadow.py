@@ -18,8 +18,8 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
-from pylb.replay.recorded import trace_arrays
 from pylb.replay.trace import Trace
+from pylb.replay.trace_conversion import trace_arrays
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory

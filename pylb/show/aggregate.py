@@ -19,17 +19,17 @@ def step(n: int, most: int) -> int:
 def largest(data: F64, rows: int, columns: int) -> F64:
     """Return the maximum of each block of `rows` x `columns` values; the last may be smaller.
 
-    A single slow rank is never averaged away.
+    With the maximum instead of the mean, a single slow rank remains visible.
     """
     out = np.maximum.reduceat(data, np.arange(0, data.shape[0], rows), axis=0)
     return np.asarray(np.maximum.reduceat(out, np.arange(0, data.shape[1], columns), axis=1))
 
 
 def brightest(cells: F64) -> float:
-    """Return the value of the brightest colour: the maximum, unless few cells are far above others.
+    """Return the value that gets the brightest colour.
 
-    If the maximum is more than twice the 95th percentile, the brightest colour is at 1.25 times
-    this percentile.  Otherwise, one spike would give nearly all cells the same dark colour.
+    It is the maximum.  But if the maximum is more than twice the 95th percentile, it is 1.25 times
+    this percentile, because one spike would give nearly all cells the same dark colour.
     """
     high, most = float(np.quantile(cells, 0.95)), float(cells.max())
     return 1.25 * high if 0 < 2.0 * high < most else most
@@ -63,12 +63,26 @@ def picture(
     saved: F64,
     recorded: F64 | None = None,
 ) -> dict[str, Any]:
-    """Reduce loads of ranks over iterations, (m, p) seconds, to at most `rows` x `columns` cells.
+    """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
 
-    A value of ``cells``, (rows, columns) uint16, means 0 ... ``top`` seconds; it is the largest
-    load of ``rank_step`` ranks in ``iteration_step`` iterations.  The brightest colour is at
-    ``brightest`` seconds.  These become lines: maximum, mean, elapsed time, the seconds `saved` so
-    far, and the maximum of the `recorded` run.
+    Parameters
+    ----------
+    times : (m, p) float64
+        Seconds of each rank in each iteration.
+    elapsed : (m,) float64
+        Seconds of each iteration.
+    saved : (m,) float64
+        Seconds that LB steps have saved so far.
+    recorded : (m,) float64, optional
+        Seconds of the slowest rank in the recorded run.
+
+    Returns
+    -------
+    dict
+        ``cells``, the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
+        ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest``: seconds of
+        the brightest colour.  ``max``, ``mean``, ``elapsed``, ``saved``, ``recorded``: the values
+        of lines, one for each column.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)

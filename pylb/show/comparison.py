@@ -15,7 +15,8 @@ class Spent(NamedTuple):
     Attributes
     ----------
     computing : float
-        Mean load of the ranks, summed over all iterations: a lower bound on ranks of equal speed.
+        Mean load of the ranks, summed over all iterations.  On ranks of equal speed, no placement
+        takes less time.
     imbalance : float
         Load of the slowest rank minus the mean load, summed over all iterations.
     messages : float
@@ -69,7 +70,7 @@ class Counted(NamedTuple):
 
 
 class StepPair(NamedTuple):
-    """The LB steps of both runs after an iteration; None: this run had none there."""
+    """The LB steps of two runs after the same iteration; None: this run had none there."""
 
     iteration: int
     first: Receipt | None

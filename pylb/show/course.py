@@ -26,10 +26,17 @@ from pylb.show.objects import Objects
 class Migrations(NamedTuple):
     """The migrations of one LB step, added up for each of k pairs of ranks.
 
-    The bytes are 0 if the sizes of the objects are not known.
+    Attributes
+    ----------
+    iteration : int
+        The iteration after which the LB step took place.
+    source, target : (k,) int32
+        The pairs of ranks.
+    objects, bytes : (k,) int64
+        Number of objects, and their bytes; 0 bytes if their sizes are not known.
     """
 
-    iteration: int  # the iteration after which they took place
+    iteration: int
     source: I32
     target: I32
     objects: I64
@@ -37,7 +44,17 @@ class Migrations(NamedTuple):
 
 
 class Heavy(NamedTuple):
-    """An object with a high load: mean seconds, number of its iterations, and its last rank."""
+    """An object with a high load.
+
+    Attributes
+    ----------
+    seconds : float
+        Mean load per iteration.
+    iterations : int
+        Number of iterations in which the object existed.
+    rank : int
+        The last rank of the object.
+    """
 
     key: int
     name: str
@@ -57,7 +74,7 @@ class Course:
     elapsed: F64  # (m,) seconds of each iteration, with waiting and messages
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
-    facts: dict[str, Any] = field(default_factory=dict)  # other facts, by name
+    facts: dict[str, Any] = field(default_factory=dict)  # further facts to show, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
     recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
@@ -196,12 +213,15 @@ def of_stretches(
 ) -> Course:
     """Make the course of a run of `Balancer`.
 
-    `figures` are time, mean and idle of each iteration; `times`, (m, p), are by default those of
-    the stretches.
+    Parameters
+    ----------
+    times : (m, p) float64 or None
+        Seconds of each rank in each iteration; None: computed from the stretches.
+    figures : three (m,) arrays
+        Time, mean and idle seconds of each iteration, see `Iterations`.
     """
-    stretches = [
-        s for s in stretches if s.iterations
-    ]  # the other stretches only list the remaining objects
+    # A stretch without iterations only lists the objects that remain.
+    stretches = [s for s in stretches if s.iterations]
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])
@@ -276,7 +296,10 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """Return the heaviest objects of a run in pieces; the last piece gives an object's rank."""
+    """Return the heaviest objects; each array has an entry for an object in a part of the run.
+
+    The last entry of an object gives its rank.
+    """
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)
     number = np.bincount(which, counts)

@@ -1,6 +1,6 @@
 """Efficiencies of a run, as defined by POP and reported by TALP (of BSC's DLB).
 
-"Useful" is the computing time of a rank in a region, "elapsed" the time of the region:
+"Useful" is the computing time of a rank in a region; "elapsed" is the time of the region:
 
     parallel efficiency      = mean useful / elapsed
     load balance             = mean useful / max useful
@@ -26,9 +26,9 @@ WHOLE = "Global"
 class Region(NamedTuple):
     """Efficiencies of some iterations.
 
-    ``of_iterations`` is the sum of the means divided by the sum of the maxima of the iterations.
-    If the load is uneven in each iteration, but even over the region, this counts as imbalance in
-    ``of_iterations``, and as communication in the other efficiencies.
+    ``of_iterations`` is the sum of the mean loads of the iterations, divided by the sum of their
+    maximum loads.  If a different rank is slow in each iteration, this counts as imbalance in
+    ``of_iterations``, but as communication in the other efficiencies.
     """
 
     name: str

@@ -10,15 +10,17 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I64
 
-COARSE = 600  # number of objects in the coarsest graph
-PIVOTS = 24
-SMOOTHINGS = 12
+COARSE = 600  # a graph of more objects is coarsened
+PIVOTS = 24  # number of objects to which all distances are computed
+SMOOTHINGS = 12  # how often positions are smoothed on each finer graph
 ROUNDS = 2000  # largest distance that is computed, in edges
 ISOMETRIC = np.array([[0.87, -0.87, 0.0], [0.5, 0.5, 1.0]]).T
 
 
 def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
-    """Return positions (n, 2) from 1 to 3 coordinates of each key, 3 in isometric projection.
+    """Return positions in the plane, (n, 2), from the 1 to 3 coordinates of each key.
+
+    Three coordinates are drawn in isometric projection.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
 
 
 class Graph(NamedTuple):
-    """Object i has the neighbours ``to[start[i]:start[i + 1]]``; the first of them is i itself."""
+    """A graph: object i has the neighbours ``to[start[i]:start[i + 1]]``, and is one of them."""
 
     start: I64
     to: I64
@@ -90,7 +92,7 @@ def _placed(graph: Graph, random: Any) -> F64:
 
 
 def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
-    """Merge each object with the neighbour of least random number, transitively.
+    """Merge objects to parts: each object goes to the part of its neighbour of least random number.
 
     Returns the part of each object, and the number of parts.
     """

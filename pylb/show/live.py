@@ -21,7 +21,7 @@ from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-MOST_RANKS = 24  # lines of the table; with more ranks, the slowest are shown
+MOST_RANKS = 24  # lines of the table; of more ranks, only the slowest are shown
 RECENT = 48  # number of iterations in a spark line
 
 
@@ -64,7 +64,7 @@ def state(course: Course) -> dict[str, Any]:
 
 
 def expected(r: Receipt) -> float | None:
-    """Return the expected gain per iteration in seconds: of the chosen or the best strategy."""
+    """Return the expected gain in seconds per iteration: of the chosen or the best strategy."""
     gains = [a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)]
     chosen = [a.gain for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     known = chosen or gains
@@ -112,7 +112,7 @@ def foot(now: dict[str, Any]) -> str:
 
 
 class View:
-    """A state that rich can draw, as much of it as fits on the terminal."""
+    """Draws a `state` by rich, as much of it as fits on the terminal."""
 
     SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 
@@ -161,7 +161,7 @@ class LiveRun(Protocol):
 
 
 def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
-    """Yield the `n` iterations of a loop, and show a bar on standard error; for one rank only."""
+    """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank."""
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
     with closing(passes), closing(bar):  # type: ignore[type-var]
@@ -180,8 +180,8 @@ ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 def terminal() -> int | None:
     """Return the width of the terminal to which standard error is connected, or None.
 
-    An MPI launcher reads its ranks' standard error through a pipe and writes it to its own.  If the
-    launcher runs on this host, its standard error is examined.
+    An MPI launcher reads the standard error of its ranks through a pipe, and writes it to its own
+    standard error.  If the launcher runs on this host, its standard error is examined.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         return None

@@ -15,8 +15,8 @@ from pylb.replay.replayed import Replay
 from pylb.show import aggregate, layout
 
 MOST_OBJECTS = 100_000  # of more objects, only a part is shown
-MOST_CELLS = 200_000  # limit of the objects in all frames of a page together
-MOST_EDGES = 4000  # limit of the lines between objects
+MOST_CELLS = 200_000  # largest number of objects in all frames of a page together
+MOST_EDGES = 4000  # largest number of lines between objects
 SAMPLED = 4  # number of iterations whose edges are used
 
 
@@ -50,7 +50,7 @@ class Objects:
 
     @classmethod
     def of_replay(cls, run: Replay) -> Objects:
-        """Make it from a replay."""
+        """Return the objects of a replay."""
         t = run.trace
 
         def at(i: int) -> Present:
@@ -65,7 +65,7 @@ class Objects:
 
     @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], n_ranks: int) -> Objects | None:
-        """Make it from the stretches of a record; None if there is no iteration."""
+        """Return the objects of a record; None if there is no iteration."""
         if not stretches:
             return None
         key = np.unique(np.concatenate([s.key for s in stretches]))
@@ -88,7 +88,10 @@ class Objects:
 
 
 class ObjectPicture:
-    """The data of a page about the objects of a run; `coords` are coordinates by key."""
+    """Makes the data of a page about the objects of a run.
+
+    coords: coordinates of the objects, by key; None: a layout of the communication graph.
+    """
 
     def __init__(self, objects: Objects, coords: Mapping[int, Any] | None = None) -> None:
         self._objects = objects
@@ -146,7 +149,10 @@ class ObjectPicture:
         return {**out, "load": load[::step].tobytes()}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
-        """Return as many frames as a page may have: first those around the `wanted` iterations."""
+        """Return the frames of some iterations, as many as a page may have.
+
+        The `wanted` iterations and those after them come first; the others are spread evenly.
+        """
         m, n = self._objects.n_iterations, -(-len(self._objects.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))
         if m <= room:

@@ -1,8 +1,8 @@
 """The report: one HTML page that needs no network and can be sent to a colleague.
 
-Text of the run is in the page only as JSON, and the script shows it only as text.  A policy in the
-page forbids everything except its own script and style.  The constants below limit the cells,
-receipts and arrows of a page, even for a long run.
+For safety, texts of the run are in the page only as JSON, and the script shows them only as text; a
+policy in the page forbids everything except its own script and style.  The constants below limit
+the cells, receipts and arrows of a page, so that the page of a long run is not too large.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ STATIC = Path(__file__).with_name("static")
 SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
 MOST_RECEIPTS = 250
-MOST_FLOWS = 40  # limit of the pairs of ranks shown for one LB step
-MOST_GROUPS = 24  # limit of the groups of neighbouring ranks in the picture of all migrations
+MOST_FLOWS = 40  # largest number of pairs of ranks shown for one LB step
+MOST_GROUPS = 24  # largest number of groups of ranks in the picture of all migrations
 MOST_REGIONS = 40
 
 POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:"
@@ -65,7 +65,7 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts; `also` extends its policy."""
+    """Return a page with the JSON `run` and these scripts; also: more rules for its policy."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
@@ -111,7 +111,7 @@ def data(course: Course) -> dict[str, Any]:
 
 
 def objects(course: Course) -> dict[str, Any] | None:
-    """Return the objects in some iterations, mainly before and after LB steps; bytes in base64."""
+    """Return data about the objects in some iterations, mainly before and after LB steps."""
     if course.objects is None:
         return None
     picture = ObjectPicture(course.objects, course.coords)
@@ -143,10 +143,10 @@ def loads(course: Course) -> dict[str, Any]:
 
 
 def facts(course: Course) -> list[tuple[str, Any]]:
-    """Return names and values for a table beside the title."""
+    """Return the rows (name, value) of the table beside the title."""
     whole = efficiency.regions(course)[0]
     objects = sum(int(m.objects.sum()) for m in course.moves)
-    # Receipts also count the messages that objects took along.
+    # The bytes in receipts include the messages that objects took along.
     nbytes = sum(r.bytes for r in course.balancings)
     nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [
@@ -181,7 +181,7 @@ FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
 def listed(r: Receipt) -> dict[str, Any]:
-    """Return a receipt as a line in the list of decisions."""
+    """Return the figures of a receipt for its line in the list of decisions."""
     return {
         "iteration": r.iteration,
         "until": r.until,
@@ -200,7 +200,7 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
-    """Return all data of a chosen decision: its line, sentences, fitted lines, flows."""
+    """Return all data of a decision: figures, explanation, fitted lines and flows."""
     return {
         **listed(r),
         "trigger": clip(r.trigger),

@@ -37,7 +37,8 @@ class VirtualCluster:
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
         alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
-        has called it, and takes one message per level of a binary tree of the ranks.
+        has called it, and takes the time of one message for each level of a binary tree of the
+        ranks.
     clock : {"cpu", "wall", "none"}
         How virtual time passes.  "cpu": by the rank's processor time, which excludes other
         processes and sleep; "wall": by the wall clock; "none": only by messages and by

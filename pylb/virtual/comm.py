@@ -41,7 +41,7 @@ class World:
         self.scheduler, self.network = scheduler, network
         self.size = len(scheduler.ranks)
         self.rounds = (self.size - 1).bit_length()
-        self.meetings: dict[int, Meeting] = {}  # by the number of earlier calls of a rank
+        self.meetings: dict[int, Meeting] = {}  # open collective calls, by their number
         self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
         self.awaited: dict[tuple[int, int, int], Ticket] = {}
 
@@ -53,10 +53,10 @@ class World:
         Parameters
         ----------
         call : str
-            Its name, the same on all ranks.
+            Name of the call, the same on all ranks.
         finish : callable
-            ``finish(values, times)`` is called on the last rank; it returns what each rank gets,
-            and when.
+            ``finish(values, times)`` is called when the last rank has come.  It returns what each
+            rank gets, and the virtual time when it gets it.
         doing : str or callable
             Description of what the rank waits for; default: the call.
         """
@@ -76,7 +76,7 @@ class World:
         return meeting.values[rank]
 
     def seconds(self, nbytes: int) -> float:
-        """Seconds for which a message occupies its sender."""
+        """Return the seconds for which a message occupies its sender."""
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
@@ -156,12 +156,12 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let virtual time pass as if this rank worked.
+        """Let as much virtual time pass as this rank needs for an amount of work.
 
         Parameters
         ----------
         seconds : float
-            Work, in seconds on a rank of speed 1: 0 ... 1e9.
+            The work, in seconds on a rank of speed 1: 0 ... 1e9.
 
         Raises
         ------
@@ -214,7 +214,6 @@ class VirtualComm:
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """Return the bytes of all ranks on all ranks."""
-
         return self._gathered("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:

@@ -1,8 +1,9 @@
 """Ranks as greenlets, of which one runs at a time, each with its own virtual time.
 
-A rank runs until it has to wait for another one.  Next comes the rank that has been ready for the
-longest time; in a tie, the lowest rank.  So the order is the same in every run.  A rank's time
-passes while it runs, divided by its speed; when it has waited, the event sets its time.
+A rank runs until it has to wait for another one.  Then the rank runs that has been ready for the
+longest time; in a tie, the lowest rank.  So the order is the same in every run.  The virtual time
+of a rank passes while it runs, divided by its speed.  After a wait, it is at least the time of the
+event for which the rank waited.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from greenlet import getcurrent, greenlet
 from pylb import _core
 from pylb.errors import DeadlockError, by_rank
 
-OBJECTS = 50  # objects made by each rank after which Python looks for garbage
+OBJECTS = 50  # Python looks for garbage when each rank has made about this number of objects
 Doing = str | Callable[[], str]  # the call in which a rank waits, or a function that returns it
 
 
@@ -49,11 +50,11 @@ class VirtualRank:
     pace : float
         Virtual seconds per second of the clock.
     now : float
-        Its virtual time when it last stopped running.
+        Virtual time of the rank when it last stopped running.
     doing : str or callable
-        The call in which it waits.
+        The call in which the rank waits.
     result : object
-        Return value of its program.
+        Return value of the program on this rank.
     """
 
     def __init__(self, number: int, pace: float):

@@ -29,7 +29,7 @@ class CriticalPath:
     Attributes
     ----------
     time : float
-        Its length in seconds: the run's time if each rank had its own processor.
+        Length of the path in seconds: the time of the run if each rank had its own processor.
     finish : (p,) float64
         Length of the longest path to the end of each rank, in seconds.
     by_rank : (p,) float64
@@ -38,8 +38,8 @@ class CriticalPath:
         Seconds of the critical path in each procedure, without the procedures that it calls;
         ``""``: outside of all procedures.
     stretches : (k,) structured array
-        The path as stretches on one rank each, from its beginning: ``rank``, ``first`` and ``last``
-        operation, and length in nanoseconds, ``ns``.
+        The path from its beginning, cut into stretches on one rank: ``rank``, ``first`` and
+        ``last`` operation, and length in nanoseconds, ``ns``.
 
     Examples
     --------
@@ -108,12 +108,12 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The procedures of a run; the one whose move saves most comes first.
+    """The marked procedures of a run, sorted: first the one whose move to another rank saves most.
 
     Examples
     --------
-    >>> told = pylb.procedures("run")
-    >>> len(told), told[0].name
+    >>> found = pylb.procedures("run")
+    >>> len(found), found[0].name
     (2, 'servBusy2')
     """
 
@@ -150,8 +150,8 @@ def critical_path(
 ) -> CriticalPath:
     """Find the longest path through the operations of a recorded run.
 
-    The arcs are messages, and the processor time (and pauses) of a rank between two operations.  A
-    send takes no time.
+    The path consists of messages, and of the processor time and pauses of a rank between two
+    operations.  A send takes no time.
 
     Parameters
     ----------
@@ -203,11 +203,13 @@ def procedures(
 ) -> Procedures:
     """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
-    As in the paper, work of a procedure moves from the sender of a message to its receiver, e.g.
-    from a server to its clients: the work since the sender's previous message.  With `source` or
-    `target`, work moves only from and to these ranks: the work since the previous message from one
-    to the other.  Time that the source would have waited anyway then does not count as a gain.
-    (The paper leaves arbitrary pairs of processes to future work.)
+    As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
+    message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
+    in the procedure since its previous message.
+
+    With `source` or `target`, work moves only from and to these ranks: the work since the previous
+    message from the one to the other.  Time that the source would have waited in any case then does
+    not count as a gain.  (The paper leaves this to future work.)
 
     Parameters
     ----------
@@ -236,8 +238,8 @@ def procedures(
 
     Examples
     --------
-    >>> told = pylb.procedures("run")
-    >>> sorted(one.name for one in told), told["servBusy2"].gain > 0.0
+    >>> found = pylb.procedures("run")
+    >>> sorted(one.name for one in found), found["servBusy2"].gain > 0.0
     (['servBusy1', 'servBusy2'], True)
     """
     recording = Recording.given(run)

@@ -31,31 +31,33 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""Defaults if neither the call nor the recording gives a value: the cost of messages within a
-machine, and the infinitely short time slice of the paper."""
+"""The values of `Target` if neither the call nor the recording gives any: messages cost what they
+cost within a machine, and the time slice is infinitely short, as in the paper."""
 
 MOST_PROCESSORS = 1 << 20
-MOST_NODES = 1 << 12  # there may be so many nodes, or as many as processors if these are more
-MOST_TURNS = 1e10  # limit of simulated time slices; so many take almost an hour
+MOST_NODES = 1 << 12  # limit of the number of nodes, unless there are more processors
+MOST_TURNS = 1e10  # limit of the simulated time slices, which take almost an hour
 PERIOD = 0.005
 """Period of ``pylb lab`` in seconds."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The processors and the network on which the ranks would run.
+    """The machine for a prediction: its processors, its network, and which rank runs where.
 
     Attributes
     ----------
     placement : (p,) int32
         Processor of each rank.
     speed : (q,) float64
-        Speed of each processor: seconds of recorded processor time that it needs 1 second for.
+        Speed of each processor: in 1 second, it does work that took this number of seconds of
+        processor time in the recording.
     node : (q,) int32
         Node of each processor.
     alpha, beta : (m, m) float64
-        Seconds per message and per byte from one node to another.  alpha includes the recording's
-        ``response``: the mean delay until a rank that polls and sleeps notices a message.
+        Seconds per message and per byte from one node to another; m: number of nodes.  alpha
+        includes the recorded ``response``: the mean delay until a rank notices a message, if it
+        sleeps between two polls.
     share : (q,) float64
         Available fraction of each processor, as in ``pylb lab --share``.
     period : float
@@ -82,8 +84,8 @@ class Target:
 
     Examples
     --------
-    >>> told = pylb.whatif("run", placement=[0, 0, 1, 1], speed=[1.0, 0.5])
-    >>> told.target.speed
+    >>> prediction = pylb.whatif("run", placement=[0, 0, 1, 1], speed=[1.0, 0.5])
+    >>> prediction.target.speed
     array([1. , 0.5])
     """
 
@@ -152,8 +154,8 @@ class Prediction:
 
     Examples
     --------
-    >>> told = pylb.whatif("run", placement=[0, 1, 2, 3])
-    >>> told.complete, told.end
+    >>> prediction = pylb.whatif("run", placement=[0, 1, 2, 3])
+    >>> prediction.complete, prediction.end
     (True, ['through', 'through', 'through', 'through'])
     """
 
@@ -181,7 +183,7 @@ class Prediction:
 
 
 def comm_arrays(comms: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], I32]:
-    """Return the start of each communicator's members, and all members."""
+    """Return all members of all communicators as one array, and where each communicator begins."""
     start = np.concatenate([[0], np.cumsum([len(one) for one in comms])]).astype(np.int64)
     return start, np.concatenate([np.zeros(0, np.int32), *comms]).astype(np.int32)
 
@@ -192,8 +194,8 @@ def whatif(
     """Predict the time of a recorded program under another placement.
 
     This is the process load balancing factor (Eom and Hollingsworth 1998): the recorded operations
-    are simulated on the target, where processes that do not wait share their processor.  Values
-    that are not given here come from the recording, or else from `DEFAULTS`.
+    are simulated on the target, where processes on one processor share it while they compute.
+    Values that are not given here come from the recording, or else from `DEFAULTS`.
 
     Parameters
     ----------
@@ -218,8 +220,8 @@ def whatif(
     Examples
     --------
     >>> run = pylb.Recording.read("run")
-    >>> told = pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5])
-    >>> told.time > run.seconds
+    >>> prediction = pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5])
+    >>> prediction.time > run.seconds
     True
     """
     recording = Recording.given(run)
@@ -348,7 +350,7 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check that all numbers are below `most`; memory is allocated up to the largest one."""
+    """Check that all numbers are below `most`, because memory is allocated for the largest one."""
     if values.size and values.max() >= most:
         raise OutOfRangeError(
             f"{name} has the number {values.max()}: expected numbers below {most}"
@@ -387,7 +389,7 @@ def _network(given: Any, said: Mapping[str, Any], m: int) -> tuple[F64, F64]:
 
 
 def _check_turns(recording: Recording, quantum: float) -> None:
-    """Reject a quantum so short that the simulation would take hours."""
+    """Raise DomainError if the quantum is so short that the simulation would take hours."""
     seconds = 1e-9 * sum(float(ops["compute"].sum(dtype=np.float64)) for ops in recording.ops)
     if 0.0 < quantum < seconds / MOST_TURNS:
         raise DomainError(
@@ -412,7 +414,7 @@ def outcome(
     simulation: _core.Simulation,
     steps: list[NDArray[Any]] | None = None,
 ) -> Prediction:
-    """Make the prediction of a simulation, with its warnings."""
+    """Make a prediction, with warnings, from a simulation that has run."""
     finish, busy, waiting, paused, done, end, unread = simulation.times().T
     ends = [ENDS[int(e)] for e in end]
     return Prediction(

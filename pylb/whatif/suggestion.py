@@ -1,4 +1,4 @@
-"""Search better placements of the ranks of a recorded program by simulation."""
+"""Search for better placements of the ranks of a recorded program, by simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pylb.whatif.recorder.recording import Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
 NEAR = 1e-4  # predictions with a smaller relative difference count as equal
-TRIES, SIMULATED = 40, 10_000_000  # default limits: candidates, and their simulated operations
+TRIES, SIMULATED = 40, 10_000_000  # default limits of candidates, and of operations simulated
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +33,14 @@ class Suggestion:
     time : float
         Predicted seconds.
     saves : float
-        Fraction of the time that it saves, compared with the present placement.
+        Fraction of the time that the change saves, compared with the present placement.
     placement : (p,) int32, or None
         Processor of each rank; None if a procedure moves.
     procedure : str or None
         The procedure that moves to the rank at the other end of its messages; None if a placement
         changes.
     reason : str
-        Why it is faster, in figures.
+        Why the changed run is faster, in figures.
 
     Examples
     --------
@@ -121,7 +121,16 @@ def suggest(
 
 
 class _Search:
-    """The simulated placements; `told` has the prediction of each, by the placement's bytes."""
+    """The search.
+
+    Attributes
+    ----------
+    told : dict
+        The prediction of each simulated placement and where the placement comes from, by the bytes
+        of the placement.
+    now : Prediction
+        The prediction of the present placement.
+    """
 
     def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
         self.recording, self.target = recording, target
@@ -178,10 +187,10 @@ class _Search:
                 return
 
     def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
-        """Yield placements that differ by one move or one swap, the most balanced ones first.
+        """Yield placements that differ from that of `told` by one move or one swap of ranks.
 
-        Placements are left out in which the work of one processor alone would take as long as the
-        whole run takes now.
+        The most balanced ones come first.  A placement is left out if the work of one processor
+        alone would take as long as the whole run of `told`.
         """
         at, speed = told.target.placement, told.target.speed
         time = told.processor_busy

@@ -22,8 +22,8 @@ BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # limits for a heat map: about the pixels of a figure
-MOST_LINES = 12  # up to this number of LB steps, each is a line across the picture
-MOST_BARS = 40  # up to this number of ranks, each is a bar
+MOST_LINES = 12  # if there are more LB steps, no lines are drawn for them across the picture
+MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
 POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
 
 
@@ -54,13 +54,13 @@ def pair(**values: ArrayLike) -> tuple[F64, F64]:
 
 
 def ratio(times: F64) -> float:
-    """max/mean; 1 if there is no load."""
+    """Return max/mean; 1 if there is no load."""
     mean = float(times.mean())
     return float(times.max()) / mean if mean > 0 else 1.0
 
 
 def norm(cells: F64, relative: bool) -> Any:
-    """Return the scale of colours.
+    """Return the scale of colours for seconds, or (`relative`) for ratios to the mean.
 
     All seconds above `aggregate.brightest` have the same colour; so do all ratios below 1/8.
     """
@@ -86,7 +86,7 @@ def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
 
 
 def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
-    """Draw cells as colours, with a colour bar beside them; returns the bar."""
+    """Draw cells as colours, and a colour bar beside them; return the bar."""
     image = ax.imshow(
         cells, cmap="cividis", norm=norm, interpolation="nearest", extent=extent, **how
     )
@@ -94,7 +94,10 @@ def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, 
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
-    """Add a bar that explains the colours; it ends in an arrow if some values are above them."""
+    """Add a bar that explains the colours.
+
+    It ends in an arrow if some values are above that of the brightest colour.
+    """
     values = drawn.get_array()
     above = values.size > 0 and float(values.max()) > drawn.norm.vmax
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend="max" if above else "neither")

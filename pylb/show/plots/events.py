@@ -12,12 +12,12 @@ from pylb.whatif.prediction import Prediction
 from pylb.whatif.recorder.recording import Recording
 
 MOST_RANKS = 64
-MOST_OPS = 20_000  # limit of a rank's operations; a picture has no room for more
+MOST_OPS = 20_000  # largest number of operations of a rank that a picture has room for
 
 
 def timeline(
     run: Recording,
-    told: Prediction,
+    prediction: Prediction,
     path: CriticalPath | None = None,
     *,
     ax: Axes | None = None,
@@ -27,22 +27,23 @@ def timeline(
     Parameters
     ----------
     run : Recording
-    told : Prediction
+    prediction : Prediction
         A prediction for that run, made with ``steps=True``.
     path : CriticalPath, optional
-        A line over the ranks, at the times of the prediction.
+        Drawn as a line over the ranks, at the times of the prediction.
 
     Raises
     ------
     DomainError
-        The prediction has no steps; more than 64 ranks, or 20,000 operations of a rank.
+        The prediction has no steps; there are more than 64 ranks, or more than 20,000 operations of
+        a rank.
 
     Examples
     --------
     >>> run = pylb.Recording.read("run")
     >>> axes = pylb.plots.timeline(run, pylb.whatif(run, placement=[0, 1, 2, 3], steps=True))
     """
-    if told.steps is None:
+    if prediction.steps is None:
         raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
     if run.n_ranks > MOST_RANKS or max(map(len, run.ops), default=0) > MOST_OPS:
         raise DomainError(
@@ -50,9 +51,9 @@ def timeline(
             f"{MOST_RANKS} and {MOST_OPS}"
         )
     ax = axes(ax)
-    for rank, steps in enumerate(told.steps):
+    for rank, steps in enumerate(prediction.steps):
         begin, end = steps["begin"], steps["end"]
-        met = _met(run, told, rank)
+        met = _met(run, prediction, rank)
         spans = {
             "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
             "waits for another": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
@@ -63,31 +64,33 @@ def timeline(
                 bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label
             )
     if path is not None:
-        at, who = _line(run, path, told)
+        at, who = _line(run, path, prediction)
         ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
-    ax.set(xlabel="seconds", ylabel="rank", xlim=(0.0, told.time), ylim=(-0.6, run.n_ranks - 0.4))
+    ax.set(
+        xlabel="seconds", ylabel="rank", xlim=(0.0, prediction.time), ylim=(-0.6, run.n_ranks - 0.4)
+    )
     ax.set_yticks(range(0, run.n_ranks, max(1, run.n_ranks // 8)))
     legend(ax)
     return ax
 
 
-def _met(run: Recording, told: Prediction, rank: int) -> F64:
-    """Return the times at which the rank has computed and met other ranks."""
-    assert told.steps is not None
-    steps, ops = told.steps[rank], run.ops[rank]
-    speed = told.target.speed[told.target.placement[rank]]
+def _met(run: Recording, prediction: Prediction, rank: int) -> F64:
+    """Return for each operation the time when the rank has computed, and begins to wait."""
+    assert prediction.steps is not None
+    steps, ops = prediction.steps[rank], run.ops[rank]
+    speed = prediction.target.speed[prediction.target.placement[rank]]
     computed = steps["begin"] + ops["compute"] * 1e-9 / speed
     met: F64 = np.where(steps["cause_rank"] < 0, steps["end"], np.minimum(computed, steps["end"]))
     return met
 
 
-def _line(run: Recording, path: CriticalPath, told: Prediction) -> tuple[F64, F64]:
-    """Corners of the path: the beginning and end of each of its stretches."""
-    assert told.steps is not None
-    met = [_met(run, told, rank) for rank in range(run.n_ranks)]
+def _line(run: Recording, path: CriticalPath, prediction: Prediction) -> tuple[F64, F64]:
+    """Return the corners of the path: begin and end of each of its stretches, times and ranks."""
+    assert prediction.steps is not None
+    met = [_met(run, prediction, rank) for rank in range(run.n_ranks)]
     at, who = [], []
     for rank, first, last, _ in path.stretches.tolist():
         if first <= last:
-            at += [told.steps[rank]["begin"][first], met[rank][last]]
+            at += [prediction.steps[rank]["begin"][first], met[rank][last]]
             who += [rank] * 2
     return np.array(at, float), np.array(who, float)

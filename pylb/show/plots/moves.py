@@ -1,4 +1,4 @@
-"""Migrations and messages between ranks."""
+"""Draw migrations and messages between ranks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pylb.model.snapshot import F64, Snapshot
 from pylb.show import aggregate, course
 from pylb.show.plots.common import BLUE, ORANGE, VERMILLION, Axes, axes, finish, heat
 
-MOST_GROUPS = 24  # limit of the groups of neighbouring ranks at each side of the bands
-MOST_CELLS = 256  # limit of the rows of a matrix
+MOST_GROUPS = 24  # largest number of groups of ranks at each side of the bands
+MOST_CELLS = 256  # largest number of rows of a matrix
 GAP = 0.25  # gap between groups, as a fraction of their mean height
 
 

@@ -12,8 +12,8 @@ from pylb.errors import OutOfRangeError
 from pylb.model.snapshot import Snapshot
 from pylb.show.plots.common import Axes, axes, colour_bar
 
-MOST_SAID = 12  # up to this number of ranks, seconds are written beside their numbers
-MOST_PANELS = 64  # ranks drawn side by side if the caller names none
+MOST_SAID = 12  # if there are more ranks, their seconds are not written beside their numbers
+MOST_PANELS = 64  # largest number of ranks that are drawn if the caller names none
 
 
 def objects(

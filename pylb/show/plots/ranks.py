@@ -40,7 +40,7 @@ def rank_loads(
     """Draw the seconds of each rank in each iteration as a heat map, and mark the LB steps.
 
     If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
-    largest value, so a single slow rank is never averaged away.  If few cells are far above the
+    largest value, so that a single slow rank remains visible.  If few cells are far above the
     others, they share the brightest colour; the colour bar gives their largest value.
 
     Parameters

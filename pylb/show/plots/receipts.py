@@ -27,15 +27,15 @@ from pylb.show.plots.common import (
 )
 from pylb.show.plots.ranks import imbalance
 
-MOST_WORDS = 12  # limit of the LB steps with a label
-MOST_TRIED = 60  # limit of the LB steps for which free space for a label is searched
+MOST_WORDS = 12  # largest number of LB steps with a label
+MOST_TRIED = 60  # largest number of LB steps for which space for a label is searched
 
 
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw maximum and mean over the ranks, and the lines and the period τ of the trigger.
 
-    The lines of each LB step begin at the LB step before it.  A bar below them shows the ideal
-    period that the trigger computed (Menon 2012, eq. 3.5).
+    Before each LB step are the lines that the trigger fitted since the previous LB step.  A bar
+    below them shows the ideal period τ that the trigger computed (Menon 2012, eq. 3.5).
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
-    """Label LB steps, those that saved or lost most first, unless labels would overlap."""
+    """Label the LB steps that saved or lost most, as far as the labels do not overlap."""
     above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
     points = sorted(points, key=lambda p: -abs(p[0].net) if p[0].net == p[0].net else 0.0)
     ax.figure.draw_without_rendering()  # sets the size of the axes, which depends on their labels

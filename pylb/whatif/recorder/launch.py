@@ -70,10 +70,11 @@ def loaded(
 
 
 def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure how two ranks share a core if one of them waits like the recorded ranks.
+    """Measure on this machine how two ranks share a core if one of them waits.
 
-    Return some of the fields of `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the
-    recorded ranks slept while waiting and a rank that wakes runs at once.
+    The rank waits like the recorded ranks (`info`).  Returns values for `Target`: ``quantum``,
+    ``polling``, and ``waiting="block"`` if the recorded ranks slept while waiting and a rank that
+    wakes runs at once.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
     polite = ["yield"] if info.get("waiting") == "yield" else []
@@ -128,11 +129,13 @@ def record(
     procedures : sequence of str
         Functions to mark, in a program compiled with ``-finstrument-functions``.
     host : str
-        Address of this process for the ranks.  The default works if all are on this machine.
+        Address by which the ranks reach this process.  The default works if all ranks are on this
+        machine.
     online : sequence of mappings
-        Targets (arguments of `pylb.whatif`): the run is simulated on each of them while it goes on.
+        Targets, each as arguments of `pylb.whatif`.  While the program runs, it is also simulated
+        on each of them.
     say : callable
-        Called every second with a line for each prediction.
+        With `online`, ``say(line)`` is called every second with a line for each target.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The records of csrc/whatif/ops.h as NumPy types, and the names of their kinds."""
+"""The layout of recorded operations (csrc/whatif/ops.h) as NumPy types, and names for its codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ STEP = np.dtype(
         ("pad", "i4"),
     ]
 )
-"""Simulated times of an operation, and the operation and rank that it waited for (-1: none)."""
+"""Begin and end of a simulated operation in seconds, and the rank and the operation there that it
+waited for; -1: none."""
 
 
 class OpKind(IntEnum):

@@ -32,7 +32,7 @@ def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
     ----------
     function : callable
     name : str, optional
-        Default: the function's own.
+        Default: the name of the function.
 
     Examples
     --------

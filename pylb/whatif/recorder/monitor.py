@@ -1,4 +1,4 @@
-"""The monitor receives the data that the recorder sends from each rank, and makes a recording."""
+"""The monitor of a recording: it receives what the recorder in each rank sends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.whatif.recorder.recording import Recording
 
-DRIFT = 1e-4  # relative drift between two clocks that is reported
+DRIFT = 1e-4  # a larger relative drift between two clocks is reported
 SHOWN = 10  # limit of warnings about ranks that were not recorded, and about connections
 
 
@@ -27,7 +27,7 @@ SHOWN = 10  # limit of warnings about ranks that were not recorded, and about co
 class RankLog:
     """The data received from one rank."""
 
-    hello: dict[str, Any]
+    hello: dict[str, Any]  # the fields of the first frame, `protocol.HELLO`
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
     n_ops: int = 0
@@ -54,14 +54,14 @@ class RankLog:
 
 
 class Connection:
-    """The connection of one rank, from which frames are read."""
+    """The connection to one rank.  It reads frames: messages with a kind and a length."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.buffer = bytearray()
-        self.known = False  # whether it has sent the token
+        self.known = False  # whether the rank has sent the token
         self.rank: RankLog | None = None
-        self.second = False  # whether it belongs to a second MPI program of the same command
+        self.second = False  # whether the rank is in a second MPI program of the same command
 
 
 class RecordMonitor:
@@ -72,8 +72,8 @@ class RecordMonitor:
     address : str
         ``host:port``, for the recorder.
     token : str
-        A secret that a connection must send first.  The address is no secret, as other users can
-        see command lines.
+        A secret, the first line of each connection.  Other users can see the address in command
+        lines, but not the token.
     ranks : dict of int to RankLog
     """
 
@@ -85,7 +85,7 @@ class RecordMonitor:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.ranks: dict[int, RankLog] = {}
-        self._comms: dict[int, int] = {}  # name of a communicator -> its number
+        self._comms: dict[int, int] = {}  # number of each communicator in `members`, by its name
         self.members: list[NDArray[np.int32]] = []
         self.procedures: list[str] = []
         self.lacks: dict[str, int] = {}
@@ -118,7 +118,10 @@ class RecordMonitor:
         grace: float = 5.0,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve until `done()`, then until all ranks have disconnected, at most `grace` seconds."""
+        """Receive data until `done()` is true, and then until all ranks have disconnected.
+
+        grace: seconds to wait for the latter at most; between: called again and again meanwhile.
+        """
         deadline = None
         while True:
             self.serve(0.1)
@@ -311,10 +314,10 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return figures of ranks that wait by polling and sleep between two polls; else {}.
+        """Return figures of ranks that sleep between two polls while they wait; {}: they do not.
 
         ``response``: mean delay in seconds until a rank notices a message; ``nap``: length of a
-        sleep in seconds; ``asleep``: fraction of the waiting time that ranks sleep.
+        sleep in seconds; ``asleep``: fraction of the waiting time in which ranks sleep.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, naps, napped = (

@@ -1,4 +1,4 @@
-"""Predict while the program runs: each new operation is simulated as it arrives."""
+"""Predict while the program runs: operations are simulated soon after they have been recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Online:
     targets : sequence of mappings
         Arguments of `pylb.whatif` for each target.
     say : callable
-        Called with a line of text every `period` seconds.
+        ``say(line)`` is called every `period` seconds, for each target.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Read and check the frames that the recorder sends (csrc/whatif/recorder/monitor.h)."""
+"""Read and check the frames (messages) of the recorder: csrc/whatif/recorder/monitor.h."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
-COMM = struct.Struct("=qqq")  # of a communicator: number, name, size
-LIMIT = 1 << 26  # limit of a frame's length in bytes
+COMM = struct.Struct("=qqq")  # a communicator's number, name and number of members
+LIMIT = 1 << 26  # largest length of a frame in bytes
 MOST_RANKS = 1 << 20
-MOST_NAMES = 1 << 16  # limit of procedures, and of kinds of calls that are not simulated
+MOST_NAMES = 1 << 16  # largest number of procedures, and of kinds of calls that are not simulated
 
 TOKEN = "OMPI_PYLB_TOKEN"
 """Environment variable with the token.  Open MPI passes variables that begin with OMPI_ to the
@@ -40,7 +40,7 @@ class ProtocolError(Exception):
 
 
 def said(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a frame of JSON: an object with these fields, of these types."""
+    """Read a frame that contains a JSON object, and check that it has these fields and types."""
     found = json.loads(body)
     _check(found, fields)
     return dict(found)
@@ -85,7 +85,7 @@ def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]
 
 
 def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
-    """Replace a rank's own numbers by the monitor's numbers."""
+    """Replace a rank's numbers of communicators or procedures by the monitor's: `numbers`."""
     if values.size and not 0 <= values.min() <= values.max() < len(numbers):
         raise ProtocolError(f"an operation with an unknown {what}")
     out: NDArray[np.int32] = np.array(numbers, np.int32)[values]

@@ -20,7 +20,7 @@ from pylb.whatif.recorder.layout import OP, OpKind
 FORMATS = ("pylb operations 1", "pylb operations 2")  # from 2 on, texts have a fixed length
 DTYPES = {"head": np.dtype(np.uint8)}
 NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
-MOST_NUMBER = 1e15  # limit of numbers in `info`: seconds or bytes
+MOST_NUMBER = 1e15  # largest number in `info`, in seconds or bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -32,8 +32,8 @@ class Recording:
     ops : list of (n,) structured arrays
         The operations of each rank, in order, with the fields of `pylb.whatif.recorder.layout.OP`.
     comms : list of (size,) int32 arrays
-        Members of each communicator in order of their rank in it, each given by its world rank.
-        The first communicator is the world.
+        Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
+        the communicator.  The first communicator is MPI_COMM_WORLD.
     closed : (p,) bool
         Whether all operations of a rank have arrived; False if it was killed or some were lost.
     info : dict
@@ -43,7 +43,7 @@ class Recording:
         ``nap`` (seconds) and ``asleep`` (fraction); lists over the ranks: ``starts``, ``hosts``,
         ``cores``.
     procedures : list of str
-        Names of the marked procedures, indexed by number.
+        Names of the marked procedures, in order of the numbers in the operations.
     warnings : list of str
         Missing data, and other reasons why predictions are less certain.
 
@@ -68,7 +68,7 @@ class Recording:
         comms: Sequence[Sequence[int]] | None = None,
         **info: Any,
     ) -> Recording:
-        """Make a complete recording from arrays or lists of dicts, for tests and tools.
+        """Make a recording from arrays or lists of dicts, for tests and tools.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Recording:
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """Return the speeds of other processors for this program, which was also recorded on them.
+        """Return the speeds of other processors, on which this program was recorded, too.
 
         Parameters
         ----------

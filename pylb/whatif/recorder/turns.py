@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 
 SECONDS = 0.3
-LEAST = 2e-4  # in shorter gaps, the computing process did not run
+LEAST = 2e-4  # seconds; in a shorter gap between two polls, the computing process did not run
 
 
 def sleeper(nap: float, yields: bool) -> Callable[[], None]:
-    """Return a function that sleeps `nap` seconds, corrected for late timers and wake-ups."""
+    """Return a function that sleeps for `nap` seconds, although timers and wake-ups are late."""
     asked = nap / 2
     begin = time.perf_counter()
     for _ in range(50):
@@ -38,7 +38,11 @@ def sleeper(nap: float, yields: bool) -> Callable[[], None]:
 
 
 def gaps(away: Callable[[], object]) -> tuple[list[float], float]:
-    """Return the gaps between polls while a child computes, and the cost of polling."""
+    """Return the gaps between polls while a child computes, and the cost of polling.
+
+    away: what the polling process does between two polls.  The gaps are in seconds; the cost is in
+    processor seconds of polling per second of the child.
+    """
     child = os.fork()
     if child == 0:
         end = time.perf_counter() + SECONDS

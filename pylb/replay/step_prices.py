@@ -15,7 +15,20 @@ from pylb.io.run_record import Loop
 
 
 class Prices:
-    """Costs of LB steps in a replay, and the costs that the decider knows in advance."""
+    """Costs of LB steps in a replay, and the costs that the decider knows in advance.
+
+    Parameters
+    ----------
+    trace : Phases
+    cost : float or None
+        Seconds of each LB step, if the user gives them.
+    tell : bool
+        Whether the decider knows `cost` in advance.
+    network : (alpha, beta)
+        Seconds per message and per byte, as given; (0, 0): not given.
+    moves : (float, float)
+        Seconds per migration and per byte that migrates.
+    """
 
     def __init__(
         self,
@@ -32,7 +45,7 @@ class Prices:
         self._loops = trace.recorded.loops if trace.recorded else []
 
     def _known(self, name: str) -> float:
-        """Return the last value of this name that the run measured; nan: none."""
+        """Return the last value that the run measured for this field of `Loop`; nan: none."""
         known = [getattr(loop, name) for loop in self._loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
@@ -82,10 +95,9 @@ class Prices:
         return self._first_cost()
 
     def _first_cost(self) -> float:
-        """Return the cost that a run would expect if all objects of the first phase migrated.
+        """Return the cost of an LB step in which all objects of the first phase migrate.
 
-        A cost that the recording lacks, e.g. because vt made it, is zero, as in the LB steps of
-        the replay.
+        Costs that the record does not have count as zero, as in the LB steps of the replay.
         """
         t = self._trace
         handling = self._known("handling") if self._loops else 0.0
@@ -124,7 +136,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Measure the seconds in which this machine copies a byte: a lower bound of sending it."""
+    """Measure the seconds in which this machine copies a byte; to send one takes no less."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):

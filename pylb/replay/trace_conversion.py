@@ -44,7 +44,7 @@ def trace_fields(run: RunData) -> Arrays:
 
 
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
-    """Return the fields of the trace whose phases are these snapshots; objects keep their order."""
+    """Return the fields of a trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
     first = snapshots[0]
     out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
@@ -114,9 +114,9 @@ def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
 
 
 def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
-    """Return the fields of the trace whose phases are the iterations of the stretches.
+    """Return the fields of a trace whose phases are the iterations of the stretches.
 
-    known: keys of entities that already have numbers, in order of these numbers.
+    known: keys of the entities 0, 1, 2, ..., if some entities already have numbers.
     """
     known = np.zeros(0, np.int64) if known is None else known
     keys, first, which = np.unique(

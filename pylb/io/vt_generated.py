@@ -1,4 +1,4 @@
-"""Write LBDatafiles of traces that vt has not recorded."""
+"""Generate the text of LBDatafiles from arrays, for traces that vt has not recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
 
 
 def _slices(trace: Phases, i: int) -> tuple[slice, slice]:
-    """Return tasks and edges of a phase."""
+    """Return the slices of the tasks and of the edges of a phase."""
     return slice(*trace.task_ptr[i : i + 2].tolist()), slice(*trace.edge_ptr[i : i + 2].tolist())
 
 
