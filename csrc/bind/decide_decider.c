@@ -115,6 +115,18 @@ PLB_PY_METHOD(decider, network,
                : PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
 }
 
+PLB_PY_METHOD1(decider, limit,
+               "limit($self, bytes, /)\n--\n\n"
+               "Set the memory limit of rank 0.")
+{
+    const long long bytes = PyLong_AsLongLong(arg);
+    if (bytes == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    plb_decider_limit(&self->core, bytes);
+    Py_RETURN_NONE;
+}
+
 PLB_PY_METHOD(
     decider, expect,
     "expect($self, end, cost, /)\n--\n\n"
@@ -186,13 +198,15 @@ PLB_PY_METHOD1(decider, looked,
 
 PLB_PY_METHOD(
     decider, choose,
-    "choose($self, reason=-1, /)\n--\n\n"
-    "Begin an LB step.  reason: number of the reason; -1: the reason of the last verdict.\n"
+    "choose($self, reason=-1, n_objects=0, /)\n--\n\n"
+    "Begin an LB step.  reason: number of the reason; -1: the reason of the last verdict;\n"
+    "n_objects: of all ranks; 0: not known, then a central strategy is selected.\n"
     "Returns the index of the strategy, and the index of a refinement that may replace\n"
     "it, or -1.")
 {
     int32_t reason = -1;
-    if (plb_py_parse(c, "| reason:i", &reason) != 0) {
+    int64_t n_objects = 0;
+    if (plb_py_parse(c, "| reason:i n_objects:l", &reason, &n_objects) != 0) {
         return NULL;
     }
     if (reason > PLB_REASON_PAYS) {
@@ -201,7 +215,8 @@ PLB_PY_METHOD(
     }
     plb_verdict_t why = self->core.trigger->verdict;
     why.reason = (plb_reason_t)reason;
-    return PLB_PY_OR(c, plb_decider_choose(&self->core, reason < 0 ? NULL : &why, &c->err),
+    return PLB_PY_OR(c,
+                     plb_decider_choose(&self->core, reason < 0 ? NULL : &why, n_objects, &c->err),
                      Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
@@ -390,21 +405,14 @@ PLB_PY_METHOD0(decider, receipts,
 }
 
 static PyMethodDef decider_methods[] = {
-    PLB_PY_ENTRY(decider, network),
-    PLB_PY_ENTRY(decider, expect),
-    PLB_PY_ENTRY(decider, observe),
-    PLB_PY_ENTRY(decider, next),
-    PLB_PY_ENTRY(decider, weigh),
-    PLB_PY_ENTRY(decider, look),
-    PLB_PY_ENTRY(decider, looked),
-    PLB_PY_ENTRY(decider, choose),
-    PLB_PY_ENTRY(decider, place),
-    PLB_PY_ENTRY(decider, placed),
-    PLB_PY_ENTRY(decider, balanced),
-    PLB_PY_ENTRY(decider, abandon),
-    PLB_PY_ENTRY(decider, receipts),
-    PLB_PY_ENTRY(decider, learn),
-    {0},
+    PLB_PY_ENTRY(decider, network), PLB_PY_ENTRY(decider, limit),
+    PLB_PY_ENTRY(decider, expect),  PLB_PY_ENTRY(decider, observe),
+    PLB_PY_ENTRY(decider, next),    PLB_PY_ENTRY(decider, weigh),
+    PLB_PY_ENTRY(decider, look),    PLB_PY_ENTRY(decider, looked),
+    PLB_PY_ENTRY(decider, choose),  PLB_PY_ENTRY(decider, place),
+    PLB_PY_ENTRY(decider, placed),  PLB_PY_ENTRY(decider, balanced),
+    PLB_PY_ENTRY(decider, abandon), PLB_PY_ENTRY(decider, receipts),
+    PLB_PY_ENTRY(decider, learn),   {0},
 };
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),

@@ -216,7 +216,7 @@ static double usual_of(const plb_advisor_t *self)
 
 static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
 {
-    PLB_PASS(plb_decider_choose(self->decider, NULL, err));
+    PLB_PASS(plb_decider_choose(self->decider, NULL, 0, err));
     self->due = true;
     self->placed = false;
     self->at = now;

@@ -87,7 +87,9 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
-        self->looks[i] = (plb_candidate_t){from->strategy.family, from->strategy.looks_at};
+        const bool selectable = from->strategy.agent == NULL || !opt->selects; /* else central.h */
+        self->looks[i] =
+            (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
         self->left[i] = NAN;
     }
 out:
@@ -157,6 +159,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
         return PLB_FAIL(err, PLB_ERR_VALUE, "keep is %lld: expected 0, or 8 receipts or more",
                         (long long)opt->keep);
     }
+    self->central = plb_central_begin();
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
@@ -198,6 +201,11 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
                         "set the network before the first iteration and the first LB step");
     }
     return set_network(self, network, self->selector.params, err);
+}
+
+void plb_decider_limit(plb_decider_t *self, int64_t bytes)
+{
+    self->central.limit = bytes;
 }
 
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err)
@@ -365,6 +373,14 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                : PLB_OK;
 }
 
+/* Whether the last LB step was distributed: then a look, which gathers all loads, costs too much.
+ */
+static bool was_in_rounds(const plb_decider_t *self)
+{
+    const plb_receipt_t *last = last_of(self);
+    return last != NULL && plb_decider_in_rounds(self, last->strategy);
+}
+
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
                      plb_err_t *err)
 {
@@ -383,7 +399,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
     }
     if (asked) {
         *ask = PLB_ASK_BALANCE;
-    } else if (self->opt.watches && may_look &&
+    } else if (self->opt.watches && may_look && !was_in_rounds(self) &&
                plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
         self->looking = true;
         *ask = PLB_ASK_LOOK;
@@ -418,56 +434,8 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
 
 /* ---- an LB step ----------------------------------------------------------------------------- */
 
-/* The first refinement of the chosen kind that may replace a comprehensive strategy, or -1. */
-static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
-{
-    if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
-        return -1;
-    }
-    for (int32_t i = 0; i < self->opt.n; i++) {
-        const plb_candidate_t *l = &self->looks[i];
-        const bool talks = (l->looks_at & PLB_LOOKS_COMM) != 0;
-        if (l->family == PLB_REFINEMENT && talks == (c->used == PLB_COMMUNICATION)) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static void say_why(plb_decider_t *self, const plb_choice_t *c)
-{
-    const char *name = self->candidates[c->candidate].strategy.name;
-    char other[96] = "";
-    if (c->used != c->kind) {
-        snprintf(other, sizeof other, "no %s strategy is registered, so a %s one is used; ",
-                 plb_kind_name(c->kind), plb_kind_name(c->used));
-    }
-    snprintf(self->next.why, sizeof self->next.why, "%s; %s%s: %s", plb_need_words(c->need), other,
-             name, plb_lead_words(c->lead));
-}
-
-static int select_strategy(plb_decider_t *self, plb_err_t *err)
-{
-    const plb_iteration_t *it = &self->seen;
-    if (self->started) {
-        const plb_workload_t w = {
-            .max = fmax(it->max, it->mean), /* the mean may be rounded up */
-            .mean = it->mean,
-            .total = it->total,
-            .utilization = it->utilization,
-            .messages = it->messages,
-            .bytes = it->bytes,
-        };
-        PLB_PASS(plb_selector_observe(&self->selector, &w, err));
-    }
-    const plb_choice_t *c = &self->selector.choice;
-    self->chosen = c->candidate;
-    self->instead = stand_in(self, c);
-    say_why(self, c);
-    return PLB_OK;
-}
-
-int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err)
+int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
+                       plb_err_t *err)
 {
     if (waits(self)) {
         return PLB_FAIL(err, PLB_ERR_STATE,
@@ -486,7 +454,9 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
     self->next.found = self->found;
     self->chosen = 0;
     self->instead = -1;
-    if (self->opt.selects && (ret = select_strategy(self, err)) != PLB_OK) {
+    self->n_objects = n_objects;
+    self->most_bytes = 0.0;
+    if (self->opt.selects && (ret = plb_decider_select(self, err)) != PLB_OK) {
         return ret;
     }
     self->next.strategy = self->chosen;
@@ -529,7 +499,9 @@ static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t
     const plb_receipt_t *r = &self->next;
     const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0), r->cost,
                              migrations};
-    return self->opt.selects ? plb_selector_balanced(&self->selector, strategy, &o, err) : PLB_OK;
+    return self->opt.selects && !plb_decider_in_rounds(self, strategy)
+               ? plb_selector_balanced(&self->selector, strategy, &o, err)
+               : PLB_OK;
 }
 
 static void name_stand_in(plb_decider_t *self)
@@ -610,6 +582,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
+    plb_central_balanced(&self->central, plb_decider_in_rounds(self, r->strategy), self->n_objects,
+                         p->seconds_statistics + p->seconds_strategy, moving);
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* plb_receipt_free has freed its arrays */

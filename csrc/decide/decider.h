@@ -5,7 +5,8 @@
  * own loop.  The same figures give exactly the same decisions.  It holds
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches them off if they do not pay,
- *   - the selection of the strategy (Menon 3.7), or the given strategy,
+ *   - the selection of the strategy (Menon 3.7), or the given strategy; a distributed one where
+ *     rank 0 would be the longest part of an LB step (central.h),
  *   - the ranks' speeds, learned from object times on different ranks, and the promise of the
  *     last LB step, which says when to check whether better speed estimates would save time.
  *
@@ -25,6 +26,7 @@
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
 
+#include "decide/central.h"
 #include "decide/ledger.h"
 #include "decide/promise.h"
 #include "decide/receipt.h"
@@ -58,7 +60,8 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
-    const plb_candidate_strategy_t *candidates; /* [n]; copied with their parameters */
+    const plb_candidate_strategy_t *candidates; /* [n]; copied with their parameters.  If one is
+                                                   selected, distributed ones come last. */
     int32_t n;
     bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
     const double *selection; /* [PLB_N_SELECTION] parameters */
@@ -82,6 +85,7 @@ typedef struct plb_decider {
                           placing rank only */
     plb_ledger_t ledger;
     plb_selector_t selector;
+    plb_central_t central;
     plb_promise_t promise;
     plb_learner_t learner;
     int64_t end; /* number of the last iteration plus 1; INT64_MAX: not known */
@@ -98,6 +102,7 @@ typedef struct plb_decider {
     /* the LB step under way: */
     bool pending, answered;  /* pending: an LB step has begun; answered: it has its placement */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
+    int64_t n_objects;       /* of all ranks; 0: not known */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
@@ -112,6 +117,9 @@ void plb_decider_free(plb_decider_t *self);
 
 /** Set what messages cost, if that was measured later; before the first iteration and LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
+
+/** Set the memory limit of rank 0 in bytes; negative: none. */
+void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 
 /** Set the known end and the expected cost of a first LB step; see plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
@@ -153,8 +161,16 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
 /** Begin an LB step: self->chosen is the strategy.  `why`: the verdict that asked for it, if
- * that is not the last one. */
-int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err);
+ * that is not the last one.  n_objects: of all ranks; 0: not known, then a central strategy is
+ * selected. */
+int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
+                       plb_err_t *err);
+
+/** Select the strategy, for plb_decider_choose: self->chosen, self->instead and the reason. */
+int plb_decider_select(plb_decider_t *self, plb_err_t *err);
+
+/** Whether candidate i is a distributed strategy. */
+bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 
 /** Place the objects, on the rank that has the loads: rank[n_objects], speed[n_ranks] (zero: all
  * ranks count as equally fast).  A refinement replaces the chosen strategy if it leaves at most

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/exact.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "decide/cycle.h"
@@ -143,8 +144,20 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
+/* The metrics of a distributed placement, as the ranks of a run find them: from an exact sum. */
+static void merge(const double *time, int32_t p, plb_metrics_t *out)
+{
+    plb_exact_t sum = {{0}};
+    for (int32_t r = 0; r < p; r++) {
+        plb_exact_add(&sum, time[r]);
+    }
+    out->mean = plb_exact_value(&sum) / p;
+    out->max_over_mean = out->mean > 0.0 ? out->max / out->mean : 1.0;
+    out->idle_mean = out->max - out->mean;
+}
+
 /* Compute metrics of the present and of the new placement; with the time of messages, if they
- * cost something. */
+ * cost something.  No rank knows the messages of all objects if the placement is distributed. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -156,11 +169,17 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     }
     plb_metrics_of(change.before, p, &a->before);
     plb_metrics_of(change.after, p, &a->after);
+    const bool in_rounds = plb_decider_in_rounds(self, self->chosen);
+    if (in_rounds) {
+        merge(change.before, p, &a->before);
+        merge(change.after, p, &a->after);
+    }
     a->migrations = change.migrations;
     a->longest_before = a->before.max_over_mean;
     a->longest_after = a->after.max_over_mean;
     const plb_network_t net = self->opt.network;
-    if (net.alpha + net.beta > 0.0 && a->before.mean > 0.0 && s->n_edges + s->n_multicasts > 0) {
+    if (!in_rounds && net.alpha + net.beta > 0.0 && a->before.mean > 0.0 &&
+        s->n_edges + s->n_multicasts > 0) {
         PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
         PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
         a->longest_before = longest(change.before, p) / a->before.mean;
@@ -247,7 +266,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
                            const input_t *input)
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
-           input->snapshot.n_components == 1 && input->speed == NULL && drifts(db);
+           !plb_decider_in_rounds(self, which) && input->snapshot.n_components == 1 &&
+           input->speed == NULL && drifts(db);
 }
 
 /* Place for the loads in `ahead` iterations; the figures are those of the present loads. */
@@ -446,7 +466,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     input_t input;
     int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
-    ret = prepare(self, db, chosen->looks_at, chosen->agent != NULL, &input, err);
+    const bool in_rounds = plb_decider_in_rounds(self, which);
+    ret = prepare(self, db, chosen->looks_at, in_rounds, &input, err);
     PLB_THEN(answer_within(self, &input.snapshot, rank, &which, out, err));
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
@@ -456,10 +477,10 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         }
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
-    if (ret == PLB_OK) {
+    if (ret == PLB_OK && !in_rounds) { /* else no rank of a run would know these figures */
         weigh_heaviest(&input.snapshot, out);
+        ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
     }
-    PLB_THEN(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = input.speed == NULL ? 0.0 : input.speed[r];
     }

@@ -94,7 +94,7 @@ typedef struct plb_receipt {
 #define X(name) int64_t name;
     PLB_RECEIPT_COUNTS(X)
 #undef X
-    char why[320];                   /* why this strategy; empty if there was no choice */
+    char why[512];                   /* why this strategy; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
     double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
 } plb_receipt_t;

@@ -117,7 +117,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 /** Set an option before the first step, to the same value on all ranks.
  *
  *      strategy    where cells go: a name of pylb_strategy_name, or "auto" (default), which
- *                  chooses one of pylb's own strategies for each LB step
+ *                  chooses one of pylb's own strategies for each LB step, always a central one:
+ *                  rank 0 sees all cells
  *      trigger     when to rebalance: a name of pylb_trigger_name; default "auto"
  *      every       number of steps from one LB step to the next (instead of a trigger)
  *      mode        "on" (default), or "off": measure only

@@ -165,7 +165,8 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     if (plb_decider_weighs(d)) {
         PLB_TRY(weigh(self, err));
     }
-    PLB_TRY(plb_decider_choose(d, why, err));
+    plb_decider_limit(d, phases->memory_limit == NULL ? -1 : phases->memory_limit[0]);
+    PLB_TRY(plb_decider_choose(d, why, phases->n, err));
     PLB_TRY(plb_phases_database(phases, &db, err));
     PLB_TRY(plb_decider_place(d, &db, self->answer, self->speed, &placing, err));
     PLB_TRY(price(self, &db.snapshot, &placing, &done, err));

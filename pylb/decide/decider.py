@@ -16,7 +16,7 @@ from pylb.decide.alternative import Alternative
 from pylb.decide.dropped import Dropped
 from pylb.decide.receipts import History, Receipt
 from pylb.decide.selection import PARAMS as SELECTION
-from pylb.decide.selection import registered
+from pylb.decide.selection import in_rounds, registered
 from pylb.decide.trigger import Cycle, Trigger, make
 from pylb.errors import DomainError
 from pylb.partition import libraries
@@ -77,6 +77,10 @@ class Settings:
         """Whether a strategy is chosen for each LB step."""
         return self.name == "auto"
 
+    def params_of(self, strategy: Strategy) -> dict[str, Any]:
+        """Return the parameters that are given for one of the strategies."""
+        return {} if self.selects else self.strategy_params
+
     @property
     def foresees(self) -> bool:
         """Whether the trigger uses the expected cost of a first LB step."""
@@ -114,8 +118,11 @@ def settings(
     strategy_params: Mapping[str, Any] | None = None,
     trigger_params: Mapping[str, Any] | None = None,
     environment: tuple[str, ...] = (),
+    distributed: bool = False,
 ) -> Settings:
     """Check the arguments of a `Balancer` and fill in its defaults.
+
+    distributed: whether "auto" may use a distributed strategy (see ``csrc/decide/central.h``).
 
     Raises
     ------
@@ -134,7 +141,7 @@ def settings(
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))  # type: ignore[arg-type]
     params = dict(strategy_params or {})
     if strategy == "auto":
-        name, strategies = "auto", tuple(registered())
+        name, strategies = "auto", (*registered(), *(in_rounds() if distributed else ()))
         values_of("selection", SELECTION, params)
     else:
         entry = find(strategy)
@@ -169,11 +176,10 @@ class Decider:
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
     ) -> None:
         self.settings = given
-        own = {} if given.selects else given.strategy_params
         chosen = given.strategy_params if given.selects else {}
         self.core = _core.Decider(
             n_ranks=n_ranks,
-            candidates=tuple(s.candidate(own) for s in given.strategies),
+            candidates=tuple(s.candidate(given.params_of(s)) for s in given.strategies),
             trigger=given.trigger,
             selects=given.selects,
             selection=values_of("selection", SELECTION, chosen),
@@ -186,12 +192,13 @@ class Decider:
             keep=keep,
         )
 
-    def choose(self, reason: int = -1) -> Strategy:
+    def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
         """Begin an LB step: choose its strategy, load the libraries for it, and return it.
 
-        reason: number of the decision that asked for the LB step; -1: the last one.
+        reason: number of the decision that asked for the LB step; -1: the last one.  n_objects: on
+        all ranks; 0: not known, then "auto" uses a central strategy.
         """
-        indices = self.core.choose(reason)
+        indices = self.core.choose(reason, n_objects)
         for i in indices:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:
                 libraries.load(library)

@@ -227,5 +227,13 @@ def registered() -> list[Strategy]:
     return [s for s in strategies().values() if s.selectable and some & set(s.looks_at)]
 
 
+def in_rounds() -> list[Strategy]:
+    """Return the distributed strategies that "auto" uses where rank 0 would take too long.
+
+    Those that need to know the nodes are used by name only.
+    """
+    return [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]
+
+
 def _row(s: Strategy) -> tuple[bool, int]:
     return s.family == "refinement", sum(LOOKS_AT[word] for word in s.looks_at)

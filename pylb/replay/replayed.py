@@ -288,6 +288,7 @@ def replay(
             seed=seed,
             strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
             trigger_params=trigger_params,
+            distributed=True,
         )
         given.load()
     prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))

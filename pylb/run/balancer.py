@@ -189,6 +189,7 @@ class Balancer(ProgramObjects):
             unlike=learns(unlike, speed),
             seed=operator.index(seed),
             environment=said,
+            distributed=True,
         )
         prices = None if network is None else Network(*network)
         facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)

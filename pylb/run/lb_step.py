@@ -68,7 +68,7 @@ class LBStep:
         Exception
             The strategy has failed, or an object cannot be pickled; raised on all ranks.
         """
-        strategy = self.decider.choose(reason)
+        strategy = self.decider.choose(reason, self.objects.n_objects)
         start = _core.clock()
         placed = self._in_rounds(strategy) if strategy.distributed else self._gathered(start)
         self._say_memory(placed.figures)
@@ -100,7 +100,7 @@ class LBStep:
         speed = learn(self.agreement, self.iteration, self.objects, self.decider, own)
         found = place_in_rounds(
             *(self.agreement, self.iteration, strategy),
-            *(given.strategy_params, given.seed, self.objects),
+            *(given.params_of(strategy), given.seed, self.objects),
             own=own,
             speed=speed,
         )
@@ -248,7 +248,7 @@ def _figures(found: PlacedInRounds, seconds: float) -> F64:
     known = {
         "before": before.max_over_mean,
         "predicted": after.max_over_mean,
-        # "auto" never selects these strategies, so the ratios with messages are not needed.
+        # No rank knows the messages of all objects.
         "before_with_messages": before.max_over_mean,
         "predicted_with_messages": after.max_over_mean,
         "idle_mean": before.idle_mean,

@@ -70,6 +70,9 @@ class MeasuringMode:
         state, core = self._state, self._state.decider.core
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
+            limit = state.options.facts.limit_of_root(state.done)
+            if limit is not None:
+                core.limit(limit)
         # Only the first loop tells how many iterations remain: any number of loops may follow.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, foreseen, *self._prices(), pace))

@@ -96,6 +96,14 @@ class RankFacts:
             out["memory_limit"] = memory_share.share(self._agreement.transport, self._before)
         return out
 
+    def limit_of_root(self, iteration: int) -> int | None:
+        """Return the memory limit of rank 0, on all ranks; None: there is none.  Collective."""
+        if "memory_limit" not in self.words:
+            return None
+        limit = np.array([self.own(iteration)["memory_limit"]], np.int64)
+        self._agreement.transport.bcast(limit, 0)
+        return int(limit[0])
+
     def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
         return _checked(name, value()) if callable(value) else value
 

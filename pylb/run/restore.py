@@ -257,13 +257,15 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
     same = head.n_ranks == state.agreement.transport.size
     if same and span == 1:
         state.objects.store.passes = passes
-        mode.due = _seen_again(state.decider, rows, loops, steps, head.n_ranks) and mode.balances
+        n_objects = state.objects.n_objects
+        due = _seen_again(state.decider, rows, loops, steps, head.n_ranks, n_objects)
+        mode.due = due and mode.balances
     elif steps:
         state.decider.core.expect(None, float(np.mean([r.cost for r in steps])))
 
 
 def _seen_again(
-    decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int
+    decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int, n_objects: int
 ) -> bool:
     """Let a decider observe all iterations and LB steps so far; return whether one is due now."""
     core, ask, last = decider.core, NOTHING, None
@@ -285,13 +287,13 @@ def _seen_again(
         if i in done:
             core.abandon()
             last = done[i]
-            _repeat(decider, last)
+            _repeat(decider, last, n_objects)
             ask = NOTHING
     return bool(ask == BALANCE)
 
 
-def _repeat(decider: Decider, r: Receipt) -> None:
-    decider.choose()
+def _repeat(decider: Decider, r: Receipt, n_objects: int) -> None:
+    decider.choose(-1, n_objects)
     figures = np.array([getattr(r, name) for name in _core.FIGURES])
     decider.core.placed(figures, np.array(r.speed) if r.speed else None)
     decider.core.balanced(r.migrations, r.bytes, r.seconds_migration, r.seconds, r.moved)

@@ -1,0 +1,74 @@
+/* Is rank 0 the longest part of an LB step?  Then a distributed strategy is used instead.
+ *
+ * A central strategy needs the loads of all n objects on rank 0, which also places them and sends
+ * the moves back.  Before the first LB step this is expected to take there
+ *
+ *     n * (WORK + beta * FACTS) + messages * beta * EDGE                               seconds,
+ *
+ * and a distributed placement on p ranks
+ *
+ *     log2(p) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
+ *     + ROUNDS * ROUND                                                                 seconds.
+ *
+ * Afterwards the least measured time of each counts instead (rank 0: per object, up to MOST
+ * times what was expected), since a busy machine can make any LB step slower.  The distributed
+ * strategy is used if rank 0 takes at least SHORT, longer than the rounds and than the migrations
+ * of the last LB step, and if the time saved is more than what its greater imbalance loses until
+ * the next LB step.  It is also used if the load database does not fit into rank 0's memory.
+ *
+ * The constants are ours: measured with BestFitLB and GossipLB on 10^3 to 10^7 objects, 2 to 10^5
+ * ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
+#ifndef PLB_DECIDE_CENTRAL_H
+#define PLB_DECIDE_CENTRAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/cost.h"
+
+/* What earlier LB steps have cost. */
+typedef struct plb_central {
+    int64_t limit;     /* memory limit of rank 0 in bytes; negative: none */
+    double per_object; /* least seconds on rank 0 per object; NAN: no central LB step yet */
+    double rounds;     /* least seconds of a distributed placement; NAN: none yet */
+    double moving;     /* seconds of the migrations in the last LB step */
+} plb_central_t;
+
+/* An LB step to be done. */
+typedef struct plb_central_case {
+    int32_t n_ranks;
+    int64_t n_objects;     /* of all ranks */
+    int64_t messages;      /* between ranks in an iteration */
+    plb_network_t network; /* cost of messages */
+    double mean;           /* seconds: mean load of the ranks */
+    double left;           /* max/mean that a central strategy leaves; NAN: not known */
+    double left_in_rounds; /* the same for the distributed strategy */
+    double iterations;     /* until the next LB step */
+} plb_central_case_t;
+
+typedef struct plb_central_answer {
+    bool in_rounds;  /* true: use the distributed strategy; false: the central one */
+    bool considered; /* true: rank 0 takes long enough to compare; false: it does not */
+    double bytes;    /* of the load database on rank 0, if they exceed its limit; else 0 */
+    double root;     /* seconds on rank 0 */
+    double rounds;   /* seconds of the distributed placement */
+    double loss;     /* seconds that its greater imbalance loses until the next LB step */
+} plb_central_answer_t;
+
+/** A state without LB steps and without a memory limit. */
+plb_central_t plb_central_begin(void);
+
+/** Compare the two kinds of strategies for an LB step. */
+plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_central_case_t *at);
+
+/** Record an LB step; placing, moving: seconds without and of the migrations, NAN: not known. */
+void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
+                          double moving);
+
+/** Write the comparison as a part of a sentence; nothing if rank 0 does not take long.  central,
+ *  other: names of the strategies. */
+void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
+                     char *out, size_t size);
+
+#endif
