@@ -35,11 +35,8 @@ def expected(n, network, messages=0):
 @pytest.mark.parametrize("network", [FAST, SLOW])
 def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
     loss = 0.01 * 0.1 * 100  # of the mean, in 100 iterations: nothing is known of the period
-    flips = [
-        n
-        for n in range(100, 2_000_000, 100)
-        if expected(n, network)[0] - expected(n, network)[1] > loss
-    ][0]
+    sizes = range(100, 2_000_000, 100)
+    flips = next(n for n in sizes if np.subtract(*expected(n, network)) > loss)
     assert chosen(flips - 100, network=network) == "GreedyLB"
     assert chosen(flips, network=network) == "GossipLB"
 
