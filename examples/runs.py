@@ -198,6 +198,9 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
     for name, run in runs.items():
         if run.periods:
             print(f"periods of {name}: {', '.join(map(str, run.periods))}")
+    waited = sum(run.report.waited for run in runs.values())
+    if waited > 0.2 * sum(run.report.seconds for run in runs.values()):
+        print(f"rank 0 waited {waited:.3g} s for a core: other processes have changed the times")
     print(f"fingerprint of the solution, the same in all runs: {run.fingerprint}")
 
 

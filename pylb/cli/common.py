@@ -35,7 +35,7 @@ def noting_warnings() -> Iterator[None]:
 
 
 def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a command for JSON; docs/json.md explains the keys."""
+    """Return the answer of a command for JSON; docs/command_line.md explains the keys."""
     return {"pylb": __version__, "command": args.command_name, **value}
 
 
@@ -43,6 +43,12 @@ def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     """Print the command's answer as JSON."""
     print(json_text(answer(args, value), indent=2))
 
+
+# What the seconds of a replay are, for the footnotes of tables.
+COUNTED = (
+    "measured time of the iterations, changed by as much as the load of the slowest rank changes "
+    "(in vt's files: that load alone)"
+)
 
 # ---- arguments ----------------------------------------------------------------------------------
 

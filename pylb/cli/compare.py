@@ -21,14 +21,14 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "cost": "time that the LB step took",
+    "cost": "time that the LB step took, with the slower iterations after it",
     "saved": "time that it saved up to the next LB step of the same run",
     "moved": "number of objects that migrated",
 }
 ROWS = {
     "computing": "computing, mean of the ranks",
     "imbalance": "waiting for the slowest rank",
-    "messages": "messages, and all other time",
+    "messages": "messages, waits for cores, all else",
     "balancing_seconds": "LB steps",
     "seconds": "the whole run",
 }

@@ -153,7 +153,7 @@ def _show(usage: list[Usage], lab: Lab) -> None:
             f"{use.cpu_seconds / lab.seconds:.3f}",
             f"{use.cpu_seconds:.3f}",
             f"{use.throttled_seconds:.3f}",
-            f"{100 * use.throttled / max(use.periods, 1):.0f}%",
+            f"{100 * use.throttled / max(use.periods, 1):.0f} %",
             f"{use.limit.period_us / 1e3:g}",
             *([_bytes(use.limit.memory), _bytes(use.memory), use.paged, use.killed] * limited),
         ]

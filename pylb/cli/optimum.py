@@ -19,10 +19,7 @@ found.  No schedule takes less time than the bound.  A trigger cannot know the b
 advance; the comparison shows how much better it could be (pylb triggers RUN).
 """
 
-COUNTED = (
-    "seconds: the load of the slowest rank in each iteration, and the LB steps; time spent in "
-    "messages is not included"
-)
+COUNTED = f"seconds: {common.COUNTED}; and of the LB steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         ("an LB step", found.cost, "s"),
         ("best schedule, exact" if best.exact else "best schedule found", best.time, "s"),
         ("bound of all schedules", best.bound, "s"),
-        ("above the bound", f"{100 * above:.2f}%", ""),
+        ("above the bound", f"{100 * above:.2f} %", ""),
         ("as recorded", found.recorded, "s"),
         ("speed-up", speedup, ""),
         ("LB steps", len(best.iterations), ""),

@@ -33,8 +33,8 @@ ONE_PHASE = (
 )
 
 NOTES = {
-    "phases s": "seconds of the slowest rank in each phase, without messages",
-    "LB s": "seconds of the LB steps",
+    "phases s": common.COUNTED,
+    "LB s": "seconds of the LB steps, without the slower phases after them",
     "speed-up": "over the unbalanced run, with both times added",
     "max/mean": "mean over the phases",
     "placed": "max/mean that the strategy predicted, mean over the LB steps",
@@ -154,6 +154,8 @@ def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
 
 
 def _cell(name: str, value: Any) -> Any:
+    if name == "strategy":
+        return "as recorded" if value == "none" else value
     return console.size(value) if name == "bytes" and value is not None else value
 
 

@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "seconds": "of the slowest rank in each iteration, and of the LB steps; without messages",
+    "seconds": f"{common.COUNTED}; and of the LB steps",
     "regret": "how much longer than with the best schedule found",
     "speed-up": "over the recorded run",
     "LBs": "number of LB steps",
@@ -53,11 +53,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         title = (
             f"{args.run}: {found.name}, {found.cost:.4g} s per LB step; best schedule "
-            f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} LB "
-            f"steps, bound {best.bound:.4g} s, recorded {found.recorded:.4g} s"
+            f"{'' if best.exact else 'found '}{best.time:.4g} s with "
+            f"{console.count(len(best.iterations), 'LB step')}, bound {best.bound:.4g} s, "
+            f"recorded {found.recorded:.4g} s"
         )
         cells = [
-            [r["trigger"], r["seconds"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]
+            [
+                r["trigger"],
+                r["seconds"],
+                f"{100 * r['regret']:.2f} %",
+                r["speedup"],
+                r["balancings"],
+            ]
             for r in rows
         ]
         columns = ["trigger", "seconds", "regret", "speed-up", "LBs"]

@@ -122,7 +122,7 @@ def _suggested(one: Suggestion) -> dict[str, Any]:
 
 
 def _percent(part: float, whole: float) -> str | None:
-    return f"{100 * part / whole:.0f}%" if whole > 0 else None
+    return f"{100 * part / whole:.0f} %" if whole > 0 else None
 
 
 def _show(recording: Recording, told: list[Prediction], ranks: bool) -> None:

@@ -231,7 +231,8 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
     elif kind == "speeds":
         saves = seconds(row["found"])
         told["reason"] = (
-            f"with better estimates of the ranks' speeds, {saves} per iteration can be saved"
+            "the trigger asked for no LB step, but with better estimates of the ranks' speeds "
+            f"{saves} per iteration can be saved"
         )
     told["choice"] = "balance" if kind == "speeds" else kind
     told["strategy"] = strategies[which] if which >= 0 else ""

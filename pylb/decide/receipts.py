@@ -29,7 +29,7 @@ NOTES = {
     "max/mean": "of the loads in that iteration",
     "predicted": "max/mean of the estimated loads on the new placement",
     "realised": "max/mean of the iterations up to the next LB step",
-    "cost": "time that the LB step took",
+    "cost": "time that the LB step took, with the slower iterations after it",
     "gain": "time that it has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)

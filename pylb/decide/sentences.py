@@ -31,9 +31,9 @@ def _decision(r: Any) -> str:
     if r.times > 1:
         again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
         after += f", and {again} up to iteration {r.until}"
-    asked = "the trigger asked for an LB step, but none was done"
-    said = asked if r.choice == "off" else "nothing was moved"
-    return f"{after}, {said}: {r.reason}."
+    if r.choice == "off":
+        return f"{after}, the trigger asked for an LB step in vain: {r.reason}."
+    return f"{after}, the trigger asked for no LB step: {r.reason}."
 
 
 def _inputs(r: Any) -> str:

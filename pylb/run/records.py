@@ -254,19 +254,19 @@ class RecordWriter:
 
     def _whole(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
         with files.writing(self.path, "w+b") as file:
-            writer = _begun(records, file)
+            writer = _begun(records, file, seconds=records.seconds)
             try:
                 _append(writer, kept, history, loops)
             finally:
                 writer.close()
 
 
-def _begun(records: Records, where: Any) -> Any:
-    """Make a writer of HDF5 for a path or a file."""
+def _begun(records: Records, where: Any, **also: float) -> Any:
+    """Make a writer of HDF5 for a path or a file; `also`: more figures of the run."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    parameters = {**records.parameters, **records.core_waits.figures()}
+    parameters = {**records.parameters, **records.core_waits.figures(), **also}
     return Writer(where, n_ranks, parameters, n_objects)
 
 

@@ -178,7 +178,7 @@ class Report:
             ["trigger", self.trigger, ""],
             ["iterations", self.iterations, ""],
             ["time in the loops", self.seconds, "s"],
-            ["time of the iterations", self.iteration_seconds, "s"],
+            ["... of the slowest rank of each iteration", self.iteration_seconds, "s"],
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
             ["mean wait for the most loaded rank", self.idle_mean, "s"],
             ["... of the least loaded rank", self.idle_max, "s"],

@@ -106,7 +106,7 @@ def _course(
         times=times,
         figures=(figures[0], figures[1], figures[2]),
         history=mode.history,
-        parameters=records.parameters,
+        parameters={**records.parameters, "seconds": records.seconds},
         title=title,
         names=names,
     )

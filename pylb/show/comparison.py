@@ -20,11 +20,12 @@ class Spent(NamedTuple):
     imbalance : float
         Load of the slowest rank minus the mean load, summed over all iterations.
     messages : float
-        Time of the iterations minus the load of their slowest rank: messages and all other time.
+        All other time of the whole run: messages, waits for a core, other code in the loops.
     balancing_seconds : float
-        Sum of the costs of the LB steps.
+        Time of the LB steps, without the slower iterations after them.
     seconds : float
-        Time of the whole run.
+        Time of the whole run: in its loops, if that is known; else of its iterations and LB
+        steps.
 
     Examples
     --------
@@ -45,8 +46,8 @@ class Spent(NamedTuple):
     def of(cls, course: Course) -> Spent:
         """Add up the iterations of a run."""
         mean, most = float(course.mean.sum()), float(course.max.sum())
-        elapsed, steps = float(course.elapsed.sum()), float(course.costs.sum())
-        return cls(mean, most - mean, elapsed - most, steps, elapsed + steps)
+        steps, whole = float(course.step_seconds.sum()), course.seconds
+        return cls(mean, most - mean, whole - steps - most, steps, whole)
 
 
 class Counted(NamedTuple):

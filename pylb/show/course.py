@@ -80,6 +80,7 @@ class Course:
     recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
+    in_loops: float | None = None  # seconds from the start of the loops to their end, if known
 
     @property
     def n_iterations(self) -> int:
@@ -108,12 +109,26 @@ class Course:
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Seconds of the LB steps at the end of each iteration, (m,)."""
+        """Seconds that LB steps cost after each iteration, (m,), with slower next iterations."""
+        return self._after_each("cost")
+
+    @functools.cached_property
+    def step_seconds(self) -> F64:
+        """Seconds of the LB steps alone at the end of each iteration, (m,)."""
+        return self._after_each("step_seconds")
+
+    def _after_each(self, name: str) -> F64:
         out = np.zeros(self.n_iterations)
         for r in self.balancings:
             if r.iteration < len(out):
-                out[max(r.iteration, 0)] += r.cost
+                out[max(r.iteration, 0)] += getattr(r, name)
         return out
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the whole run: in its loops if that was measured, else of what is recorded."""
+        known = float(self.elapsed.sum() + self.step_seconds.sum())
+        return known if self.in_loops is None else max(self.in_loops, known)
 
     @property
     def saved(self) -> F64:
@@ -241,13 +256,15 @@ def of_stretches(
         facts=_facts_of(parameters),
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
+        in_loops=parameters.get("seconds") or None,
         objects=Objects.of_stretches(stretches, n_ranks),
     )
 
 
 def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
     out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
-    return {**out, "speeds of ranks": "learned"} if parameters.get("unlike") else out
+    learned = parameters.get("unlike") and parameters.get("mode") != "off"
+    return {**out, "speeds of ranks": "learned"} if learned else out
 
 
 def _rank_times(s: Stretch, n_ranks: int) -> F64:

@@ -56,7 +56,9 @@ def regions(course: Course) -> list[Region]:
 def _region(course: Course, name: str, first: int, end: int) -> Region:
     part = slice(first, end)
     useful = course.times[part].sum(axis=0)
-    elapsed = float(course.elapsed[part].sum() + course.costs[part].sum())
+    elapsed = float(course.elapsed[part].sum() + course.step_seconds[part].sum())
+    if end - first == course.n_iterations:
+        elapsed = course.seconds
     mean, most = float(useful.mean()), float(useful.max())
     slowest = float(course.max[part].sum())
     return Region(

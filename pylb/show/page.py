@@ -154,7 +154,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
         ("objects", f"{course.n_objects:,}"),
         ("iterations", f"{course.n_iterations:,}"),
         ("strategy", course.strategy),
-        ("time", seconds(whole.elapsed)),
+        ("time", seconds(course.seconds)),
         ("time spent rebalancing", seconds(float(course.costs.sum()))),
         ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
         ("LB steps", f"{len(course.balancings):,}"),

@@ -250,6 +250,16 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
     assert "number of LB steps" in shown
 
 
+def test_every_total_of_a_run_is_that_of_its_loops(folder, capsys):
+    record = pylb.RunRecord.read(folder / "run.h5")
+    whole = record.parameters["seconds"]
+    assert whole >= record.time.sum()
+    (run, _) = answer(capsys, "compare", folder / "run.h5", folder / "run.h5")["runs"]
+    assert run["seconds"] == whole
+    found = answer(capsys, "report", folder / "run.h5")["Application"]["Global"]
+    assert found["elapsedTime"] == round(whole * 1e9)
+
+
 def test_compare_doubts_runs_of_different_size(folder, capsys, tmp_path):
     pylb.demo.run(2, 32, 10, save=tmp_path / "small.h5", every=5)
     assert cli.main(["compare", str(folder / "run.h5"), str(tmp_path / "small.h5")]) == 0

@@ -5,6 +5,21 @@
 const scaleOf = (box, low, high) => (v) =>
   box.top + box.height * (1 - Math.min(Math.max((v - low) / (high - low || 1), 0), 1));
 
+// The top of an axis for these values.  A few values far above the others leave the picture, or the
+// others would be one flat line.
+function topOf(values) {
+  const sorted = values.slice().sort((a, b) => a - b), most = sorted[sorted.length - 1];
+  const high = sorted[Math.floor(0.95 * (sorted.length - 1))];
+  return high > 0 && most > 3 * high ? 1.25 * high : most;
+}
+
+// At the right of the top: how far values go beyond it.
+const beyond = (axis, box, values, top, said) => {
+  const most = Math.max(...values);
+  return most > top * 1.01
+    ? [text(axis.left + axis.width + 6, box.top + 4, `up to ${said(most)}`)] : [];
+};
+
 function grid(axis, box, y, low, high, said) {
   return ticks(low, high, 4).flatMap((value) => [
     line(axis.left, y(value), axis.left + axis.width, y(value), GRID),
@@ -40,12 +55,14 @@ function namesOf(axis, y, names) {
 const secondsChart = {
   height: 140,
   draw(axis, box, p, chosen) {
-    const highs = [p.max, p.elapsed, ...(p.recorded ? [p.recorded] : [])];
-    const high = Math.max(...highs.map((v) => Math.max(...axis.seen.map(([c]) => v[c]))), 0);
+    const lines = [p.max, p.elapsed, ...(p.recorded ? [p.recorded] : [])];
+    const values = lines.flatMap((v) => axis.seen.map(([c]) => v[c]));
+    const high = topOf(values);
     const y = scaleOf(box, 0, high * 1.05 || 1), max = through(axis, y, p.max);
     const back = axis.seen.slice().reverse().map(([c, at]) => `L${axis.x(at).toFixed(1)},`
       + y(p.mean[c]).toFixed(1)).join("");
-    const out = [...grid(axis, box, y, 0, high * 1.05 || 1, seconds), axis.clipped(box,
+    const out = [...grid(axis, box, y, 0, high * 1.05 || 1, seconds),
+      ...beyond(axis, box, values, high * 1.05, seconds), axis.clipped(box,
       svg("path", { d: `${max}${back}Z`, fill: ORANGE, opacity: 0.22 }),
       p.recorded ? stroke(through(axis, y, p.recorded), INK,
         { "stroke-width": 1.1, "stroke-dasharray": "1 3" }) : "",
@@ -83,7 +100,7 @@ const ratioChart = {
       && d.iteration < b);
     const values = [...axis.seen.map(([c]) => ratio[c]),
       ...done.flatMap((d) => [d.before, d.predicted]).filter((v) => v !== null)];
-    const high = Math.max(...values, 1.05);
+    const high = Math.max(topOf(values), 1.05);
     const y = scaleOf(box, 1, high);
     const marks = done.flatMap((d) => {
       const x = axis.x(d.iteration + 1);
@@ -91,10 +108,11 @@ const ratioChart = {
       return [line(x, y(d.before), x, y(d.predicted), BLUE, { "stroke-width": 1.2 }),
         line(x - 4, y(d.predicted), x + 4, y(d.predicted), BLUE, { "stroke-width": 2.5 })];
     });
-    return [...grid(axis, box, y, 1, high, short),
+    const names = [["max/mean", VERMILLION]];
+    if (p.balanced.length) names.push(["estimated before and after an LB step", BLUE]);
+    return [...grid(axis, box, y, 1, high, short), ...beyond(axis, box, values, high, short),
       axis.clipped(box, stroke(through(axis, y, ratio), VERMILLION), ...marks),
-      ...namesOf(axis, box.top - 8, [["max/mean", VERMILLION],
-        ["estimated before and after an LB step", BLUE]])];
+      ...namesOf(axis, box.top - 8, names)];
   },
 };
 

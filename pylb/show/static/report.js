@@ -14,8 +14,10 @@ function efficienciesOf(run) {
     percent(r.load_balance), percent(r.communication_efficiency), percent(r.of_iterations)]);
   const out = [element("h2", {}, "Efficiency"),
     element("p", { class: "soft" }, "As POP and TALP define it: parallel efficiency is load "
-      + "balance times communication efficiency. Regions are the iterations between LB steps; the "
-      + "last column counts the waiting for the slowest rank in each single iteration."),
+      + "balance times communication efficiency. Regions are the iterations between LB steps; "
+      + "together they can take less time than the whole, which also has what lies between "
+      + "iterations. The last column counts the waiting for the slowest rank in each single "
+      + "iteration."),
     scrolling("Efficiency", table(columns, rows))];
   if (run.regions_in_all > run.regions.length) {
     const more = run.regions_in_all - run.regions.length + 1;

@@ -60,7 +60,8 @@ class RunView {
       this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
       this.chosen(i);
     });
-    this.say(decisions.length ? this.invitation : "No decision was taken.");
+    this.receipt.hidden = !decisions.length; // the list says it
+    this.say(this.invitation);
     const end = picture.n_iterations - 1;
     this.go(last ? end : Math.min(Number(this.slider.value), end)); // the last one stays the last
     this.restore(kept, decisions);
