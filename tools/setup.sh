@@ -68,7 +68,7 @@ make_venv() {
     local lines requirements
     lines=$(python3 tools/requirements.py "$mpi")
     mapfile -t requirements <<<"$lines"
-    echo "setup: installing into $venv: ${requirements[*]}" >&2
+    echo "setup: installing ${#requirements[@]} Python packages into $venv (some minutes)" >&2
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2
 }
