@@ -139,14 +139,17 @@ class Course:
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
     """Return the seconds that LB steps have saved up to each of `m` iterations, minus their cost.
 
-    The gain of an LB step is divided equally among the iterations in which it was saved.
+    The gain of an LB step is divided equally among the iterations in which it was saved.  An LB
+    step whose gain is not known yet does not count.
     """
     out = np.zeros(m)
     for r in balancings:
+        if r.gain != r.gain:
+            continue
         first = min(max(r.iteration + 1, 0), m)
         out[max(first - 1, 0)] -= r.cost
         rest = min(first + r.iterations, m) - first
-        if rest > 0 and r.gain == r.gain:
+        if rest > 0:
             out[first : first + rest] += r.gain / rest
     return np.cumsum(out)
 

@@ -37,18 +37,19 @@ def state(course: Course) -> dict[str, Any]:
     last = course.times[-1]
     mean = float(last.mean())
     decision = course.history[-1] if course.history else None
+    gains = [r.gain for r in course.balancings if not math.isnan(r.gain)]
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
         "iterations": course.n_iterations,
         "ranks": course.n_ranks,
         "objects": course.n_objects,
-        "seconds": float(course.elapsed.sum() + course.costs.sum()),
+        "seconds": course.seconds,
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
         "balancings": len(course.balancings),
         "balancing_seconds": math.fsum(r.cost for r in course.balancings),
-        "saved": math.fsum(r.gain for r in course.balancings if not math.isnan(r.gain)),
+        "saved": math.fsum(gains) if gains or not course.balancings else None,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
@@ -91,8 +92,9 @@ COLUMNS = ("rank", "last iteration", "/ mean", "the iterations before")
 
 def head(now: dict[str, Any]) -> str:
     """Describe the run in one line."""
-    word = "saved" if now["saved"] >= 0 else "lost"
-    saved = f", {word} {seconds(abs(now['saved']))}" if now["balancings"] else ""
+    saved = ""
+    if now["balancings"] and now["saved"] is not None:
+        saved = f", {'saved' if now['saved'] >= 0 else 'lost'} {seconds(abs(now['saved']))}"
     return (
         f"{count(now['iterations'], 'iteration')} of {count(now['objects'], 'object')} on "
         f"{count(now['ranks'], 'rank')} in "

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
+import sys
 import threading
 import time
 from http import HTTPStatus
@@ -132,6 +133,11 @@ class Server(ThreadingHTTPServer):
     def address(self) -> str:
         """The address of the page, with its secret."""
         return f"http://{HOSTS[0]}:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing if a browser leaves before it has the answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def page(self) -> str:
         """The page, which then asks for the run."""

@@ -1,7 +1,9 @@
 """The objects of a run for a page, their places, what LB steps have saved, the page's server."""
 
 import itertools
+import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,6 +113,8 @@ def test_the_layout_of_any_graph_is_finite(n, edges):
 def test_what_lb_steps_have_saved_adds_up(run):
     saved = course.of(run).saved
     assert saved[-1] == pytest.approx(sum(r.net for r in run.balancings if r.gain == r.gain))
+    unknown = [replace(r, gain=math.nan) for r in run.balancings]
+    assert not course.saved(unknown, len(saved)).any()
     first = run.balancings[0]
     assert saved[first.iteration] == pytest.approx(-first.cost)
     early = pylb.Receipt(-1, "balance", "", "", moved=True, cost=2.0, gain=6.0, iterations=3)
@@ -182,3 +186,13 @@ def test_a_port_in_use_is_named(tmp_path):
         pytest.raises(DomainError, match=f"port is {server.server_port}: "),
     ):
         served.Server(tmp_path / "x.h5", server.server_port)
+
+
+def test_a_browser_that_leaves_is_no_error(tmp_path, capsys):
+    with served.Server(tmp_path / "run.h5") as server:
+        for error, said in ((BrokenPipeError(), False), (ValueError("really"), True)):
+            try:
+                raise error
+            except (BrokenPipeError, ValueError):
+                server.handle_error(None, ("127.0.0.1", 1))
+            assert ("really" in capsys.readouterr().err) == said

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import pylb
 from pylb import console
 from pylb.console import clip, plain, script_json
+from pylb.decide.receipts import History
 from pylb.errors import DomainError, FormatError, PylbError
 from pylb.show import (
     aggregate,
@@ -503,6 +504,11 @@ def test_how_a_run_stands(record):
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
     alone = live.head({**now, "ranks": 1, "objects": 1})
     assert alone.startswith("60 iterations of 1 object on 1 rank in ")
+    assert ", saved " in live.head(now)
+    unknown = dataclasses.replace(record.history.balancings[0], gain=math.nan)
+    now = live.state(dataclasses.replace(course.of(record), history=History([unknown])))
+    assert now["saved"] is None
+    assert live.head(now).endswith("; 1 LB step (cost " + console.seconds(unknown.cost) + ")")
     assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
 
 
