@@ -9,8 +9,10 @@ from typing import Any
 from pylb import console
 from pylb.cli import common
 from pylb.decide.receipts import Receipt
+from pylb.decide.sentences import OWN
 from pylb.show import course
-from pylb.show.comparison import Comparison
+from pylb.show.comparison import Comparison, Counted
+from pylb.show.course import Course
 
 HELP = "compare two recorded runs: where their time went, and their LB steps"
 EXAMPLES = """\
@@ -32,6 +34,7 @@ ROWS = {
     "balancing_seconds": "LB steps",
     "seconds": "the whole run",
 }
+COUNTS = {"iterations": "number of iterations", "balancings": "number of LB steps"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _titles(first: str, second: str) -> tuple[str, str]:
-    names = Path(first).name, Path(second).name
-    return names if names[0] != names[1] else (first, second)
+    """Return the last parts of both paths, as many as tell them apart."""
+    a, b = Path(first).parts, Path(second).parts
+    same = next((n for n in range(1, max(len(a), len(b)) + 1) if a[-n:] != b[-n:]), 1)
+    return "/".join(a[-same:]), "/".join(b[-same:])
 
 
 def _show_time(both: Comparison, a: str, b: str) -> None:
@@ -69,15 +74,22 @@ def _show_time(both: Comparison, a: str, b: str) -> None:
     for name, words in ROWS.items():
         x, y = getattr(one, name), getattr(two, name)
         rows.append([words, console.seconds(x), console.seconds(y), _signed(y - x)])
-    for name, x in both.counted[0]._asdict().items():
-        y = getattr(both.counted[1], name)
-        if name == "bytes":
-            rows.append(["moved", console.size(x), console.size(y), None])
-        else:
-            word = {"balancings": "LB steps"}.get(name, name)
-            rows.append([f"number of {word}", x, y, f"{y - x:+d}"])
+    first, second = both.counted
+    for name, words in COUNTS.items():
+        x, y = getattr(first, name), getattr(second, name)
+        rows.append([words, x, y, f"{y - x:+d}" if y != x else "0"])
+    for words, *cells in zip(("number of migrations", "moved"), *map(_moved, both), strict=True):
+        rows.append([words, *cells, None])
     title = f"{b} took {_times(both.speedup)} {a}"
     console.show(["", a, b, "difference"], rows, title=title, drop=["difference"])
+
+
+def _moved(run: Course) -> tuple[Any, Any]:
+    """Return cells for the migrations and their bytes; None: not known."""
+    if any(r.strategy == OWN for r in run.balancings):
+        return None, None
+    n = Counted.of(run)
+    return n.migrations, None if n.migrations and not n.bytes else console.size(n.bytes)
 
 
 def _times(speedup: float) -> str:
@@ -108,4 +120,5 @@ def _cells(step: Receipt | None) -> list[Any]:
         return [None] * 4
     known = step.gain == step.gain  # False for nan
     gain = console.seconds(step.gain) if known else None
-    return [step.strategy, console.seconds(step.cost), gain, step.migrations]
+    moved = None if step.strategy == OWN else step.migrations
+    return [step.strategy, console.seconds(step.cost), gain, moved]

@@ -11,7 +11,9 @@ from pylb import console
 from pylb.cli import common
 from pylb.cli.own import Functions, add_import
 from pylb.cli.progress import progress
+from pylb.decide.sentences import OWN
 from pylb.replay.replayed import BASELINES, Replay
+from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 
 HELP = "replay a recorded run under other placements"
@@ -30,6 +32,11 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
 ONE_PHASE = (
     "the run has one phase, so an LB step at its end has no effect; --foresight rebalances before "
     "the phase"
+)
+
+OWN_DATA = (
+    "the program has moved its data in its own way, and no replay can undo this: the loads of all "
+    "rows are those that it had"
 )
 
 NOTES = {
@@ -98,7 +105,10 @@ def run(args: argparse.Namespace) -> int:
     """Replay the run under each requested strategy and trigger, one row each."""
     names = list(BASELINES) if args.unbalanced else args.strategy
     functions = Functions(args.imports, names, args.trigger or [])
-    trace = common.trace_of(common.read(args))
+    found = common.read(args)
+    trace = common.trace_of(found)
+    if isinstance(found, RunRecord) and any(r.strategy == OWN for r in found.history):
+        console.note(OWN_DATA)
     if trace.n_phases == 1 and not args.foresight:
         console.note(ONE_PHASE)
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
@@ -134,7 +144,8 @@ def _rows(
             say(f"with {name}")
             for when in _whens(args, name, functions):
                 row = _row(trace.replay(functions.strategy(name), **when, **options), unbalanced)
-                yield row if trace.task_bytes is not None else {**row, "bytes": None}
+                known = trace.task_bytes is not None and trace.task_bytes.any()
+                yield row if known else {**row, "bytes": None}
 
 
 def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:

@@ -260,6 +260,23 @@ def test_every_total_of_a_run_is_that_of_its_loops(folder, capsys):
     assert found["elapsedTime"] == round(whole * 1e9)
 
 
+def test_what_a_program_moves_in_its_own_way_is_not_known(capsys, tmp_path):
+    def main(comm):
+        lb = pylb.Advisor(comm, every=5)
+        for _ in lb.iterate(20):
+            if lb.advise(seconds=1.0 + comm.rank):
+                lb.rebalanced(0.1)
+        lb.save(tmp_path / "own.h5")
+
+    pylb.VirtualCluster(2).run(main)
+    shown = printed(capsys, "compare", tmp_path / "own.h5", tmp_path / "own.h5")
+    assert re.search(r"^number of LB steps +(\d) +\1 +0$", shown, re.M)
+    assert re.search(r"^number of migrations$", shown, re.M)
+    assert re.search(r"^moved$", shown, re.M)
+    assert cli.main(["replay", str(tmp_path / "own.h5"), "--unbalanced"]) == 0
+    assert "no replay can undo this" in capsys.readouterr().err
+
+
 def test_compare_doubts_runs_of_different_size(folder, capsys, tmp_path):
     pylb.demo.run(2, 32, 10, save=tmp_path / "small.h5", every=5)
     assert cli.main(["compare", str(folder / "run.h5"), str(tmp_path / "small.h5")]) == 0

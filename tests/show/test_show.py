@@ -557,6 +557,7 @@ def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
     from pylb.io import h5
 
     h5.write(pylb.RunRecord.of(trace), tmp_path / "run.h5")
+    assert course.of(tmp_path / "run.h5").seconds == pytest.approx(course.of(trace).seconds)
     back = pylb.Trace.read(tmp_path / "run.h5")
     for name in ("task_ptr", "task_load", "task_rank", "task_bytes", "edge_ptr", "edge_bytes"):
         np.testing.assert_array_equal(getattr(back, name), getattr(trace, name))
