@@ -22,6 +22,7 @@ typedef struct mail {
     int64_t n;  /* objects that were here at the delivery */
     int64_t at; /* place of the object that was looked up last */
     plb_talk_t talk;
+    int64_t casts; /* number of multicasts so far */
 } mail_t;
 
 /* ---- piles ---------------------------------------------------------------------------------- */
@@ -104,31 +105,20 @@ static int64_t place_of(mail_t *self, int64_t key)
     return found;
 }
 
-static bool is_constant(PyObject *data)
+/* Read the key of a source, which must be here.  0, or -1 with an exception. */
+static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
-    return PyFloat_CheckExact(data) || PyLong_CheckExact(data) || data == Py_None ||
-           PyUnicode_CheckExact(data) || PyBytes_CheckExact(data) || PyBool_Check(data) ||
-           PyComplex_CheckExact(data);
-}
-
-static bool is_numbers(PyObject *data)
-{
-    return PyArray_CheckExact(data) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)data));
-}
-
-/* Copy data, so that later changes by the sender do not matter; constants are not copied. */
-static PyObject *frozen_copy(const mail_t *self, PyObject *data)
-{
-    if (is_constant(data)) {
-        return Py_NewRef(data);
+    plb_err_t err;
+    if (key_of(object, "source", source) != 0) {
+        return -1;
     }
-    PyArrayObject *a = (PyArrayObject *)data;
-    if (is_numbers(data)) {
-        /* Pickling keeps this layout, so sums do not depend on whether data was sent or copied. */
-        const bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
-        return PyArray_NewCopy(a, fortran ? NPY_FORTRANORDER : NPY_CORDER);
+    if (place_of(self, *source) < 0) {
+        plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
+                              (long long)*source),
+                     &err);
+        return -1;
     }
-    return PyObject_CallOneArg(self->freeze, data);
+    return 0;
 }
 
 enum { mail_post_how = METH_FASTCALL };
@@ -139,23 +129,77 @@ PyDoc_STRVAR(mail_post_doc,
 static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     mail_t *self = (mail_t *)object;
-    plb_letter_t letter;
-    plb_err_t err;
+    plb_letter_t letter = {.cast = 0};
     if (n_args != 4) {
         return PyErr_Format(PyExc_TypeError, "expected 4 arguments, not %zd", n_args);
     }
     if (key_of(args[0], "target", &letter.target) != 0 ||
-        key_of(args[1], "source", &letter.source) != 0) {
+        source_of(self, args[1], &letter.source) != 0) {
         return NULL;
     }
-    if (place_of(self, letter.source) < 0) {
-        return plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
-                                     (long long)letter.source),
-                            &err);
-    }
     const int copy = PyObject_IsTrue(args[3]);
-    letter.data = copy < 0 ? NULL : copy ? frozen_copy(self, args[2]) : Py_NewRef(args[2]);
+    letter.data = copy < 0 ? NULL
+                  : copy   ? plb_own_copy(args[2], self->freeze)
+                           : Py_NewRef(args[2]);
     return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Read the *n keys of any iterable into new memory of the call.  NULL with an exception. */
+static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
+{
+    PyObject *items = PySequence_Tuple(given);
+    if (items == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_VALUE,
+                              "targets is of type %s: expected keys of objects",
+                              Py_TYPE(given)->tp_name),
+                     &c->err);
+    }
+    *n = items != NULL ? PyTuple_GET_SIZE(items) : 0;
+    int64_t *key = items != NULL ? plb_py_memory(c, *n, sizeof *key) : NULL;
+    for (Py_ssize_t i = 0; i < *n && key != NULL; i++) {
+        if (key_of(PyTuple_GET_ITEM(items, i), "target", &key[i]) != 0) {
+            key = NULL;
+        }
+    }
+    Py_XDECREF(items);
+    return key;
+}
+
+PLB_PY_METHOD(mail, multicast,
+              "multicast($self, targets, source, data, copy, /)\n--\n\n"
+              "Send data to several objects, like post() to each of them in turn, but at most\n"
+              "once to a rank.")
+{
+    PyObject *targets, *source, *data;
+    bool copy;
+    Py_ssize_t n = 0;
+    plb_letter_t letter;
+    if (plb_py_parse(c, "targets:O source:O data:O copy:p", &targets, &source, &data, &copy)) {
+        return NULL;
+    }
+    const int64_t *target =
+        source_of(self, source, &letter.source) == 0 ? keys_in(c, targets, &n) : NULL;
+    if (target == NULL) {
+        return NULL;
+    }
+    if (n == 0) {
+        Py_RETURN_NONE;
+    }
+    letter.cast = n == 1 ? 0 : copy ? ++self->casts : -++self->casts;
+    letter.data = copy ? plb_own_copy(data, self->freeze) : Py_NewRef(data);
+    int failed = letter.data == NULL;
+    const int64_t before = self->out.n;
+    for (Py_ssize_t i = 0; i < n && !failed; i++) {
+        letter.target = target[i];
+        Py_INCREF(letter.data);
+        failed = push(&self->out, letter);
+    }
+    while (failed && self->out.n > before) {
+        Py_DECREF(self->out.letter[--self->out.n].data);
+    }
+    Py_XDECREF(letter.data);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* Return the number of messages of this pass whose data are neither constants nor arrays of
@@ -165,7 +209,7 @@ static int64_t frozen_in(const mail_t *self)
     int64_t n = 0;
     for (int64_t i = 0; i < self->out.n; i++) {
         PyObject *data = self->out.letter[i].data;
-        n += !(is_constant(data) || is_numbers(data));
+        n += !(plb_is_constant(data) || plb_is_numbers(data));
     }
     return n;
 }
@@ -184,15 +228,17 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, wire, others) for the letters to one rank: packed bytes, and the list of data
- * that are too large or of other types (bind/wire.h). */
+/* Append (rank, messages, wire, others) for the letters to one rank: their number, packed bytes,
+ * and the list of data that are too large or of other types (bind/wire.h). */
 static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                          int64_t n, PyObject *parcels)
 {
+    int64_t messages;
     PyObject *others = PyList_New(0);
-    PyObject *wire =
-        others ? plb_wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen, others) : NULL;
-    PyObject *entry = wire ? Py_BuildValue("iNN", rank, wire, others) : NULL;
+    PyObject *wire = others ? plb_wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen,
+                                            others, &messages)
+                            : NULL;
+    PyObject *entry = wire ? Py_BuildValue("iLNN", rank, (long long)messages, wire, others) : NULL;
     if (wire == NULL) {
         Py_XDECREF(others);
     }
@@ -264,8 +310,8 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
 PLB_PY_METHOD(mail, pack,
               "pack($self, to, me, /)\n--\n\n"
               "Pack the messages of this pass; to[n]: the rank of each, below 0: do not pack\n"
-              "it.  Returns a list of (rank, wire, others), see csrc/bind/wire.h.  Messages to\n"
-              "rank `me`, this rank, have arrived.")
+              "it.  Returns a list of (rank, messages, wire, others), see csrc/bind/wire.h.\n"
+              "Messages to rank `me`, this rank, have arrived.")
 {
     return pack(self, c, &self->out);
 }
@@ -359,17 +405,23 @@ PLB_PY_METHOD0(mail, part,
 
 PLB_PY_METHOD0(mail, restore,
                "restore($self, /)\n--\n\n"
-               "Restore (unpickle) the frozen data of the messages that have arrived.")
+               "Restore (unpickle) the frozen data of the messages that have arrived, and copy\n"
+               "the arrays of multicasts: each receiver may change its own.")
 {
+    const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
-        PyObject *data = self->coming.letter[i].data;
-        if (Py_TYPE(data) == self->frozen) {
-            PyObject *restored = PyObject_CallOneArg(self->thaw, data);
-            if (restored == NULL) {
+        const plb_letter_t letter = self->coming.letter[i];
+        const bool again = letter.cast > 0 && letter.data == last && plb_is_numbers(letter.data);
+        const bool frozen = Py_TYPE(letter.data) == self->frozen;
+        last = letter.data;
+        if (frozen || again) {
+            PyObject *own = frozen ? PyObject_CallOneArg(self->thaw, letter.data)
+                                   : plb_own_copy(letter.data, self->freeze);
+            if (own == NULL) {
                 return NULL;
             }
-            self->coming.letter[i].data = restored;
-            Py_DECREF(data);
+            self->coming.letter[i].data = own;
+            Py_DECREF(letter.data);
         }
     }
     Py_RETURN_NONE;
@@ -406,27 +458,19 @@ out:
 /* Add the messages of this pass to the communication graph. */
 static int enter(mail_t *self, plb_py_call_t *c)
 {
-    for (int64_t i = 0; i < self->out.n; i++) {
-        const plb_letter_t letter = self->out.letter[i];
-        int64_t bytes = 8;
-        if (PyArray_CheckExact(letter.data)) {
-            bytes = PyArray_NBYTES((PyArrayObject *)letter.data);
-        } else if (PyBytes_Check(letter.data)) {
-            bytes = PyBytes_GET_SIZE(letter.data);
-        } else if (PyUnicode_Check(letter.data)) {
-            bytes = PyUnicode_GET_LENGTH(letter.data);
-        } else if (!PyFloat_CheckExact(letter.data) && !PyLong_CheckExact(letter.data)) {
-            PyObject *nbytes = PyObject_GetAttrString(letter.data, "nbytes");
-            bytes = nbytes != NULL ? PyLong_AsLongLong(nbytes) : 8;
-            Py_XDECREF(nbytes);
-            bytes = PyErr_Occurred() ? 8 : bytes;
-            PyErr_Clear();
-        }
-        if (plb_talk_add(&self->talk, letter.source, letter.target, bytes, &c->err) != PLB_OK) {
+    int64_t *target = plb_py_memory(c, self->out.n, sizeof *target);
+    for (int64_t i = 0, n; i < self->out.n && target != NULL; i += n) {
+        const plb_letter_t *letter = self->out.letter + i;
+        n = 0;
+        do {
+            target[n] = letter[n].target;
+        } while (i + ++n < self->out.n && plb_same_cast(letter + n - 1, letter + n));
+        if (plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
+                         &c->err) != PLB_OK) {
             return plb_py_check(c, c->err.code);
         }
     }
-    return 0;
+    return target != NULL ? 0 : -1;
 }
 
 PLB_PY_METHOD0(mail, deliver,
@@ -522,10 +566,11 @@ PLB_PY_METHOD1(mail, inbox,
 
 PLB_PY_METHOD0(mail, edges,
                "edges($self, /)\n--\n\n"
-               "Return the communication graph since the last clear(), (m, 4) int64: source,\n"
-               "target, bytes, number of messages.")
+               "Return the communication graph since the last clear(), (m, 5) int64: source,\n"
+               "target, bytes, number of messages, number of the multicast that the edge is\n"
+               "part of (0: none).")
 {
-    return plb_py_copy2(self->talk.edge, self->talk.n, 4, NPY_INT64);
+    return plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64);
 }
 
 PLB_PY_METHOD0(mail, clear,
@@ -545,8 +590,7 @@ PLB_PY_METHOD1(mail, forget,
     if (gone == NULL || filter(self, gone, false) != 0) {
         return NULL;
     }
-    plb_talk_drop(&self->talk, gone);
-    Py_RETURN_NONE;
+    return PLB_PY_NONE(c, plb_talk_drop(&self->talk, gone, &c->err));
 }
 
 PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this pass.")
@@ -610,14 +654,23 @@ static void mail_free(mail_t *self)
 }
 
 static PyMethodDef mail_methods[] = {
-    PLB_PY_ENTRY(mail, bind),    PLB_PY_ENTRY(mail, post),
-    PLB_PY_ENTRY(mail, open),    PLB_PY_ENTRY(mail, pack),
-    PLB_PY_ENTRY(mail, forward), PLB_PY_ENTRY(mail, pack_inboxes),
-    PLB_PY_ENTRY(mail, take),    PLB_PY_ENTRY(mail, part),
-    PLB_PY_ENTRY(mail, restore), PLB_PY_ENTRY(mail, deliver),
-    PLB_PY_ENTRY(mail, inbox),   PLB_PY_ENTRY(mail, edges),
-    PLB_PY_ENTRY(mail, clear),   PLB_PY_ENTRY(mail, forget),
-    PLB_PY_ENTRY(mail, drop),    {0},
+    PLB_PY_ENTRY(mail, bind),
+    PLB_PY_ENTRY(mail, post),
+    PLB_PY_ENTRY(mail, multicast),
+    PLB_PY_ENTRY(mail, open),
+    PLB_PY_ENTRY(mail, pack),
+    PLB_PY_ENTRY(mail, forward),
+    PLB_PY_ENTRY(mail, pack_inboxes),
+    PLB_PY_ENTRY(mail, take),
+    PLB_PY_ENTRY(mail, part),
+    PLB_PY_ENTRY(mail, restore),
+    PLB_PY_ENTRY(mail, deliver),
+    PLB_PY_ENTRY(mail, inbox),
+    PLB_PY_ENTRY(mail, edges),
+    PLB_PY_ENTRY(mail, clear),
+    PLB_PY_ENTRY(mail, forget),
+    PLB_PY_ENTRY(mail, drop),
+    {0},
 };
 
 #define MAIL(X)                                                                                   \

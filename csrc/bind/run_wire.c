@@ -3,8 +3,10 @@
 
 typedef struct head {
     int64_t target, source;
-    int32_t kind; /* NumPy type of an array, or OTHER ... NOTHING below */
-    int32_t ndim;
+    int16_t kind; /* NumPy type of an array, or OTHER ... NOTHING below */
+    int16_t ndim;
+    int32_t more;  /* further targets of a multicast: they follow the head, 8 bytes each.  Below 0:
+                    * minus their number; the receivers share the data */
     int64_t extra; /* an array: whether its layout is that of Fortran; frozen data: number of
                       bytes; an integer: its value */
 } head_t;
@@ -30,7 +32,7 @@ static head_t head_of(const plb_letter_t *letter, npy_intp most, const PyTypeObj
                       int64_t *n_bytes)
 {
     PyObject *data = letter->data;
-    head_t head = {letter->target, letter->source, OTHER, 0, 0};
+    head_t head = {letter->target, letter->source, OTHER, 0, 0, 0};
     *n_bytes = 0;
     if (PyFloat_CheckExact(data)) {
         const double x = PyFloat_AS_DOUBLE(data);
@@ -48,8 +50,8 @@ static head_t head_of(const plb_letter_t *letter, npy_intp most, const PyTypeObj
         *n_bytes = padded(head.extra);
     } else if (is_plain(data, most)) {
         PyArrayObject *a = (PyArrayObject *)data;
-        head.kind = PyArray_TYPE(a);
-        head.ndim = PyArray_NDIM(a);
+        head.kind = (int16_t)PyArray_TYPE(a);
+        head.ndim = (int16_t)PyArray_NDIM(a);
         head.extra = !PyArray_IS_C_CONTIGUOUS(a);
         *n_bytes = 8 * head.ndim + padded(PyArray_NBYTES(a));
     }
@@ -78,20 +80,36 @@ static char *put_array(char *to, PyArrayObject *a)
     return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
 }
 
-PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
-                        PyTypeObject *frozen, PyObject *others)
+/* The end of the letters that belong to the same message as letter[index[i]]. */
+static int64_t end_of(const plb_letter_t *letter, const int32_t *index, int64_t i, int64_t n)
 {
-    int64_t size = sizeof n, more;
-    for (int64_t i = 0; i < n; i++) {
-        head_of(&letter[index[i]], most, frozen, &more);
-        size += (int64_t)sizeof(head_t) + more;
+    int64_t end = i + 1;
+    while (end < n && plb_same_cast(&letter[index[end - 1]], &letter[index[end]])) {
+        end++;
+    }
+    return end;
+}
+
+PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
+                        PyTypeObject *frozen, PyObject *others, int64_t *messages)
+{
+    int64_t heads = 0, size = sizeof heads, bytes;
+    for (int64_t i = 0, end; i < n; i = end, heads++) {
+        end = end_of(letter, index, i, n);
+        head_of(&letter[index[i]], most, frozen, &bytes);
+        size += (int64_t)sizeof(head_t) + 8 * (end - i - 1) + bytes;
     }
     PyObject *wire = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-    char *to = wire != NULL ? put(PyBytes_AS_STRING(wire), &n, sizeof n) : NULL;
-    for (int64_t i = 0; i < n && wire != NULL; i++) {
+    char *to = wire != NULL ? put(PyBytes_AS_STRING(wire), &heads, sizeof heads) : NULL;
+    for (int64_t i = 0, end; i < n && wire != NULL; i = end) {
         PyObject *data = letter[index[i]].data;
-        const head_t head = head_of(&letter[index[i]], most, frozen, &more);
+        head_t head = head_of(&letter[index[i]], most, frozen, &bytes);
+        end = end_of(letter, index, i, n);
+        head.more = (int32_t)(letter[index[i]].cast < 0 ? i + 1 - end : end - i - 1);
         to = put(to, &head, sizeof head);
+        for (int64_t k = i + 1; k < end; k++) {
+            to = put(to, &letter[index[k]].target, 8);
+        }
         if (head.kind == OTHER && PyList_Append(others, data) != 0) {
             Py_CLEAR(wire);
         } else if (head.kind == FROZEN) {
@@ -100,6 +118,7 @@ PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_
             to = put_array(to, (PyArrayObject *)data);
         }
     }
+    *messages = heads;
     return wire;
 }
 
@@ -188,6 +207,37 @@ static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, 
     }
 }
 
+/* Read the further targets of a message, and return them; they are in the wire, so not aligned. */
+static const char *get_targets(reader_t *self, const head_t *head)
+{
+    const char *at = self->at;
+    const int64_t size = 8 * llabs((int64_t)head->more);
+    if (size > self->end - at) {
+        PyErr_SetString(PyExc_ValueError, "wire ends within the targets of a message");
+        return NULL;
+    }
+    self->at += size;
+    return at;
+}
+
+/* Take one message: a letter for each of its targets. */
+static int take_each(const head_t *head, const char *targets, PyObject *data,
+                     int (*take)(void *arg, plb_letter_t letter), void *arg)
+{
+    plb_letter_t letter = {head->target, head->source, data,
+                           head->more < 0   ? -1
+                           : head->more > 0 ? 1
+                                            : 0};
+    const int64_t more = llabs((int64_t)head->more);
+    int failed = take(arg, letter);
+    for (int64_t k = 0; k < more && failed == 0; k++) {
+        memcpy(&letter.target, targets + 8 * k, 8);
+        letter.data = Py_NewRef(data);
+        failed = take(arg, letter);
+    }
+    return failed;
+}
+
 int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
                     int (*take)(void *arg, plb_letter_t letter), void *arg)
 {
@@ -197,10 +247,10 @@ int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeO
     int failed = get(&reader, &n, sizeof n);
     for (int64_t i = 0; i < n && failed == 0; i++) {
         head_t head;
-        PyObject *data = get(&reader, &head, sizeof head) == 0
-                             ? get_data(&reader, &head, others, &taken, frozen)
-                             : NULL;
-        failed = data == NULL || take(arg, (plb_letter_t){head.target, head.source, data}) != 0;
+        const char *targets =
+            get(&reader, &head, sizeof head) == 0 ? get_targets(&reader, &head) : NULL;
+        PyObject *data = targets != NULL ? get_data(&reader, &head, others, &taken, frozen) : NULL;
+        failed = data == NULL || take_each(&head, targets, data, take, arg) != 0;
     }
     return failed ? -1 : 0;
 }

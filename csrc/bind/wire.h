@@ -1,5 +1,8 @@
 /* Messages between objects as bytes.  Small plain arrays, numbers and data that are already
- * pickled are copied, in a tenth of the time of pickle.  Other data are left to pickle. */
+ * pickled are copied, in a tenth of the time of pickle.  Other data are left to pickle.
+ *
+ * A multicast is a letter for each receiver, one after the other, all with the same data, which
+ * the wire holds once. */
 #ifndef PLB_BIND_WIRE_H
 #define PLB_BIND_WIRE_H
 
@@ -8,13 +11,36 @@
 typedef struct plb_letter {
     int64_t target, source;
     PyObject *data; /* owned */
+    int64_t cast; /* 0: sent to one object.  Else it is part of a multicast: below 0, the receivers
+                   * share the data; above 0, each gets a copy of its own.  Letters that are sent
+                   * have the number of their multicast, letters that have arrived -1 or 1. */
 } plb_letter_t;
 
-/** Pack the letters letter[index[n]] into bytes.  Data that are not packed are appended to the
- * list `others`: arrays of more than `most` bytes, and objects of other types; but objects of type
- *  `frozen` (a subclass of bytes) are packed.  NULL with an exception. */
+/** Whether nobody can change the data: numbers, texts, bytes. */
+bool plb_is_constant(PyObject *data);
+
+/** Whether the data are a NumPy array without Python objects. */
+bool plb_is_numbers(PyObject *data);
+
+/** Copy data, so that later changes by their owner do not matter: constants are not copied, arrays
+ * of numbers are, others become what `freeze` returns for them.  NULL with an exception. */
+PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
+
+/** The size of the data for the communication graph. */
+int64_t plb_bytes_of(PyObject *data);
+
+/** Whether letter b, which follows a, belongs to the same multicast. */
+static inline bool plb_same_cast(const plb_letter_t *a, const plb_letter_t *b)
+{
+    return b->cast != 0 && a->cast == b->cast && a->source == b->source && a->data == b->data;
+}
+
+/** Pack the letters letter[index[n]] into bytes.  Sets *messages: a multicast counts once.  Data
+ * that are not packed are appended to the list `others`: arrays of more than `most` bytes, and
+ * objects of other types; but objects of type `frozen` (a subclass of bytes) are packed.  NULL
+ * with an exception. */
 PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
-                        PyTypeObject *frozen, PyObject *others);
+                        PyTypeObject *frozen, PyObject *others, int64_t *messages);
 
 /** Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference.  -1
  *  with an exception, also if the wire or the list `others` ends too early. */

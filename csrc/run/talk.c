@@ -1,5 +1,6 @@
 #include "run/talk.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,36 +13,89 @@ void plb_talk_free(plb_talk_t *self)
     *self = (plb_talk_t){0};
 }
 
-static int32_t *bucket_of(const plb_talk_t *self, int64_t source, int64_t target)
+/* The number of edges of the message that begins at edge k. */
+static int64_t length_at(const plb_talk_t *self, int64_t k)
+{
+    const int64_t cast = self->edge[k].cast;
+    int64_t n = 1;
+    while (cast != 0 && k + n < self->n && self->edge[k + n].cast == cast) {
+        n++;
+    }
+    return n;
+}
+
+/* Whether a message of this object to target[n] has the edges from k on. */
+static bool is_at(const plb_talk_t *self, int64_t k, int64_t source, const int64_t *target,
+                  int64_t n)
+{
+    const plb_edge_t *edge = self->edge + k;
+    if (edge->source != source || edge->target != target[0] || (edge->cast == 0) != (n == 1)) {
+        return false;
+    }
+    if (n == 1) {
+        return true;
+    }
+    if ((k > 0 && edge[-1].cast == edge->cast) || length_at(self, k) != n) {
+        return false;
+    }
+    int64_t j = 1;
+    while (j < n && edge[j].target == target[j]) {
+        j++;
+    }
+    return j == n;
+}
+
+static uint64_t hash_more(uint64_t hash, int64_t target)
+{
+    return plb_mix64(hash ^ (uint64_t)target);
+}
+
+static int32_t *bucket_of(const plb_talk_t *self, int64_t source, const int64_t *target, int64_t n)
 {
     const uint64_t mask = (uint64_t)(self->n_buckets - 1);
-    uint64_t b = plb_mix64(plb_hash(source) ^ (uint64_t)target) & mask;
-    for (;; b = (b + 1) & mask) {
+    uint64_t b = plb_hash(source);
+    for (int64_t j = 0; j < n; j++) {
+        b = hash_more(b, target[j]);
+    }
+    for (b &= mask;; b = (b + 1) & mask) {
         const int32_t k = self->bucket[b];
-        if (k < 0 || (self->edge[k].source == source && self->edge[k].target == target)) {
+        if (k < 0 || is_at(self, k, source, target, n)) {
             return &self->bucket[b];
         }
     }
 }
 
+/* Enter all messages into the hash table; they differ, so only a free bucket is searched for. */
 static void rehash(plb_talk_t *self)
 {
+    const uint64_t mask = (uint64_t)(self->n_buckets - 1);
     memset(self->bucket, -1, (size_t)self->n_buckets * sizeof *self->bucket);
-    for (int32_t k = 0; k < self->n; k++) {
-        *bucket_of(self, self->edge[k].source, self->edge[k].target) = k;
+    for (int64_t k = 0, n; k < self->n; k += n) {
+        uint64_t b = plb_hash(self->edge[k].source);
+        n = length_at(self, k);
+        for (int64_t j = 0; j < n; j++) {
+            b = hash_more(b, self->edge[k + j].target);
+        }
+        for (b &= mask; self->bucket[b] >= 0; b = (b + 1) & mask) {
+        }
+        self->bucket[b] = (int32_t)k;
     }
 }
 
-static int reserve(plb_talk_t *self, plb_err_t *err)
+static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (self->n >= MOST) {
+    const int64_t n = self->n + more;
+    if (n > MOST) {
         return PLB_FAIL(err, PLB_ERR_RANGE,
                         "%d pairs of objects exchange messages: expected fewer", MOST);
     }
-    PLB_GROW(self->edge, self->room, self->n + 1);
-    if (2 * (self->n + 1) > self->n_buckets) {
-        const int64_t n_buckets = self->n_buckets > 0 ? 2 * self->n_buckets : LEAST;
+    PLB_GROW(self->edge, self->room, n);
+    if (2 * n > self->n_buckets) {
+        int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;
+        while (2 * n > n_buckets) {
+            n_buckets *= 2;
+        }
         PLB_RENEW(self->bucket, n_buckets);
         self->n_buckets = n_buckets;
         rehash(self);
@@ -50,61 +104,82 @@ out:
     return ret;
 }
 
-/* Return the edge of a message; a new one with 0 bytes if there is none.  NULL with an error. */
-static plb_edge_t *edge_of(plb_talk_t *self, int64_t source, int64_t target, plb_err_t *err)
+/* Append the edges of a new message, with 0 bytes. */
+static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
+                  plb_err_t *err)
 {
-    if (self->next == self->n) {
-        self->next = 0; /* a new iteration */
+    PLB_PASS(reserve(self, n, err));
+    const int64_t cast = n > 1 ? ++self->casts : 0;
+    *bucket_of(self, source, target, n) = (int32_t)self->n;
+    for (int64_t j = 0; j < n; j++) {
+        self->edge[self->n++] = (plb_edge_t){source, target[j], 0, 0, cast};
     }
-    if (self->next < self->n && self->edge[self->next].source == source &&
-        self->edge[self->next].target == target) {
-        return &self->edge[self->next++];
-    }
-    int32_t *bucket = self->n > 0 ? bucket_of(self, source, target) : NULL;
-    if (bucket == NULL || *bucket < 0) {
-        if (reserve(self, err) != PLB_OK) {
-            return NULL;
-        }
-        *bucket_of(self, source, target) = (int32_t)self->n;
-        self->edge[self->n++] = (plb_edge_t){source, target, 0, 0};
-        self->next = self->n;
-        return &self->edge[self->n - 1];
-    }
-    self->next = *bucket + 1;
-    return &self->edge[*bucket];
+    return PLB_OK;
 }
 
-int plb_talk_add(plb_talk_t *self, int64_t source, int64_t target, int64_t bytes, plb_err_t *err)
+/* The first edge of a message to target[n]; new edges with 0 bytes if there are none.  NULL with
+ * an error. */
+static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
+                            plb_err_t *err)
 {
-    plb_edge_t *edge = edge_of(self, source, target, err);
+    int64_t k = self->next < self->n ? self->next : 0; /* 0: a new iteration */
+    if (k == self->n || !is_at(self, k, source, target, n)) {
+        const int32_t found = self->n > 0 ? *bucket_of(self, source, target, n) : -1;
+        k = found >= 0 ? found : self->n;
+        if (found < 0 && append(self, source, target, n, err) != PLB_OK) {
+            return NULL;
+        }
+    }
+    self->next = k + n;
+    return &self->edge[k];
+}
+
+int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n, int64_t bytes,
+                 plb_err_t *err)
+{
+    plb_edge_t *edge = edges_of(self, source, target, n, err);
     if (edge == NULL) {
         return err->code;
     }
-    edge->bytes += bytes;
-    edge->messages++;
+    for (int64_t j = 0; j < n; j++) {
+        edge[j].bytes += bytes;
+        edge[j].messages++;
+    }
     return PLB_OK;
 }
 
 void plb_talk_clear(plb_talk_t *self)
 {
-    self->n = self->next = 0;
+    self->n = self->next = self->casts = 0;
     if (self->n_buckets > 0) {
         rehash(self);
     }
 }
 
-void plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone)
+/* Multicasts that lose receivers may become equal: all messages are entered again, in place. */
+int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err)
 {
-    int64_t kept = 0;
-    for (int64_t k = 0; k < self->n; k++) {
-        const plb_edge_t edge = self->edge[k];
-        if (plb_keys_find(gone, edge.source) < 0 && plb_keys_find(gone, edge.target) < 0) {
-            self->edge[kept++] = edge;
+    int ret = PLB_OK;
+    const int64_t n = self->n;
+    int64_t *target = NULL;
+    PLB_NEW(target, n);
+    plb_talk_clear(self);
+    for (int64_t k = 0; k < n;) {
+        const plb_edge_t first = self->edge[k];
+        int64_t m = 0;
+        do {
+            target[m] = self->edge[k].target;
+            m += plb_keys_find(gone, target[m]) < 0;
+        } while (++k < n && first.cast != 0 && self->edge[k].cast == first.cast);
+        if (m > 0 && plb_keys_find(gone, first.source) < 0) {
+            plb_edge_t *edge = edges_of(self, first.source, target, m, err); /* never fails */
+            for (int64_t j = 0; edge != NULL && j < m; j++) {
+                edge[j].bytes += first.bytes;
+                edge[j].messages += first.messages;
+            }
         }
     }
-    if (kept < self->n) {
-        self->n = kept;
-        self->next = 0;
-        rehash(self);
-    }
+out:
+    plb_free(target);
+    return ret;
 }

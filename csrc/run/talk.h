@@ -1,5 +1,6 @@
-/* Messages and bytes between pairs of objects: the part of the communication graph that starts at
- * one rank's objects, summed over iterations. */
+/* Messages and bytes between objects: the part of the communication graph that starts at one
+ * rank's objects, summed over iterations.  A multicast (one message to several objects) is a
+ * group of edges, one to each receiver. */
 #ifndef PLB_RUN_TALK_H
 #define PLB_RUN_TALK_H
 
@@ -10,26 +11,31 @@
 
 typedef struct plb_edge {
     int64_t source, target, bytes, messages;
+    int64_t cast; /* number of the multicast, above 0; its edges follow each other, and each has
+                   * the multicast's bytes and messages.  0: messages to this one object */
 } plb_edge_t;
 
 /* Programs send the same messages in each iteration: so plb_talk_add first tries the edge
  * after the last one, then the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge; /* [n] in the order of their first messages */
-    int64_t n, room, next;
-    int32_t *bucket; /* [n_buckets] indices of edges, or -1: empty; at most half full */
+    int64_t n, room, next, casts;
+    int32_t *bucket; /* [n_buckets] indices of edges (the first of a multicast), or -1: empty; at
+                      * most half full */
     int64_t n_buckets;
 } plb_talk_t; /* {0}: no edges */
 
 void plb_talk_free(plb_talk_t *self);
 
-/** Add a message.  PLB_ERR_RANGE: more than 2^30 edges. */
-int plb_talk_add(plb_talk_t *self, int64_t source, int64_t target, int64_t bytes, plb_err_t *err);
+/** Add a message to the objects target[n]; with n > 1, it is a multicast.  PLB_ERR_RANGE: more
+ * than 2^30 edges. */
+int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n, int64_t bytes,
+                 plb_err_t *err);
 
 /** Forget all edges, and keep the memory. */
 void plb_talk_clear(plb_talk_t *self);
 
-/** Forget the edges from and to these objects. */
-void plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone);
+/** Forget the edges from and to these objects.  A multicast to one remaining object is an edge. */
+int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);
 
 #endif

@@ -126,7 +126,7 @@ class Addresses:
         """Register this rank's new objects, and forget its removed ones.  Collective.
 
         n_here: number of objects of this rank afterwards.  Returns the keys of the removed objects
-        that this rank had or has asked for.
+        that this rank had or has asked for, or of which it is the home.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Addresses:
         self._asked.remove(removed[:, 0])
         if len(removed) and len(self._asked_for):
             self._asked_for = np.setdiff1d(self._asked_for, removed[:, 0])
-        return np.concatenate([removed[:, 0], gone])
+        return np.concatenate([removed[:, 0], gone, lost])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
         known = self._here.find(born)

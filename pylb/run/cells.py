@@ -12,7 +12,7 @@ from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.snapshot import F64, I64, _array
 from pylb.run.object_sizes import SizeEstimator
 
-NO_EDGES: I64 = np.zeros((0, 4), np.int64)
+NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # arrays (n,)
 
 
@@ -94,7 +94,7 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Return source key, target key, bytes and messages of each edge: (m, 4).
+    """Return the columns of `Mail.edges` for each edge: (m, 5); none is part of a multicast.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def edges_of(edges: Any) -> I64:
     if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
         raise DomainError("edges: expected bytes and messages of 0 or more")
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
-    return np.stack([src, dst, *whole], axis=1)
+    return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 
 
 class CellMessages(NamedTuple):
@@ -123,7 +123,7 @@ class CellMessages(NamedTuple):
 
     Attributes
     ----------
-    edges : (m, 4) int64
+    edges : (m, 5) int64
         The result of `edges_of`.
     messages, nbytes : int
         Messages and bytes to cells of other ranks.
@@ -196,7 +196,7 @@ class LocalCells:
         if not here[:, 0].all():
             key = edges[np.argmin(here[:, 0]), 0]
             raise UnknownKeyError(f"edges: source {key} is not a cell of rank {self.rank}")
-        out = edges[~here[:, 1], 2:]
+        out = edges[~here[:, 1], 2:4]
         return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
@@ -218,5 +218,5 @@ class LocalCells:
         return out
 
     def edges(self) -> I64:
-        """Return source, target, bytes and messages of each edge: (m, 4)."""
+        """Return the edges of these cells, as `Mail.edges` does: (m, 5)."""
         return self.sent.edges

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.decide.decider import FIGURES, Decider
-from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
+from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.load_database import Database
 from pylb.run.rank_facts import relative
 
@@ -91,6 +91,7 @@ def snapshot_of(
     memory = np.maximum(db.memory, 0) if remembers else None
     if "memory_limit" in facts:
         memory = occupied(db.memory, db.bytes)
+    edges, multicasts = db.rows.split()
     return Snapshot(
         load=load if speed is None else load * speed[rank],
         rank=rank,
@@ -99,7 +100,8 @@ def snapshot_of(
         bytes=db.bytes,
         memory=memory,
         migratable=db.migratable,
-        edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
+        edges=edges,
+        multicasts=multicasts,
         coords=coords,
         **facts,
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
+from pylb.model.multicasts import Rows, starts
 from pylb.model.snapshot import F64, I32, I64
 
 
@@ -28,6 +29,8 @@ class Database(NamedTuple):
         Indices of the sending and the receiving object of each edge, sorted.
     edge_bytes, edge_messages : (m,) float64
         Bytes and messages per iteration.
+    edge_multicast : (m,) int32
+        Number of the multicast that the edge is part of, see `Rows`.
     """
 
     order: I64 | slice
@@ -40,6 +43,12 @@ class Database(NamedTuple):
     dst: I32
     edge_bytes: F64
     edge_messages: F64
+    edge_multicast: I32
+
+    @property
+    def rows(self) -> Rows:
+        """The communication."""
+        return Rows(*self[6:])
 
 
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
@@ -85,12 +94,25 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     )
 
 
-def _edges(key: I64, edges: list[Any], passes: list[int]) -> tuple[I32, I32, F64, F64]:
-    """Return source, target, bytes and messages of the edges between these objects, sorted."""
+def _edges(key: I64, edges: list[Any], passes: list[int]) -> Rows:
+    """Return the communication between these objects: edges, sorted, then multicasts by sender."""
     ends = np.concatenate([part[:, :2] for part in edges])
     places = _core.Keys(key if len(ends) else key[:0])
     src, dst = (places.places(ends[:, i]) for i in (0, 1))
-    amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
-    by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
+    amounts = np.concatenate([part[:, 2:4] / k for part, k in zip(edges, passes, strict=True)])
+    number = np.concatenate([part[:, 4] for part in edges])
+    if number.any():  # the multicasts of a sender stay in the order of sending
+        by = np.lexsort((np.where(number > 0, 0, dst), src, number > 0))
+    else:
+        by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
     by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed since
-    return src[by], dst[by], amounts[by, 0], amounts[by, 1]
+    which = _renumbered(src[by], number[by])
+    return Rows(src[by], dst[by], amounts[by, 0], amounts[by, 1], which)
+
+
+def _renumbered(src: I32, number: I64) -> I32:
+    """Number the multicasts 1, 2, ..., the same on any number of ranks."""
+    out = np.zeros(len(number), np.int32)
+    rows = np.flatnonzero(number)
+    out[rows] = np.cumsum(starts(number[rows]) | starts(src[rows]))
+    return out

@@ -59,8 +59,9 @@ class Mailbox:
             sources = self.mail.sources
             self.mail.drop()
             raise _unknown(targets, sources, to)
-        sends = _parcels(self.mail.pack(to, self._rank), {})
-        return sends, len(far), n_open + self.mail.n_frozen
+        packed = self.mail.pack(to, self._rank)
+        n_messages = sum(n for _, n, _, _ in packed)
+        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
 
     def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
         """Take the messages of a step, and take further steps until all messages are delivered.
@@ -125,10 +126,10 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
     )
 
 
-def _parcels(packed: list[tuple[int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
+def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
     """Make the parcel for each rank: addresses that it is told, and messages."""
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
-    for rank, wire, others in packed:
+    for rank, _, wire, others in packed:
         parts = out.setdefault(rank, [b""])
         parts += [wire, *parcel.pack(others)] if others else [wire]
     return list(out.items())

@@ -86,7 +86,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: F64 | None) -> 
     mail.open()
     to = np.full(len(store), -1, np.int32)
     to[moves.places] = moves.to
-    letters = {rank: (wire, others) for rank, wire, others in mail.pack_inboxes(to)}
+    letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
     out: Sends = []
     for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = store.take(rows[:, 0])

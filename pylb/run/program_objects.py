@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -214,6 +214,56 @@ class ProgramObjects:
                 raise UnknownKeyError(f"{why} {self.rank}") from None
             self._mail.post(target, source, data, copy)
 
+    def multicast(
+        self, targets: Iterable[int], source: int, data: Any, *, copy: bool = True
+    ) -> None:
+        """Send `data` from object `source` on this rank to several objects on any ranks.
+
+        The receivers get the same as by `send` to each of `targets` in turn: an object that is
+        named twice gets the data twice, and without targets nothing is sent.  But the data are
+        copied and packed once, and travel once to each rank that owns receivers, and LB steps see
+        a multicast (`pylb.Multicasts`), whose cost grows with the number of ranks that it reaches.
+
+        Parameters
+        ----------
+        targets : iterable of int
+            Keys of the receivers; the source may be among them.
+        data : object
+            As for `send`.  Each receiver gets a copy of its own.
+        copy : bool
+            False: the receivers on a rank share the data, and the caller promises that neither
+            sender nor receivers modify them.
+
+        Raises
+        ------
+        DomainError
+            `targets` are not integers; nothing is sent.
+        UnknownKeyError
+            As for `send`.
+
+        Notes
+        -----
+        A rank sends to an object whose rank it does not know by way of the object's home.  So a
+        multicast to a new target may reach a rank twice; it is still delivered once.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> for key in range(4):
+        ...     lb.add(key, None)
+        >>> for it in lb.iterate(2):
+        ...     got = [lb.inbox(key) for key, _ in lb.local()]
+        ...     lb.multicast([1, 2, 3], 0, "halo")
+        >>> got
+        [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
+        """
+        try:
+            self._mail.multicast(targets, source, data, copy)
+        except UnknownKeyError as why:
+            if not self._objects.catches_up():
+                raise UnknownKeyError(f"{why} {self.rank}") from None
+            self._mail.multicast(targets, source, data, copy)
+
     def inbox(self, key: int) -> list[tuple[int, Any]]:
         """Return the messages that were sent to an object of this rank before the last exchange.
 
@@ -274,6 +324,10 @@ class NoMessages:
     def post(self, *_: Any) -> None:
         """Raise StateError."""
         raise no_messages("send", self._lag)
+
+    def multicast(self, *_: Any) -> None:
+        """Raise StateError."""
+        raise no_messages("multicast", self._lag)
 
     def inbox(self, _: Any) -> None:
         """Raise StateError."""

@@ -55,14 +55,14 @@ class RecordedObjects(Protocol):
         ...
 
     def edges(self) -> I64:
-        """Return source, target, bytes and messages of each edge: (m, 4)."""
+        """Return the communication graph, (m, 5); see `Mail.edges`."""
         ...
 
 
 class KeptLoads(NamedTuple):
     """One rank's part of a stretch: k iterations without a change of its n objects.
 
-    facts: (n, 5); load: (k, n); edges: (m, 4).
+    facts: (n, 5); load: (k, n); edges: (m, 5).
     """
 
     first: int

@@ -238,7 +238,7 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
     post.open()
     mail = state.objects.mailbox.mail
     mail.open()
-    for _, wire, others in post.pack(np.ones(len(letters), np.int32), 0):
+    for _, _, wire, others in post.pack(np.ones(len(letters), np.int32), 0):
         mail.take(wire, others)
     mail.part()
     mail.restore()

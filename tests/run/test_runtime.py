@@ -340,8 +340,8 @@ def packed(messages):
     for target, source, data in messages:
         box.post(target, source, data, False)
     box.open()
-    ((rank, wire, others),) = box.pack(np.ones(len(messages), np.int32), 0)
-    assert rank == 1
+    ((rank, n, wire, others),) = box.pack(np.ones(len(messages), np.int32), 0)
+    assert (rank, n) == (1, len(messages))
     return wire, others
 
 
@@ -392,7 +392,7 @@ def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
         for i, (target, source) in mine:
             home.post(target, source, i, True)
         home.open()
-        for _, wire, others in home.pack(np.zeros(len(mine), np.int32), 1):
+        for _, _, wire, others in home.pack(np.zeros(len(mine), np.int32), 1):
             there.take(wire, others)
         home.deliver()
     targets, sources, places = there.part()
@@ -403,7 +403,7 @@ def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
     odd = [x for x in letters if x[0] % 2]
     assert sorted(zip(targets.tolist(), sources.tolist(), strict=True)) == sorted(odd)
     assert len(places) == len(odd)
-    edges = {(s, t): [b, n] for s, t, b, n in home.edges().tolist()}
+    edges = {(s, t): [b, n] for s, t, b, n, _ in home.edges().tolist()}
     count = Counter((source, target) for target, source in letters)
     assert edges == {pair: [8 * n, n] for pair, n in count.items()}
 

@@ -1,0 +1,50 @@
+/* Room run: what messages between objects carry. */
+#include "bind/wire.h"
+
+bool plb_is_constant(PyObject *data)
+{
+    return PyFloat_CheckExact(data) || PyLong_CheckExact(data) || data == Py_None ||
+           PyUnicode_CheckExact(data) || PyBytes_CheckExact(data) || PyBool_Check(data) ||
+           PyComplex_CheckExact(data);
+}
+
+bool plb_is_numbers(PyObject *data)
+{
+    return PyArray_CheckExact(data) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)data));
+}
+
+PyObject *plb_own_copy(PyObject *data, PyObject *freeze)
+{
+    if (plb_is_constant(data)) {
+        return Py_NewRef(data);
+    }
+    PyArrayObject *a = (PyArrayObject *)data;
+    if (plb_is_numbers(data)) {
+        /* Pickling keeps this layout, so sums do not depend on whether data was sent or copied. */
+        const bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
+        return PyArray_NewCopy(a, fortran ? NPY_FORTRANORDER : NPY_CORDER);
+    }
+    return PyObject_CallOneArg(freeze, data);
+}
+
+int64_t plb_bytes_of(PyObject *data)
+{
+    if (PyArray_CheckExact(data)) {
+        return PyArray_NBYTES((PyArrayObject *)data);
+    }
+    if (PyBytes_Check(data)) {
+        return PyBytes_GET_SIZE(data);
+    }
+    if (PyUnicode_Check(data)) {
+        return PyUnicode_GET_LENGTH(data);
+    }
+    if (PyFloat_CheckExact(data) || PyLong_CheckExact(data)) {
+        return 8;
+    }
+    PyObject *nbytes = PyObject_GetAttrString(data, "nbytes");
+    const int64_t bytes = nbytes != NULL ? PyLong_AsLongLong(nbytes) : 8;
+    Py_XDECREF(nbytes);
+    const bool failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    return failed ? 8 : bytes;
+}

@@ -1,0 +1,279 @@
+"""Multicasts on any number of ranks: ``mpiexec -n 3 python tests/mpi/multicast_cases.py``.
+
+tests/run/test_multicasts.py runs the same cases on virtual ranks.
+"""
+
+import copy
+import json
+import zlib
+
+import numpy as np
+from each_case import each_case, raised
+
+import pylb
+from pylb import errors
+
+# ---- a program of random multicasts, and its twin ----------------------------------------------
+
+
+def digest(data):
+    flat = data["a"] if isinstance(data, dict) else data
+    return zlib.crc32(np.asarray(flat, np.float64).tobytes())
+
+
+def change(data):
+    """Change received data in place, which nobody else may notice."""
+    if isinstance(data, np.ndarray):
+        data += 1.0
+    elif isinstance(data, dict):
+        data["a"].append(1.0)
+
+
+def told(seed, key, it, n):
+    """What an object sends in an iteration: a list of (targets, data)."""
+    rng = np.random.default_rng([seed, key, it])
+    out = []
+    for _ in range(rng.integers(0, 4)):
+        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # also itself, also twice
+        x = rng.random(1)
+        kinds = x.copy(), np.repeat(x, 600), np.asfortranarray(np.outer(x, x)), float(x[0])
+        data = [*kinds, {"a": [float(x[0])]}][rng.integers(0, 5)]
+        out.append((targets, data))
+    return out
+
+
+def read(inbox):
+    """A number for what was read; the data are changed."""
+    parts = []
+    for source, data in inbox:
+        parts.append((source, digest(data)))
+        change(data)
+    return zlib.crc32(repr(parts).encode())
+
+
+def run(comm, seed, n, iterations, by, **balancing):
+    """Return the states of this rank's objects at the end; by: how objects send."""
+    lb = pylb.Balancer(comm, load=lambda key, _: 1.0 + key * seed % 5, **balancing)
+    for key in range(n):
+        if key % lb.n_ranks == lb.rank:
+            lb.add(key, [])
+    for it in lb.iterate(iterations):
+        for key, block in lb.local():
+            block.append(read(lb.inbox(key)))
+            for targets, data in told(seed, key, it, n):
+                by(lb, targets, key, data)
+                change(data)
+    return lb, dict(lb.local())
+
+
+def by_multicast(lb, targets, key, data):
+    lb.multicast(targets, key, data)
+
+
+def by_turns(lb, targets, key, data):
+    for target in targets:
+        lb.send(target, key, data)
+
+
+def by_both(lb, targets, key, data):
+    (by_multicast if len(targets) % 2 else by_turns)(lb, targets, key, data)
+
+
+def twin(seed, n, iterations):
+    states = {key: [] for key in range(n)}
+    inboxes = {key: [] for key in range(n)}
+    for it in range(iterations):
+        following = {key: [] for key in range(n)}
+        for key in range(n):
+            states[key].append(read(inboxes[key]))
+            for targets, data in told(seed, key, it, n):
+                for target in targets:
+                    following[target].append((key, copy.deepcopy(data)))
+        inboxes = following
+    return states
+
+
+def whole(comm, mine):
+    every = {}
+    for states in comm.allgather(mine):
+        every |= states
+    return every
+
+
+# ---- cases -------------------------------------------------------------------------------------
+
+
+def as_each_in_turn(comm):
+    """With LB steps and without: what is received is what a plain program would receive."""
+    for seed, n in ((1, 1), (2, 7), (3, 24)):
+        expected = twin(seed, n, 7)
+        for by in (by_multicast, by_turns, by_both):
+            _, mine = run(comm, seed, n, 7, by, strategy="GreedyLB", every=2)
+            assert whole(comm, mine) == expected, by
+        _, mine = run(comm, seed, n, 7, by_multicast, mode="off")
+        assert whole(comm, mine) == expected
+    return zlib.crc32(repr(expected).encode())
+
+
+def once_to_each_rank(comm):
+    """Messages and bytes between ranks, once the addresses are known."""
+    figures = {}
+    n = 3 * comm.size
+    for by in (by_multicast, by_turns):
+        lb = pylb.Balancer(comm, mode="off")
+        for key in range(n):
+            if key % comm.size == comm.rank:
+                lb.add(key, None)
+        for _ in lb.iterate(4):
+            for key, _ in lb.local():
+                assert len(lb.inbox(key)) <= 1
+                if key == 0:
+                    by(lb, range(n), key, np.zeros(1000))
+        figures[by] = lb._records.figures.table()[-1, -2:].tolist()  # messages, bytes
+    others = comm.size - 1
+    assert figures[by_multicast][0] == others
+    assert figures[by_turns][0] == 3 * others
+    assert 8000 * others <= figures[by_multicast][1] <= 8400 * others
+    assert figures[by_turns][1] >= 24000 * others
+    return None
+
+
+def shared(comm):
+    """With copy=False, the receivers on a rank share the data: also after they have moved.
+
+    In the first iteration, homes forward messages."""
+    lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=2)
+    for key in range(2 * comm.size):
+        if key // 2 == comm.rank:
+            lb.add(key, None)
+    for it in lb.iterate(5):
+        for key, _ in lb.local():
+            assert [(s, d.sum()) for s, d in lb.inbox(key)] == ([] if it == 0 else [(0, 900.0)])
+            if key == 0:
+                lb.multicast(range(2 * comm.size), key, np.ones((30, 30)), copy=False)
+        if it > 1:
+            first, second = (lb.inbox(key)[0][1] for key, _ in lb.local())
+            assert first is second
+    return None
+
+
+def forwarded(comm):
+    """New targets in each iteration, right after the objects have moved."""
+    n = 4 * comm.size
+    lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=1)
+    for key in range(n):
+        if key // 4 == comm.rank:
+            lb.add(key, None)
+    for it in lb.iterate(6):
+        for key, _ in lb.local():
+            seen = [(source, float(data[0])) for source, data in lb.inbox(key)]
+            expected = [
+                (source, 10.0 * it - 10.0)
+                for source in range(n)
+                if it and (key - source) % n in {k * it % n for k in (1, 2, 3)}
+            ]
+            assert [x for i, x in enumerate(seen) if x not in seen[:i]] == expected
+            lb.multicast([(key + k * (it + 1)) % n for k in (1, 2, 3)], key, np.array([10.0 * it]))
+    return None
+
+
+def what_strategies_see(comm):
+    """The same multicasts and edges on any number of ranks, in bytes per iteration."""
+    seen = []
+
+    def look(snapshot):
+        m = snapshot.multicasts
+        columns = [m.src, m.start, m.dst, m.nbytes, m.messages, *snapshot.edges]
+        seen.append([np.asarray(x).tolist() for x in columns])
+        return snapshot.rank
+
+    lb = pylb.Balancer(comm, strategy=look, every=2, load=lambda key, _: 1.0)
+    for key in range(8):
+        if key % comm.size == comm.rank:
+            lb.add(10 * key, None)
+    for it in lb.iterate(3):
+        for key, _ in lb.local():
+            if key % 20 == 0:
+                lb.multicast([(key + 10 * k) % 80 for k in (3, 1, 0)], key, np.zeros(20))
+                lb.multicast([70, 0], key, 1.0)
+                lb.multicast([70], key, 1.0)
+                lb.multicast([], key, 1.0)
+            if it == 1:
+                lb.multicast((20, 10), key, 1.0)
+    told = seen[0] if comm.rank == 0 else None
+    return comm.bcast(told, 0)
+
+
+def removed_receivers(comm):
+    """Messages to removed objects are dropped; later ones are errors, as by send()."""
+    seen = []
+
+    def look(snapshot):
+        seen.append(snapshot.multicasts)
+        return snapshot.rank
+
+    lb = pylb.Balancer(comm, strategy=look, every=3, load=lambda key, _: 1.0)
+    for key in range(6):
+        if key % comm.size == comm.rank:
+            lb.add(key, None)
+    for it in lb.iterate(4):
+        for key, _ in lb.local():
+            if key == 0:
+                lb.multicast([1, 4, 5] if it < 2 else [1, 4], key, "x")
+            elif key == 5 and it == 1:
+                lb.remove(key)
+    if comm.rank == 0:
+        assert np.asarray(seen[0].dst).tolist() == [1, 4]
+        assert seen[0].messages.tolist() == [1.0]
+
+    def send():
+        for _ in lb.iterate(1):
+            if comm.rank == 0:
+                lb.multicast([1, 5, 4], 0, "x")
+
+    raised(errors.UnknownKeyError, "target 5 of a message from object 0: no such object", send)
+    for it, _ in enumerate(lb.iterate(2)):
+        for key, _ in lb.local():
+            assert it == 0 or lb.inbox(key) == ([(0, "y")] if key in (1, 4) else [])
+            if key == 0 and it == 0:
+                lb.multicast([1, 4], 0, "y")
+    return None
+
+
+def bad_arguments(comm):
+    """Nothing is sent by a call that raises."""
+    lb = pylb.Balancer(comm)
+    lb.add(comm.rank, None)
+    me = comm.rank
+    cast = lb.multicast
+    raised(errors.DomainError, "targets is of type int: expected keys", lambda: cast(5, me, 1))
+    raised(errors.DomainError, "target is of type str: expected an int", lambda: cast("ab", me, 1))
+    raised(errors.DomainError, "target is of type float", lambda: cast([me, 1.0], me, 1))
+    raised(errors.DomainError, "target: expected an integer of 64", lambda: cast([2**63], me, 1))
+    raised(errors.UnknownKeyError, "source 99: no such object", lambda: cast([me], 99, 1))
+    raised(errors.UnknownKeyError, "source 99: no such object", lambda: cast([], 99, 1))
+    raised(errors.DomainError, "target is of type list", lambda: lb.send([me], me, 1))
+    for it in lb.iterate(2):
+        assert lb.inbox(me) == ([(me, 1)] * 3 if it else [])
+        if not it:
+            cast(np.array([me]), me, 1)
+            cast((key for key in (me, me)), me, 1)
+    return None
+
+
+CASES = [
+    as_each_in_turn,
+    once_to_each_rank,
+    shared,
+    forwarded,
+    what_strategies_see,
+    removed_receivers,
+    bad_arguments,
+]
+
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    found = each_case(CASES)
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps(found))
