@@ -6,7 +6,7 @@
 After leanmd, the mini-application of Charm++ (Menon 2012, figures 2.1 and 3.6).  The objects are
 cells of atoms, and "computes" for the forces between two cells (lennardjones.py has their physics).
 Computes in the drop have much work, those in the vapour almost none.  An iteration is a time step:
-cells send positions and get forces back; every few steps atoms change cells.  The energy is
+cells multicast positions and get forces back; every few steps atoms change cells.  The energy is
 conserved, and the fingerprint of the trajectory is the same for every number of ranks, balanced or
 not.
 """
@@ -64,8 +64,8 @@ def solve(
     for step in lb.iterate(steps + 1):
         for phase in fluid.phases(step):
             for key, part in lb.local():
-                for target, data in part.act(phase, lb.inbox(key)):
-                    lb.send(target, key, data, copy=False)
+                for targets, data in part.act(phase, lb.inbox(key)):
+                    lb.multicast(targets, key, data, copy=False)
             if phase != FORCES:
                 lb.exchange()
     cells = {key: part for key, part in lb.local() if isinstance(part, Cell)}

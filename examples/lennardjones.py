@@ -25,7 +25,8 @@ from collections.abc import Iterator
 import numpy as np
 
 STEP, LEAVE, ARRIVE, FORCES = "step", "leave", "arrive", "forces"  # phases of a time step
-Messages = list[tuple[int, np.ndarray]]  # (key of the other object, data)
+Received = list[tuple[int, np.ndarray]]  # (key of the sender, data)
+Sent = list[tuple[list[int], np.ndarray]]  # (keys of the receivers, data)
 ID, X, V = 0, slice(1, 4), slice(4, 7)  # rows of atoms, (7, n): numbers, positions, velocities
 
 
@@ -178,7 +179,7 @@ class Cell:
         atoms = atoms[:, np.argsort(atoms[ID])]
         self.ids, self.x, self.v = (np.ascontiguousarray(atoms[rows]) for rows in (ID, X, V))
 
-    def act(self, phase: str, inbox: Messages) -> Messages:
+    def act(self, phase: str, inbox: Received) -> Sent:
         """Do a phase of a time step with the received data; return what to send."""
         if phase in (STEP, LEAVE):
             self.end_step(inbox)
@@ -187,9 +188,9 @@ class Cell:
             self.take(np.concatenate([atoms for _, atoms in inbox], axis=1))
         if phase == LEAVE:
             return self.leave()
-        return [] if phase == FORCES else [(compute, self.x) for compute in self.computes]
+        return [] if phase == FORCES else [(self.computes, self.x)]
 
-    def end_step(self, forces: Messages) -> None:
+    def end_step(self, forces: Received) -> None:
         """Second half of a step of velocity Verlet, with the new forces."""
         total = np.zeros((4, len(self.ids)))
         for _, force in forces:
@@ -214,11 +215,11 @@ class Cell:
                 f"of {self.fluid.skin}: atoms must change cells more often"
             )
 
-    def leave(self) -> Messages:
+    def leave(self) -> Sent:
         """Send each atom to the cell where it is now; each neighbour gets a message."""
         atoms = self.atoms()
         home = self.fluid.cell_of(atoms[X])
-        return [(cell, atoms[:, home == cell]) for cell in self.near]
+        return [([cell], atoms[:, home == cell]) for cell in self.near]
 
     def atoms(self) -> np.ndarray:
         """The cell's atoms, (7, n), wrapped into the box."""
@@ -232,7 +233,7 @@ class Compute:
         self.pair, self.cutoff = fluid.pair(key), fluid.cutoff
         self.shift = fluid.shift(key)
 
-    def act(self, phase: str, inbox: Messages) -> Messages:
+    def act(self, phase: str, inbox: Received) -> Sent:
         """In the phase of forces: turn the received positions into forces to send back."""
         if phase != FORCES:
             return []
@@ -240,9 +241,10 @@ class Compute:
         first, second = self.pair
         if first == second:
             on_a, on_b = interact(positions[first], positions[first], self.cutoff, is_self=True)
-            return [(first, on_a + on_b)]
+            return [([first], on_a + on_b)]
         beyond = positions[second] + self.shift[:, None]
-        return list(zip(self.pair, interact(positions[first], beyond, self.cutoff), strict=True))
+        on_a, on_b = interact(positions[first], beyond, self.cutoff)
+        return [([first], on_a), ([second], on_b)]
 
 
 def interact(

@@ -376,22 +376,16 @@ PLB_PY_METHOD0(mail, open,
 PLB_PY_METHOD0(mail, part,
                "part($self, /)\n--\n\n"
                "Among the messages that have arrived, set aside those to objects on other\n"
-               "ranks.  Returns the targets and sources of these, and their positions among\n"
-               "all messages that had arrived.")
+               "ranks.  Returns their targets and sources.")
 {
     int64_t kept = 0, i = 0;
     int failed = 0;
-    int64_t *place = plb_py_new(c, NPY_INT64, self->coming.n);
-    if (place == NULL) {
-        return NULL;
-    }
     for (; i < self->coming.n && !failed; i++) {
         const plb_letter_t letter = self->coming.letter[i];
         if (place_of(self, letter.target) >= 0) {
             self->coming.letter[kept++] = letter;
         } else {
             failed = push(&self->astray, letter); /* drops the letter if it fails */
-            place[i - kept] = i;
         }
     }
     memmove(self->coming.letter + kept, self->coming.letter + i,
@@ -399,8 +393,7 @@ PLB_PY_METHOD0(mail, part,
     self->coming.n -= i - kept;
     return failed
                ? NULL
-               : Py_BuildValue("NNN", ends_of(&self->astray, false), ends_of(&self->astray, true),
-                               plb_py_copy(place, i - kept, NPY_INT64));
+               : Py_BuildValue("NN", ends_of(&self->astray, false), ends_of(&self->astray, true));
 }
 
 PLB_PY_METHOD0(mail, restore,
@@ -675,6 +668,7 @@ static PyMethodDef mail_methods[] = {
 
 #define MAIL(X)                                                                                   \
     X(mail, n_coming, PyLong_FromLongLong(self->coming.n), "Messages that have arrived.")         \
+    X(mail, arrived, ends_of(&self->coming, false), "Their targets, (n_coming,) int64.")          \
     X(mail, n_sent, PyLong_FromLongLong(self->out.n), "Messages of this pass so far.")            \
     X(mail, targets, ends_of(&self->out, false), "Their targets, (n_sent,) int64.")               \
     X(mail, sources, ends_of(&self->out, true), "Their sources, (n_sent,) int64.")                \

@@ -17,6 +17,7 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_dst = t->edge_dst + e;
     self->edge_bytes = t->edge_bytes + e;
     self->edge_messages = t->edge_messages == NULL ? NULL : t->edge_messages + e;
+    self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
 /* The loads of the phase, converted to the present ranks of its objects. */
@@ -63,19 +64,57 @@ static void add_loads(plb_phases_t *self, int64_t i)
     }
 }
 
+/* Whether edge k is another receiver of a multicast on a rank that it has reached already. */
+static bool reached(const plb_phases_t *self, const int32_t *cast, int64_t k, int32_t to,
+                    int64_t *first)
+{
+    if (cast == NULL || cast[k] == 0) {
+        return false;
+    }
+    if (cast[*first] != cast[k]) {
+        *first = k;
+    }
+    const bool again = self->mark[to] == *first;
+    self->mark[to] = *first;
+    return again;
+}
+
+/* Call `fn` for each message of phase i that goes to another rank: an edge, or a multicast to one
+ * of the ranks with receivers. */
+static inline void each_crossing(const plb_phases_t *self, int64_t i, plb_delivery_fn fn,
+                                 void *arg)
+{
+    const plb_trace_t *t = self->trace;
+    const int32_t *cast = t->edge_multicast;
+    int64_t first = t->edge_ptr[i];
+    if (cast != NULL) {
+        memset(self->mark, -1, (size_t)t->n_ranks * sizeof *self->mark);
+    }
+    for (int64_t k = first; k < t->edge_ptr[i + 1]; k++) {
+        const int32_t a = self->index_of[t->edge_src[k]], b = self->index_of[t->edge_dst[k]];
+        if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b] &&
+            !reached(self, cast, k, self->rank[b], &first)) {
+            fn(arg, self->rank[a], self->rank[b], t->edge_bytes[k],
+               t->edge_messages == NULL ? 1.0 : t->edge_messages[k]);
+        }
+    }
+}
+
+static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double messages)
+{
+    plb_phases_t *self = arg;
+    (void)dst;
+    self->messages[src] += messages;
+    self->sent[src] += bytes;
+}
+
 /* Add alpha * messages + beta * bytes that each rank sends to other ranks to its time. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
     memset(self->messages, 0, (size_t)t->n_ranks * sizeof *self->messages);
     memset(self->sent, 0, (size_t)t->n_ranks * sizeof *self->sent);
-    for (int64_t k = t->edge_ptr[i]; k < t->edge_ptr[i + 1]; k++) {
-        const int32_t a = self->index_of[t->edge_src[k]], b = self->index_of[t->edge_dst[k]];
-        if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
-            self->messages[self->rank[a]] += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
-            self->sent[self->rank[a]] += t->edge_bytes[k];
-        }
-    }
+    each_crossing(self, i, add_sent, self);
     for (int32_t r = 0; r < t->n_ranks; r++) {
         self->time[r] +=
             self->opt.network.alpha * self->messages[r] + self->opt.network.beta * self->sent[r];
@@ -128,20 +167,26 @@ double plb_phases_time(const plb_phases_t *self)
                                  : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
 }
 
+typedef struct sums {
+    double messages, bytes;
+} sums_t;
+
+static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double messages)
+{
+    sums_t *self = arg;
+    (void)src;
+    (void)dst;
+    self->messages += messages;
+    self->bytes += bytes;
+}
+
 /* Count the messages between ranks and their bytes. */
 static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 {
-    const plb_trace_t *t = self->trace;
-    double messages = 0.0, bytes = 0.0;
-    for (int64_t k = t->edge_ptr[self->phase]; k < t->edge_ptr[self->phase + 1]; k++) {
-        const int32_t a = self->index_of[t->edge_src[k]], b = self->index_of[t->edge_dst[k]];
-        if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
-            messages += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
-            bytes += t->edge_bytes[k];
-        }
-    }
-    out->messages = llrint(fmin(messages, 9e18));
-    out->bytes = llrint(fmin(bytes, 9e18));
+    sums_t sums = {0.0, 0.0};
+    each_crossing(self, self->phase, add_sums, &sums);
+    out->messages = llrint(fmin(sums.messages, 9e18));
+    out->bytes = llrint(fmin(sums.bytes, 9e18));
 }
 
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration)

@@ -1,28 +1,77 @@
 #include "replay/phase_step.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/exact.h"
 #include "base/mem.h"
 #include "replay/trace_check.h"
 
+/* The two ends of edge k among the present objects; false if one is absent. */
+static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
+{
+    *src = self->index_of[self->edge_src[k]];
+    *dst = self->index_of[self->edge_dst[k]];
+    return *src >= 0 && *dst >= 0;
+}
+
+static int32_t cast_of(const plb_phases_t *self, int64_t k)
+{
+    return self->edge_multicast == NULL ? 0 : self->edge_multicast[k];
+}
+
+/* Put the bytes and messages of edge k at index i. */
+static void put_amount(plb_phases_t *self, int64_t k, int64_t i)
+{
+    self->amount[i] = self->edge_bytes[k];
+    self->amount[self->edge_room + i] = self->edge_messages == NULL ? 1.0 : self->edge_messages[k];
+}
+
 static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
 {
-    double *bytes = self->amount, *messages = self->amount + self->edge_room;
+    int32_t src, dst;
     for (int64_t k = 0; k < self->n_edges; k++) {
-        const int32_t a = self->index_of[self->edge_src[k]], b = self->index_of[self->edge_dst[k]];
-        if (a >= 0 && b >= 0) {
-            self->src[s->n_edges] = a;
-            self->dst[s->n_edges] = b;
-            bytes[s->n_edges] = self->edge_bytes[k];
-            messages[s->n_edges] = self->edge_messages == NULL ? 1.0 : self->edge_messages[k];
-            s->n_edges++;
+        if (cast_of(self, k) == 0 && ends_of(self, k, &src, &dst)) {
+            self->src[s->n_edges] = src;
+            self->dst[s->n_edges] = dst;
+            put_amount(self, k, s->n_edges++);
         }
     }
     s->edge_src = self->src;
     s->edge_dst = self->dst;
-    s->edge_bytes = bytes;
-    s->edge_messages = messages;
+    s->edge_bytes = self->amount;
+    s->edge_messages = self->amount + self->edge_room;
+}
+
+/* Add the multicasts, behind the edges in the same arrays. */
+static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
+{
+    const int64_t e = s->n_edges;
+    int64_t c = 0, pins = 0;
+    int32_t src, dst, last = 0;
+    for (int64_t k = 0; k < self->n_edges; k++) {
+        const int32_t cast = cast_of(self, k);
+        if (cast != 0 && ends_of(self, k, &src, &dst)) {
+            if (cast != last) {
+                self->src[e + c] = src;
+                self->start[c] = pins;
+                put_amount(self, k, e + c++);
+            }
+            last = cast;
+            self->dst[e + pins++] = dst;
+        }
+    }
+    if (c == 0) {
+        return;
+    }
+    self->start[c] = pins;
+    s->n_multicasts = c;
+    s->n_pins = pins;
+    s->multicast_src = self->src + e;
+    s->multicast_start = self->start;
+    s->multicast_dst = self->dst + e;
+    s->multicast_bytes = self->amount + e;
+    s->multicast_messages = self->amount + self->edge_room + e;
 }
 
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
@@ -57,6 +106,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     }
     if (self->opt.edges) {
         add_edges(self, &out->snapshot);
+        add_multicasts(self, &out->snapshot);
     }
     return PLB_OK;
 }

@@ -24,6 +24,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->own_ranks, 2 * p);
     PLB_NEW(self->own_limit, p);
     PLB_NEW(self->rank_ptr, p + 1);
+    PLB_NEW(self->mark, p);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
     }
@@ -41,7 +42,7 @@ void plb_phases_free(plb_phases_t *self)
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->total, self->time, self->messages, self->sent,
-             self->own_ranks, self->own_limit, self->coords);
+             self->own_ranks, self->own_limit, self->coords, self->start, self->mark);
     *self = (plb_phases_t){0};
 }
 
@@ -105,6 +106,7 @@ static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
     if (m > self->edge_room) {
         PLB_RENEW(self->src, m);
         PLB_RENEW(self->dst, m);
+        PLB_RENEW(self->start, m + 1);
         PLB_RENEW(self->amount, 2 * m);
         self->edge_room = m;
     }
@@ -161,13 +163,18 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
     const int64_t m = self->n_edges;
     int ret = PLB_OK;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
-        PLB_RENEW(self->own_edge, 2 * m + 1);
+        PLB_RENEW(self->own_edge, 3 * m + 1);
         PLB_RENEW(self->own_amount, 2 * m + 1);
         memcpy(self->own_edge, self->edge_src, (size_t)m * sizeof *self->own_edge);
         memcpy(self->own_edge + m, self->edge_dst, (size_t)m * sizeof *self->own_edge);
         memcpy(self->own_amount, self->edge_bytes, (size_t)m * sizeof *self->own_amount);
         for (int64_t k = 0; k < m; k++) {
             self->own_amount[m + k] = self->edge_messages == NULL ? 1.0 : self->edge_messages[k];
+        }
+        if (self->edge_multicast != NULL) {
+            memcpy(self->own_edge + 2 * m, self->edge_multicast,
+                   (size_t)m * sizeof *self->own_edge);
+            self->edge_multicast = self->own_edge + 2 * m;
         }
         self->edge_src = self->own_edge;
         self->edge_dst = self->own_edge + m;

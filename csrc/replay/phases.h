@@ -72,12 +72,15 @@ typedef struct plb_phases {
     bool ordered; /* true: `order` is valid; false: objects or their ranks have changed */
     /* Edges of the previous phase, between entities: */
     int64_t n_edges, edge_room;
-    const int32_t *edge_src, *edge_dst;
+    const int32_t *edge_src, *edge_dst, *edge_multicast;
     const double *edge_bytes, *edge_messages;
-    int32_t *own_edge;  /* [2 * edge_room] copy of these edges */
+    int32_t *own_edge;  /* [3 * edge_room] copy of these edges */
     double *own_amount; /* [2 * edge_room] copy of their bytes and messages */
-    int32_t *src, *dst; /* [edge_room] the same edges between present objects */
-    double *amount;     /* [2 * edge_room] their bytes and messages */
+    int32_t *src, *dst; /* [edge_room] the same edges between present objects; behind them, the
+                         * senders (src) and the receivers (dst) of multicasts */
+    double *amount;     /* [2 * edge_room] bytes and messages of edges, then of multicasts */
+    int64_t *start;     /* [edge_room + 1] where the receivers of each multicast begin */
+    int64_t *mark;      /* [n_ranks] scratch */
     double *speed;      /* [n_ranks] as given to the last plb_phases_move; 1 before that */
     const double *trace_speed, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                      /* [2 * n_ranks] copy of both */

@@ -48,6 +48,9 @@ typedef struct plb_trace {
     const int64_t *edge_ptr;            /* [n_phases + 1] */
     const int32_t *edge_src, *edge_dst; /* entities */
     const double *edge_bytes, *edge_messages;
+    /* [edges] or NULL: the number of the multicast that the edge is part of, 0: none.  The edges
+     * of a multicast follow each other, and each has its sender, bytes and messages. */
+    const int32_t *edge_multicast;
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
 

@@ -30,7 +30,8 @@ static bool same_edges(const plb_trace_t *t, int64_t i)
     return as_many(t->edge_ptr, i) && repeats(t->edge_src, sizeof *t->edge_src, t->edge_ptr, i) &&
            repeats(t->edge_dst, sizeof *t->edge_dst, t->edge_ptr, i) &&
            repeats(t->edge_bytes, sizeof *t->edge_bytes, t->edge_ptr, i) &&
-           repeats(t->edge_messages, sizeof *t->edge_messages, t->edge_ptr, i);
+           repeats(t->edge_messages, sizeof *t->edge_messages, t->edge_ptr, i) &&
+           repeats(t->edge_multicast, sizeof *t->edge_multicast, t->edge_ptr, i);
 }
 
 int plb_trace_repeats(const plb_trace_t *t, uint8_t *out, plb_err_t *err)

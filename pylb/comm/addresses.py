@@ -191,13 +191,18 @@ class Addresses:
         to[unknown] = home[unknown]
         return to, int(np.count_nonzero(unknown))
 
-    def forward(self, keys: I64, source: I64) -> tuple[I32, dict[int, I64]]:
-        """Return the ranks to which to forward messages for objects whose home is this rank.
+    def forward(self, keys: I64) -> I32:
+        """Return the ranks of objects whose home is this rank; -1: there is no such object."""
+        return self._here.find(keys)
 
-        keys: the object of each message; source: the rank that sent the message.  -1: there is no
-        such object.  Also returns, for each sender, the rows (key, rank) that it should `learn`.
+    def answer(self, keys: I64, source: I64) -> dict[int, I64]:
+        """Note that ranks send to objects whose home is this rank.
+
+        keys: the object of each message; source: the rank that sent the message.  Returns, for each
+        sender, the rows (key, rank) that it should `learn`.
         """
-        return self._here.find(keys), self._by_rank(self._answers(keys, source))
+        asked = (source != self._rank) & (self._home(keys) == self._rank)
+        return self._by_rank(self._answers(keys[asked], source[asked]))
 
     def learn(self, rows: I64) -> None:
         """Store where objects are, as their homes have told; rows: (key, rank)."""
@@ -216,7 +221,8 @@ class Addresses:
         known = self._asked.find(keys) >= 0
         keys = keys[~known]
         _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(keys), 1)
-        owner, answers = self.forward(asked[:, 0], source)
+        owner = self.forward(asked[:, 0])
+        answers = self._by_rank(self._answers(asked[:, 0], source))
         error = None
         if np.any(owner < 0):
             error = UnknownKeyError(f"key {asked[np.argmax(owner < 0), 0]}: no such object")

@@ -27,9 +27,10 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-VERSION = 3  # from version 3 on, texts have a fixed length
+VERSION = 4  # from 3 on, texts have a fixed length; from 4 on, there are positions and multicasts
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
+OPTIONAL = ("edge_multicast", "coords")  # a stretch has all of their elements, or none
 DTYPES = {
     "key": np.int64,
     "rank": np.int32,
@@ -41,6 +42,8 @@ DTYPES = {
     "dst": np.int32,
     "edge_bytes": np.float64,
     "edge_messages": np.float64,
+    "edge_multicast": np.int32,
+    "coords": np.float64,
     "load": np.float64,
     "load_check": np.uint32,
     "time": np.float64,
@@ -54,7 +57,8 @@ DTYPES = {
     "receipts": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
-STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the dataset ``stretch``
+# columns of the dataset ``stretch``; the last ones are the numbers of elements of OPTIONAL
+STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
@@ -113,9 +117,14 @@ class Writer:
         table = np.array(rows, np.float64).reshape(len(load), len(FIGURES))
         for i, name in enumerate(FIGURES):
             self._extend(name, table[:, i])
+        counts = []
+        for name in OPTIONAL:
+            values = np.ravel([] if getattr(stretch, name) is None else getattr(stretch, name))
+            self._extend(name, values)
+            counts.append(len(values))
         head = (stretch.first, *load.shape, len(stretch.src))
         self._extend("load_check", [_check(row) for row in load])
-        self._extend("stretch", [[*head, _check_of(stretch, table)]])
+        self._extend("stretch", [[*head, _check_of(stretch, table), *counts]])
         self.receipts(history)
 
     def receipts(self, history: History) -> None:
@@ -186,9 +195,9 @@ def _check(array: Any) -> int:
 def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
     """Return the checksum of all arrays except the loads and those in `without`."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
-    for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
-        values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
-        out = zlib.crc32(values.tobytes(), out)
+    for name in (x for x in (*OF_OBJECTS, *OF_EDGES, *OPTIONAL) if x not in without):
+        if (values := getattr(stretch, name)) is not None:
+            out = zlib.crc32(np.ascontiguousarray(values, DTYPES[name]).tobytes(), out)
     return out | 1
 
 
@@ -274,18 +283,22 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
     tables = [np.zeros((0, len(FIGURES)))]
-    at = {"objects": 0, "edges": 0, "iterations": 0, "load": 0}
-    for first, k, n, m, check in _prefix(file):
+    at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
+    for first, k, n, m, check, *counts in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
-        if first != expected or min(k, n, m) < 0:
+        more = dict(zip(OPTIONAL, counts, strict=version >= 4))
+        if first != expected or min(k, n, m, *counts) < 0:
             break
         old = NOT_IN_1 if version == 1 else ()
         fields = {x: file.rows(x, at["objects"], n) for x in OF_OBJECTS if x not in old}
         fields |= {x: file.rows(x, at["edges"], m) for x in OF_EDGES}
+        fields |= {x: file.rows(x, at[x], count) for x, count in more.items() if count}
         iterations = [file.rows(x, at["iterations"], k) for x in FIGURES if x not in old]
         if any(x is None for x in [*fields.values(), *iterations]):
             break
         table = np.stack(iterations, axis=1)
+        if "coords" in fields:
+            fields["coords"] = fields["coords"].reshape(-1, 3)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
         stretch = Stretch(first, load=load, **{"home": np.full(n, -1, np.int32), **fields})
         if _check_of(stretch, table, old) != check:
@@ -306,6 +319,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             "edges": at["edges"] + m,
             "iterations": at["iterations"] + k,
             "load": at["load"] + k * n,
+            **{x: at[x] + count for x, count in more.items()},
         }
     return out, np.concatenate(tables), remaining
 
@@ -349,6 +363,10 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         "edge_messages": (0, 1e30),
     }
     wrong = [] if np.all(np.diff(s.key) > 0) else ["key"]
+    if s.edge_multicast is not None and len(s.edge_multicast) != len(s.src):
+        wrong.append("edge_multicast")
+    if s.coords is not None and (s.coords.shape != (n, 3) or not np.isfinite(s.coords).all()):
+        wrong.append("coords")
     for name, (low, high) in allowed.items():
         values = getattr(s, name)
         if values.size and not (low <= values.min() and values.max() <= high):

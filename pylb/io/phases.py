@@ -15,7 +15,8 @@ from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
 from pylb.io.run_record import RunFacts
-from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
+from pylb.model.multicasts import Rows
+from pylb.model.snapshot import F64, I32, I64, Snapshot
 
 # vt appends a task without a collection to phase 0; this number tells the entities from it.
 COLLECTION = 0
@@ -64,6 +65,9 @@ class Phases:
     edge_src, edge_dst : (e,) int32
         The two entities of each edge; both are tasks of the phase.
     edge_bytes, edge_messages : (e,) float64
+    edge_multicast : (e,) int32 or None
+        Number of the multicast that the edge is part of, from 1; 0: none.  The edges of a multicast
+        follow each other, and each has its sender, bytes and messages.  None: no multicasts.
     edge_type : (e,) uint8 or None
         Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int
@@ -110,6 +114,7 @@ class Phases:
     edge_dst: I32
     edge_bytes: F64
     edge_messages: F64
+    edge_multicast: I32 | None = None
     edge_type: NDArray[np.uint8] | None = None
     speed: F64 | None = None
     background: F64 | None = None
@@ -169,16 +174,20 @@ class Phases:
         entity = self.task_entity[t]
         index = np.empty(self.n_entities, np.int32)
         index[entity] = np.arange(len(entity), dtype=np.int32)
+        of_edges = (
+            self.edge_src[e],
+            self.edge_dst[e],
+            self.edge_bytes[e],
+            self.edge_messages[e],
+            None if self.edge_multicast is None else self.edge_multicast[e],
+        )
+        edges, multicasts = Rows.given(*of_edges).placed(index).split()
         return Snapshot(
             load=self.task_load[t],
             rank=self.task_rank[t],
             n_ranks=self.n_ranks,
-            edges=Edges(
-                index[self.edge_src[e]],
-                index[self.edge_dst[e]],
-                self.edge_bytes[e],
-                self.edge_messages[e],
-            ),
+            edges=edges,
+            multicasts=multicasts,
             bytes=None if self.task_bytes is None else self.task_bytes[t],
             memory=None if self.task_memory is None else self.task_memory[t],
             migratable=self.entity_migratable[entity],
@@ -202,9 +211,9 @@ class Phases:
             "task_memory",
             "task_coords",
         )
-        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
+        names = ("src", "dst", "bytes", "messages", "multicast", "type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
-        part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
+        part |= {f"edge_{x}": _pick(getattr(self, f"edge_{x}"), edges) for x in names}
         return dataclasses.replace(
             self,
             phase_id=_pick(self.phase_id, phases),

@@ -58,6 +58,11 @@ class Stretch(NamedTuple):
         Bytes and messages per iteration, on average since the last LB step.
     home : (n,) int32
         The rank where each object was created; -1: not known.
+    edge_multicast : (m,) int32 or None
+        Number of the multicast that each edge is part of, 0: none; see `pylb.Trace`.  None: there
+        are no multicasts.
+    coords : (n, 3) float64 or None
+        Positions of the objects at the end of these iterations.  None: not known.
 
     Examples
     --------
@@ -78,6 +83,8 @@ class Stretch(NamedTuple):
     edge_bytes: F64
     edge_messages: F64
     home: I32
+    edge_multicast: I32 | None = None
+    coords: F64 | None = None
 
     @property
     def iterations(self) -> int:

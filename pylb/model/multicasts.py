@@ -30,6 +30,12 @@ class Rows(NamedTuple):
     multicast: I32
 
     @classmethod
+    def given(cls, src: Any, dst: Any, nbytes: Any, messages: Any, multicast: Any) -> Rows:
+        """Return rows of these columns; multicast may be None: none is part of a multicast."""
+        none = np.zeros(len(src), np.int32)
+        return cls(src, dst, nbytes, messages, none if multicast is None else multicast)
+
+    @classmethod
     def of(cls, snapshot: Snapshot) -> Rows:
         """Return the communication of a snapshot."""
         none = np.zeros(0)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.multicasts import Rows
 from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.place.distributed import traffic
 from pylb.place.placement import place
@@ -18,7 +19,7 @@ from pylb.place.registry import find
 from pylb.replay.protocol import protocol_params
 
 RECORD = _core.STATS_BYTES  # bytes of the statistics of an iteration
-FACTS, EDGE = 48, 32  # bytes that a rank sends to rank 0 for each object and for each edge
+FACTS, EDGE = 48, 40  # bytes that a rank sends to rank 0 for each object and for each edge
 MOVE = 16  # bytes of a key and its new rank
 ENTRY = 24  # bytes, approximately, that a distributed strategy holds for an object or a rank
 
@@ -191,8 +192,7 @@ def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32,
     p = snapshot.n_ranks
     plan = place(snapshot, name, seed=seed)
     own = FACTS * np.bincount(snapshot.rank, minlength=p)
-    if snapshot.edges is not None:
-        own += EDGE * np.bincount(snapshot.rank[snapshot.edge_src], minlength=p)
+    own += EDGE * np.bincount(snapshot.rank[Rows.of(snapshot).src], minlength=p)
     facts, moves = int(own.sum()), MOVE * plan.migrations
     start = net.tree(p, 0)
     return plan.rank, [
@@ -265,14 +265,12 @@ def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
     told = _exchanged(
         "", p, snapshot.rank[moved], home[moved], np.full(len(moved), MOVE, np.int64), 0, net
     )
-    source = target = np.zeros(0, np.int32)
-    if snapshot.edges is not None:
-        of_moved = np.zeros(snapshot.n_objects, np.bool_)
-        of_moved[moved] = True
-        edge = np.flatnonzero(of_moved[snapshot.edge_dst])
-        to, asker = snapshot.edge_dst[edge], rank[snapshot.edge_src[edge]]
-        once = np.unique(to.astype(np.int64) * p + asker)
-        source, target = home[once // p], (once % p).astype(np.int32)
+    sent = Rows.of(snapshot)
+    of_moved = np.zeros(snapshot.n_objects, np.bool_)
+    of_moved[moved] = True
+    edge = np.flatnonzero(of_moved[sent.dst])
+    once = np.unique(sent.dst[edge].astype(np.int64) * p + rank[sent.src[edge]])
+    source, target = home[once // p], (once % p).astype(np.int32)
     tells = _exchanged("", p, source, target, np.full(len(source), MOVE, np.int64), 0, net)
     kept = MOVE * int(np.bincount(home, minlength=p).max())
     return StepPart(

@@ -10,7 +10,8 @@ import numpy as np
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import RunData, RunFacts, Stretch
-from pylb.model.snapshot import F64, I64, Snapshot
+from pylb.model.multicasts import Rows
+from pylb.model.snapshot import I64, Snapshot
 
 Arrays = dict[str, Any]
 OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
@@ -46,7 +47,6 @@ def trace_fields(run: RunData) -> Arrays:
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     """Return the fields of a trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
-    first = snapshots[0]
     out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
     for name in ("bytes", "memory"):
         if all(getattr(s, name) is None for s in snapshots):
@@ -57,12 +57,7 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
         "speed": snapshots[0].speed,
         "background": snapshots[0].background,
         "memory_limit": snapshots[0].memory_limit,
-        "task_coords": None if first.coords is None else frozen(_coords(snapshots)),
     }
-
-
-def _coords(snapshots: Sequence[Snapshot]) -> F64:
-    return np.concatenate([s.coords for s in snapshots if s.coords is not None])
 
 
 def _check(snapshots: Sequence[Snapshot]) -> None:
@@ -92,7 +87,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
 
 
 def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
-    n, none = s.n_objects, np.zeros(0)
+    n, rows = s.n_objects, Rows.of(s)
 
     def given(column: Any, default: Any) -> Any:
         return default if column is None else column
@@ -105,11 +100,10 @@ def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
         given(s.memory, np.zeros(n, np.int64)),
         given(s.migratable, np.ones(n, bool)),
         s.load[None],
-        given(s.edge_src, none.astype(np.int32)),
-        given(s.edge_dst, none.astype(np.int32)),
-        given(s.edge_bytes, none),
-        given(s.edge_messages, np.ones(s.n_edges)),
+        *rows[:4],
         np.full(n, -1, np.int32),
+        rows.multicast if s.n_multicasts else None,
+        s.coords,
     )
 
 
@@ -134,7 +128,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     fixed = np.ones(len(keys), bool)
     entity = number[which].astype(np.int32)
     np.logical_and.at(fixed, entity, _joined(stretches, "migratable", bool))
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    columns: dict[str, list[Any]] = {name: [] for name in [*_COLUMNS, "task_coords"]}
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
@@ -154,12 +148,15 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
             ("edge_dst", np.tile(mine[s.dst], k)),
             ("edge_bytes", np.tile(s.edge_bytes, k)),
             ("edge_messages", np.tile(s.edge_messages, k)),
+            ("edge_multicast", np.tile(_multicast(s), k)),
+            ("task_coords", np.tile(_coords(s), (k, 1))),
         ):
             columns[name].append(values)
     out: Arrays = {
         name: np.concatenate([np.zeros(0, dtype), *columns[name]])
         for name, dtype in _COLUMNS.items()
     }
+    out["task_coords"] = np.concatenate([np.zeros((0, 3)), *columns["task_coords"]])
     out |= {
         "entity_key": keys[order],
         "entity_migratable": fixed,
@@ -170,8 +167,20 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     }
     for array in out.values():
         array.flags.writeable = False
-    homeless = bool((out["task_home"] < 0).any())
-    return {**out, "task_home": None} if homeless else out
+    absent = {
+        "task_home": (out["task_home"] < 0).any(),
+        "edge_multicast": not out["edge_multicast"].any(),
+        "task_coords": not len(out["task_coords"]) or np.isnan(out["task_coords"]).any(),
+    }
+    return out | {name: None for name, is_absent in absent.items() if is_absent}
+
+
+def _multicast(s: Stretch) -> Any:
+    return np.zeros(len(s.src), np.int32) if s.edge_multicast is None else s.edge_multicast
+
+
+def _coords(s: Stretch) -> Any:
+    return np.full((len(s.key), 3), np.nan) if s.coords is None else s.coords
 
 
 def stretches_of(trace: Phases) -> Iterator[Stretch]:
@@ -226,6 +235,8 @@ def _stretch_of(trace: Phases, i: int) -> Stretch:
         trace.edge_bytes[edges],
         trace.edge_messages[edges],
         of_tasks(trace.task_home, -1).astype(np.int32),
+        None if trace.edge_multicast is None else trace.edge_multicast[edges],
+        None if trace.task_coords is None else trace.task_coords[tasks][order],
     )
 
 
@@ -249,6 +260,7 @@ _COLUMNS = {
     "edge_dst": np.int32,
     "edge_bytes": np.float64,
     "edge_messages": np.float64,
+    "edge_multicast": np.int32,
 }
 
 

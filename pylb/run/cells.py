@@ -175,6 +175,12 @@ class LocalCells:
         """Loads in the last step."""
         return self.now.loads
 
+    @property
+    def coords(self) -> F64 | None:
+        """Positions of the cells, (n, 3); missing dimensions are 0."""
+        given = self.now.coords
+        return None if given is None else np.pad(given, ((0, 0), (0, 3 - given.shape[1])))
+
     def changed(self, now: Cells) -> bool:
         """Say whether the cells differ from those of the last step."""
         if now.keys is None:

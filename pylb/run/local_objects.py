@@ -83,6 +83,11 @@ class LocalObjects:
         """Number of iterations over which `edges` are summed."""
         return max(self.store.passes, 1)
 
+    @property
+    def coords(self) -> F64 | None:
+        """Positions of this rank's objects, (n, 3), nan: not given; None: no object has one."""
+        return self.store.properties.given.get("coords")
+
     def facts(self) -> I64:
         """Return the integer properties of each object: `Store.facts`."""
         return self.store.facts()
@@ -193,7 +198,11 @@ class LocalObjects:
         source, target = (self.store.places.places(edges[:, i]) for i in (0, 1))
         sender, receiver = new[source], np.where(target >= 0, new[target], -1)
         need = (sender != receiver) & ((sender != me) | ((target >= 0) & (receiver != me)))
-        return edges[need, 1], sender[need], edges[:, 1]
+        wanted, by = edges[need, 1], sender[need]
+        if edges[:, 4].any():  # several multicasts may have the same sender and receiver
+            once = np.unique(np.stack([wanted, by], axis=1), axis=0)
+            wanted, by = once[:, 0], once[:, 1].astype(np.int32)
+        return wanted, by, edges[:, 1]
 
     # ---- loads -----------------------------------------------------------------------------------
 

@@ -78,12 +78,13 @@ class Mailbox:
     def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
         if not received and not self.mail.n_coming and not stats.messages_open:
             return
+        asks = stats.messages_open > 0
         while True:
             error: Exception | None = None
             sends: Sends = []
             n_open = 0
             try:
-                sends, n_open = self._sort(received)
+                sends, n_open = self._sort(received, asks)
             except Exception as why:
                 error = why
             if not stats.messages_open:
@@ -91,32 +92,38 @@ class Mailbox:
             stats, received = self._agreement.step(
                 Step.FORWARD, iteration, sends=sends, error=error, messages_open=n_open
             )
+            asks = False
         if error is not None:
             raise error
 
-    def _sort(self, received: Sends) -> tuple[Sends, int]:
-        """Restore the messages for objects of this rank, and pack the others for their ranks."""
+    def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
+        """Restore the messages for objects of this rank, and pack the others for their ranks.
+
+        asks: some ranks did not know where their targets are; the homes of these tell them.
+        """
         mail, ends = self.mail, [self.mail.n_coming]
-        for _, (told, *packed) in received:
-            if len(told):
-                self._addresses.learn(np.frombuffer(told, np.int64).reshape(-1, 2))
+        for _, (rows, *packed) in received:
+            if len(rows):
+                self._addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
             if packed:
                 mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
             ends.append(mail.n_coming)
-        targets, sources, places = mail.part()
+        told: dict[int, I64] = {}
+        if asks:
+            ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
+            told = self._addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
+        targets, sources = mail.part()
         try:
             mail.restore()
         except Exception as why:
             raise SerializationError(
                 f"a message cannot be restored: {type(why).__name__}: {why}"
             ) from why
-        if not len(targets):
-            return [], 0
-        ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
-        to, told = self._addresses.forward(targets, ranks[np.searchsorted(ends, places, "right")])
+        to = self._addresses.forward(targets)
         if np.any(to < 0):
             raise _unknown(targets, sources, to)
-        return _parcels(mail.forward(to, self._rank), told), len(targets)
+        packed = mail.forward(to, self._rank) if len(targets) else []
+        return _parcels(packed, told), len(targets)
 
 
 def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:

@@ -19,7 +19,7 @@ from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64, I64
 from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog, Row
-from pylb.run.load_database import database
+from pylb.run.load_database import Database, database
 from pylb.run.options import Options
 
 log = logging.getLogger("pylb")
@@ -41,6 +41,8 @@ class RecordedObjects(Protocol):
         Loads of this rank's objects in the present pass.
     passes : int
         Number of passes over which `edges` are summed.
+    coords : (n, 3) float64 or None
+        Positions of this rank's objects, nan: not given.  None: no object has one.
     """
 
     @property
@@ -49,6 +51,8 @@ class RecordedObjects(Protocol):
     def seconds(self) -> F64: ...
     @property
     def passes(self) -> int: ...
+    @property
+    def coords(self) -> F64 | None: ...
 
     def facts(self) -> I64:
         """Return the integer properties of each object, (n, 5); see `Store.facts`."""
@@ -62,7 +66,7 @@ class RecordedObjects(Protocol):
 class KeptLoads(NamedTuple):
     """One rank's part of a stretch: k iterations without a change of its n objects.
 
-    facts: (n, 5); load: (k, n); edges: (m, 5).
+    facts: (n, 5); load: (k, n); edges: (m, 5); coords: (n, 3) or None.
     """
 
     first: int
@@ -70,6 +74,7 @@ class KeptLoads(NamedTuple):
     load: F64
     edges: Any
     passes: int
+    coords: F64 | None
 
 
 Kept = tuple[list[Stretch], F64]  # stretches, and the figures of their iterations
@@ -89,6 +94,7 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects with these loads
+        self._coords: F64 | None = None  # their positions, as changed since
         self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
@@ -117,6 +123,7 @@ class LoadHistory:
             seconds = self._objects.seconds
             if not self._loads:  # between loops add() and remove() act immediately
                 self._facts = self._objects.facts()
+            self._coords = self._objects.coords
             self._loads.append(seconds.copy())
             self._keeps(seconds.nbytes)
 
@@ -148,9 +155,10 @@ class LoadHistory:
     def _append(self, facts: Any, loads: list[F64]) -> None:
         load = np.array(loads).reshape(len(loads), len(facts))
         edges, passes = self._objects.edges(), self._objects.passes
-        self._parts.append(KeptLoads(self._first, facts, load, edges, passes))
+        coords = self._coords.copy() if loads and self._coords is not None else None
+        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, coords))
         self._first += len(load)
-        self._keeps(np.asarray(facts).nbytes + np.asarray(edges).nbytes)
+        self._keeps(sum(np.asarray(x).nbytes for x in (facts, edges, coords)))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
@@ -199,7 +207,18 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         db.edge_bytes,
         db.edge_messages,
         db.home,
+        db.edge_multicast if db.edge_multicast.any() else None,
+        _positions(parts, db),
     )
+
+
+def _positions(parts: tuple[KeptLoads, ...], db: Database) -> F64 | None:
+    """Return the positions of the objects of all ranks; None: not all objects have one."""
+    if any(part.coords is None and len(part.facts) for part in parts):
+        return None
+    given = [np.zeros((0, 3)), *(part.coords for part in parts if part.coords is not None)]
+    out: F64 = np.concatenate(given)[db.order]
+    return out if len(out) and np.isfinite(out).all() else None
 
 
 class RecordWriter:

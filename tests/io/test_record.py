@@ -14,11 +14,11 @@ from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.io.run_record import FIGURES, Loop, Stretch
 
 h5py = pytest.importorskip("h5py")
-from pylb.io.h5 import NOT_IN_1, Writer, _check_of  # noqa: E402
+from pylb.io.h5 import NOT_IN_1, OPTIONAL, Writer, _check_of  # noqa: E402
 from pylb.io.h5 import write as write_run  # noqa: E402
 
 
-def stretch(rng, first, k, n, ranks=3):
+def stretch(rng, first, k, n, ranks=3, casts=False):
     m = 2 * n
     return Stretch(
         first,
@@ -33,6 +33,8 @@ def stretch(rng, first, k, n, ranks=3):
         rng.random(m),
         rng.random(m),
         rng.integers(-1, ranks, n).astype(np.int32),
+        np.sort(rng.integers(0, 4, m)).astype(np.int32) if casts and n else None,
+        rng.normal(size=(n, 3)) if first % 3 and n else None,
     )
 
 
@@ -47,7 +49,8 @@ def write(path, seed=0, stretches=6, most=40):
     out, rows, history, first = [], [], pylb.History(), 0
     for _ in range(stretches):
         k = int(rng.integers(1, most))
-        out.append(stretch(rng, first, k, int(rng.integers(0, 50))))
+        casts = seed % 2 == 1 and first % 2 == 0
+        out.append(stretch(rng, first, k, int(rng.integers(0, 50)), casts=casts))
         rows += rng.random((k, len(FIGURES))).tolist()
         first += k
         history.append(receipt(first - 1, gain=float("nan"), figures={"tau": float("inf")}))
@@ -171,8 +174,8 @@ def test_other_files_are_named(tmp_path):
         pylb.RunRecord.read(path)
     write(path)
     with h5py.File(path, "a") as file:
-        file.attrs["version"] = 4
-    with pytest.raises(FormatError, match=r"version 4: pylb .* reads versions up to 3; use"):
+        file.attrs["version"] = 5
+    with pytest.raises(FormatError, match=r"version 5: pylb .* reads versions up to 4; use"):
         pylb.RunRecord.read(path)
 
 
@@ -316,7 +319,13 @@ def recorded(path, **words):
 
 
 def with_heap(file, version):
-    """Make the head that versions 1 and 2 had: texts of variable length, in a global heap."""
+    """Make the head that versions 1 and 2 had: texts of variable length, in a global heap.
+
+    They have no multicasts and no positions."""
+    rows = file["stretch"][:, :-2]
+    for name in ("stretch", *OPTIONAL):
+        del file[name]
+    file["stretch"] = rows
     said = file["parameters"][:].tobytes().decode()
     del file["parameters"]
     file.attrs.update(version=version, format="pylb run", parameters=said)
@@ -330,7 +339,7 @@ def age(path):
         rows = file["stretch"][:]
         for s, row in zip(run.stretches, rows, strict=True):
             table = figures[s.first : s.first + s.iterations]
-            row[-1] = _check_of(s, table, NOT_IN_1)
+            row[4] = _check_of(s, table, NOT_IN_1)
         file["stretch"][:] = rows
         for name in (*NOT_IN_1, "loops"):
             del file[name]

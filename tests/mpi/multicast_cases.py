@@ -105,7 +105,7 @@ def whole(comm, mine):
 
 def as_each_in_turn(comm):
     """With LB steps and without: what is received is what a plain program would receive."""
-    for seed, n in ((1, 1), (2, 7), (3, 24)):
+    for seed, n in ((2, 5), (3, 24)):
         expected = twin(seed, n, 7)
         for by in (by_multicast, by_turns, by_both):
             _, mine = run(comm, seed, n, 7, by, strategy="GreedyLB", every=2)

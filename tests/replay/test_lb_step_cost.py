@@ -34,7 +34,7 @@ def test_a_central_step_by_hand():
     empty = levels * (2e-6 + 2e-6)
     record = levels * (4e-6 + (pylb._core.STATS_BYTES - 1) * 1e-9)
     assert part(run, "statistics").seconds == pytest.approx(2 * record)
-    facts = 24 * 48 + 24 * 32
+    facts = 24 * 48 + 24 * 40
     assert part(run, "database").seconds == pytest.approx(empty + facts * 1e-9)
     assert part(run, "database").kept == facts
     assert part(run, "answer").seconds == pytest.approx(empty + plan.migrations * 16e-9)

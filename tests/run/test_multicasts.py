@@ -1,5 +1,6 @@
 """Multicasts: on virtual ranks, under mpiexec, and their parts."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from launch import answers_of
 import pylb
 from pylb import _core
 from pylb.comm import parcel
-from pylb.errors import StateError
+from pylb.errors import FormatError, StateError
+from pylb.io import h5 as records
 from pylb.model.multicasts import Rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
@@ -98,3 +100,102 @@ def test_rows_and_back():
     for column, expected in zip(multicasts, snapshot.multicasts, strict=True):
         assert column.tolist() == expected.tolist()
     assert Rows.of(pylb.Snapshot(np.ones(2), rank=[0, 0])).split()[1] is None
+
+
+# ---- records -----------------------------------------------------------------------------------
+
+
+def program(comm, path, strategy):
+    """Objects that multicast, send, and move in space."""
+    lb = pylb.Balancer(
+        comm,
+        strategy=strategy,
+        every=3,
+        load=lambda key, block: 1.0 + key % 5 + 0.1 * len(block),
+        give_up=False,
+        unlike=False,
+    )
+    n = 24
+    for key in range(n):
+        if key * comm.size // n == comm.rank:
+            lb.add(key, [], coords=(key % 5, key // 5 + 0.5), nbytes=100)
+    for it in lb.iterate(10):
+        for key, block in lb.local():
+            block.append(0)
+            lb.update(key, coords=(key % 5 + 0.1 * it, key // 5))
+            lb.multicast([(key + j) % n for j in (1, 5, 9)], key, np.zeros(50))
+            lb.send((key + 1) % n, key, 1.0)
+    lb.save(path)
+    return [r.predicted for r in lb.history.balancings]
+
+
+@pytest.mark.parametrize("strategy", ["RCBLB", "HSFCLB", "HypergraphLB", "CommAwareRefineLB"])
+def test_a_record_is_replayed(tmp_path, strategy):
+    """With multicasts and with positions: the same placements, figures and predictions."""
+    path = tmp_path / "run.h5"
+    predicted = pylb.VirtualCluster(4, clock="none").run(program, path, strategy)[0]
+    run = pylb.RunRecord.read(path)
+    trace = run.trace
+    replayed = trace.replay(strategy, every=3)
+    assert np.array_equal(replayed.rank, trace.task_rank)
+    assert [r.predicted for r in replayed.balancings] == predicted
+    assert len(predicted) == 3
+    for i in range(1, 10):  # in the first iteration, homes forward messages
+        m = trace[i].multicasts
+        assert np.asarray(m.nbytes).tolist() == [400.0] * 24
+        assert np.diff(np.asarray(m.start)).tolist() == [3] * 24
+        assert trace[i].edge_bytes.tolist() == [8.0] * 24
+        assert pylb.evaluate(trace[i]).messages_network == run.messages[i]
+    positions = [s.coords[1] for s in run.stretches]
+    assert np.allclose([p[0] for p in positions], [1.2, 1.5, 1.8, 1.9])
+
+
+def test_other_forms_of_a_record(tmp_path):
+    path = tmp_path / "run.h5"
+    pylb.VirtualCluster(4, clock="none").run(program, path, "GreedyLB")
+    trace = pylb.Trace.read(path)
+    again = pylb.Trace.from_snapshots(list(trace))
+    assert np.array_equal(again.edge_multicast, trace.edge_multicast)
+    assert np.array_equal(again.task_coords, trace.task_coords)
+    assert np.array_equal(trace[2:5].edge_multicast, trace.edge_multicast[192:480])
+    assert len(trace.communications(0)) == 96
+    written = pylb.Trace.read(trace.write(tmp_path / "vt")[0])  # vt has messages to one object
+    assert len(written.edge_src) == len(trace.edge_src)
+    pylb.RunRecord.of(trace)
+    other = tmp_path / "other.h5"
+    records.write(pylb.RunRecord.read(path), other)
+    copied = pylb.RunRecord.read(other)
+    for a, b in zip(copied.stretches, pylb.RunRecord.read(path).stretches, strict=True):
+        assert np.array_equal(a.edge_multicast, b.edge_multicast)
+        assert np.array_equal(a.coords, b.coords)
+
+
+@pytest.mark.parametrize("strategy", ["GreedyLB", "HypergraphLB", "unbalanced"])
+def test_times_with_messages(tmp_path, strategy):
+    """A replay counts a multicast once for each rank, like the cost of a snapshot."""
+    path = tmp_path / "run.h5"
+    pylb.VirtualCluster(4, clock="none").run(program, path, "GreedyLB")
+    trace = dataclasses.replace(pylb.Trace.read(path), figures=None, recorded=None)
+    alpha, beta = 0.3, 1e-3
+    how = {} if strategy == "unbalanced" else {"every": 3}
+    replayed = trace.replay(strategy, alpha=alpha, beta=beta, **how)
+    for i, snapshot in enumerate(trace):
+        there = snapshot.with_rank(replayed.rank[24 * i : 24 * i + 24])
+        expected = _core.phase_times(there, alpha, beta).max()
+        assert np.isclose(replayed.metrics["max"][i], expected, rtol=1e-12)
+
+
+def test_a_damaged_number_of_multicasts(tmp_path):
+    """A record whose optional arrays do not fit to the others is refused."""
+    path = tmp_path / "run.h5"
+    pylb.VirtualCluster(2, clock="none").run(program, path, "GreedyLB")
+    run = pylb.RunRecord.read(path)
+    first = run.stretches[0]
+    for wrong in (
+        first._replace(edge_multicast=first.edge_multicast[:-1]),
+        first._replace(coords=first.coords[:-1]),
+        first._replace(coords=first.coords * np.nan),
+    ):
+        records.write(dataclasses.replace(run, stretches=[wrong]), path)
+        with pytest.raises(FormatError, match="is out of range from iteration 0 on"):
+            pylb.RunRecord.read(path)
