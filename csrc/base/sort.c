@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 enum {
@@ -15,6 +16,7 @@ enum {
     LARGE = 1 << 16,  /* so many items do not fit into the cache: they first go into large bins
                          (depth -1) */
     MANY = 512,
+    LOOK = 1 << 14, /* so many items are sorted between two looks for signals */
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
@@ -284,9 +286,14 @@ void plb_loads_sort(plb_loads_t *self, int64_t upto)
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err)
 {
-    const int ret = plb_loads_init(self, x, n, direction, err);
-    if (ret == PLB_OK) {
-        plb_loads_sort(self, n);
+    int ret = plb_loads_init(self, x, n, direction, err);
+    for (int64_t upto = 0; ret == PLB_OK && upto < n;) {
+        upto = upto + LOOK < n ? upto + LOOK : n;
+        plb_loads_sort(self, upto);
+        ret = plb_interrupted(8 * LOOK);
+    }
+    if (ret != PLB_OK) {
+        plb_loads_free(self);
     }
     return ret;
 }

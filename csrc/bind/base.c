@@ -51,6 +51,23 @@ PLB_PY_FN0(trim, "trim()\n--\n\nGive freed memory back to the system.")
     Py_RETURN_NONE;
 }
 
+PLB_PY_FN(stop_when,
+          "stop_when(stop, /)\n--\n\n"
+          "End this thread's calls of the core by KeyboardInterrupt, as soon as the list `stop`\n"
+          "has an item.")
+{
+    PyObject *list;
+    return plb_py_parse(c, "stop:L", &list) != 0 || plb_py_stop_when(list) != 0
+               ? NULL
+               : Py_NewRef(Py_None);
+}
+
+PLB_PY_FN0(look, "look()\n--\n\n"
+                 "Raise the exception of a signal, or of stop_when, if there is one.")
+{
+    return plb_py_look() != 0 ? NULL : Py_NewRef(Py_None);
+}
+
 PLB_PY_FN0(clock,
            "clock()\n--\n\n"
            "Return the seconds of a clock that never steps back: the clock of the machine, or,\n"
@@ -179,7 +196,8 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, load_clock),    PLB_PY_ENTRY(fn, run_delay),
     PLB_PY_ENTRY(fn, cores),         PLB_PY_ENTRY(fn, crowd),
     PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
-    PLB_PY_ENTRY(fn, clock_declare), {0},
+    PLB_PY_ENTRY(fn, clock_declare), PLB_PY_ENTRY(fn, stop_when),
+    PLB_PY_ENTRY(fn, look),          {0},
 };
 
 static int constants(PyObject *module)

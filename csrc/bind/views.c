@@ -522,11 +522,34 @@ void plb_py_lock(plb_py_call_t *c)
     PyEval_RestoreThread(c->state);
 }
 
+/* In a thread's dictionary: the list that tells it to stop, once it has an item. */
+static const char stop_key[] = "pylb.stop";
+
+int plb_py_stop_when(PyObject *list)
+{
+    PyObject *dict = PyThreadState_GetDict();
+    return dict == NULL ? -1 : PyDict_SetItemString(dict, stop_key, list);
+}
+
+int plb_py_look(void)
+{
+    PyObject *dict = PyThreadState_GetDict();
+    PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, stop_key);
+    if (PyErr_CheckSignals() != 0) {
+        return -1;
+    }
+    if (list != NULL && PyList_GET_SIZE(list) > 0) {
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+        return -1;
+    }
+    return 0;
+}
+
 int plb_py_tick(void *arg)
 {
     PyThreadState **state = arg;
     PyEval_RestoreThread(*state);
-    const int stop = PyErr_CheckSignals();
+    const int stop = plb_py_look();
     *state = PyEval_SaveThread();
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
 }

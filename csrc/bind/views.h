@@ -99,6 +99,12 @@ void plb_py_lock(plb_py_call_t *c);
 /** Look for signals; its argument is the address of the thread state while the GIL is released. */
 int plb_py_tick(void *arg);
 
+/** The same with the GIL: 0, or -1 with the exception of the signal's handler, or with
+ *  KeyboardInterrupt if this thread has been told to stop.  plb_py_stop_when: the list that tells
+ *  it, by its first item; only the main thread receives signals. */
+int plb_py_look(void);
+int plb_py_stop_when(PyObject *list);
+
 /** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
  *  is already pending (KeyboardInterrupt, a callback's own) is left alone. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);

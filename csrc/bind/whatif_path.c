@@ -38,7 +38,8 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
     return view_ops(c, ops, out) != 0 ||
                    plb_py_comms(&c->held, start, member, &out->streams.comms) != 0
                ? -1
-               : plb_py_check(c, plb_pairing_make(&out->streams, &out->pairing, &c->err));
+               : plb_py_check(c, PLB_PY_UNLOCKED(
+                                     c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
 }
 
 /* Compute the lengths for each query, (change, procedure, from, to, kept, alpha, beta): one

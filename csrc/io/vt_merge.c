@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 /* Finds an entity by its name.  `ids` gives each id a number; `names` has that number together
@@ -126,7 +127,8 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
 {
     plb_vt_run_t *run = self->run;
     int32_t e;
-    const int ret = add_name(&self->names, &task->entity.name, &e, self->err);
+    int ret = plb_interrupted(16);
+    PLB_THEN(add_name(&self->names, &task->entity.name, &e, self->err));
     if (ret != PLB_OK) {
         return ret;
     }
@@ -195,6 +197,10 @@ static int add_phase(merger_t *self, int64_t i, int64_t source)
         const plb_vt_scan_t *file = self->files[f];
         const plb_vt_phase_t *phase = &file->phases[source];
         for (int64_t k = phase->comm_begin; k < phase->comm_end; k++) {
+            const int ret = plb_interrupted(32);
+            if (ret != PLB_OK) {
+                return ret;
+            }
             add_comm(self, i, f, &file->comms[k]);
         }
     }

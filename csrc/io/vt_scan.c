@@ -238,6 +238,7 @@ static int communication(plb_json_t *j, void *into)
     plb_vt_scan_t *scan = r->scan;
     plb_err_t *const err = j->err;
     int ret = PLB_OK;
+    PLB_TRY(plb_interrupted(256));
     PLB_GROW(scan->comms, scan->comms_room, scan->n_comms + 1);
     r->comm = (plb_vt_comm_t){0};
     ret = object(j, &shape, r, &r->comm.text);

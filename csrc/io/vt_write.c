@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -82,8 +83,9 @@ static int plan_tasks(planner_t *self, int64_t phase, int32_t f, bool again)
             continue;
         }
         const int64_t t = self->t++;
+        int ret = plb_interrupted(4);
         if (again && plan->node[f][k] != self->rank[t]) {
-            return PLB_FAIL(
+            ret = PLB_FAIL(
                 self->err, PLB_ERR_VALUE,
                 "rank[%lld] is %d: expected %d, because this phase is a copy of phase %lld",
                 (long long)t, self->rank[t], plan->node[f][k], (long long)p->id);
@@ -93,10 +95,10 @@ static int plan_tasks(planner_t *self, int64_t phase, int32_t f, bool again)
         self->now[self->run->task_entity[t]] = file_of(plan, f, k);
         if (!again && file_of(plan, f, k) != f) {
             const plb_vt_move_t move = {file_of(plan, f, k), f, phase, k, false};
-            const int ret = add_move(plan, move, self->err);
-            if (ret != PLB_OK) {
-                return ret;
-            }
+            PLB_THEN(add_move(plan, move, self->err));
+        }
+        if (ret != PLB_OK) {
+            return ret;
         }
     }
     return PLB_OK;
@@ -116,11 +118,12 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
             to = self->now[dst];
         }
         plan->target[f][k] = to;
+        int ret = plb_interrupted(4);
         if (!again && to != f) {
-            const int ret = add_move(plan, (plb_vt_move_t){to, f, phase, k, true}, self->err);
-            if (ret != PLB_OK) {
-                return ret;
-            }
+            PLB_THEN(add_move(plan, (plb_vt_move_t){to, f, phase, k, true}, self->err));
+        }
+        if (ret != PLB_OK) {
+            return ret;
         }
     }
     return PLB_OK;
@@ -201,23 +204,32 @@ void plb_vt_plan_free(plb_vt_plan_t *self)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* A growing text; after a failed allocation `failed` is set, and nothing more is added. */
+/* A growing text; after a failed allocation or an interrupt, nothing more is added. */
 typedef struct out {
     char *text;
     size_t size, room;
-    bool failed;
+    int ret;
+    plb_err_t *err;
 } out_t;
+
+static int grow(out_t *self, size_t room, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_RENEW(self->text, room);
+    self->room = room;
+out:
+    return ret;
+}
 
 static void put(out_t *self, const char *text, size_t size)
 {
-    if (self->size + size > self->room && !self->failed) {
-        const size_t room = 2 * (self->size + size);
-        char *bigger = plb_realloc(self->text, room, 1);
-        self->failed = bigger == NULL;
-        self->text = bigger == NULL ? self->text : bigger;
-        self->room = bigger == NULL ? self->room : room;
+    if (self->ret == PLB_OK) {
+        self->ret = plb_interrupted(8 + (int64_t)(size >> 6));
     }
-    if (!self->failed && size > 0) {
+    if (self->ret == PLB_OK && self->size + size > self->room) {
+        self->ret = grow(self, 2 * (self->size + size), self->err);
+    }
+    if (self->ret == PLB_OK && size > 0) {
         memcpy(self->text + self->size, text, size);
         self->size += size;
     }
@@ -382,15 +394,15 @@ static void put_file(const plb_vt_plan_t *self, out_t *out, int32_t r)
 
 int plb_vt_write(const plb_vt_plan_t *self, int32_t r, char **text, size_t *size, plb_err_t *err)
 {
-    out_t out = {0};
+    out_t out = {.err = err};
     if (file_changes(self, r)) {
         put_file(self, &out, r);
     } else {
         put_bytes(&out, self->files[r], 0, self->files[r]->size);
     }
-    if (out.failed) {
+    if (out.ret != PLB_OK) {
         plb_free(out.text);
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes of text", out.size);
+        return out.ret;
     }
     *text = out.text;
     *size = out.size;

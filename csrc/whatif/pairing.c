@@ -4,6 +4,7 @@
 
 #include "base/csr.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "whatif/ops_check.h"
 
@@ -58,6 +59,7 @@ static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
         int64_t sends = 0, receives = 0;
         for (int64_t i = 0; i < s->n[r]; i++) {
             const plb_op_t *op = &s->op[r][i];
+            PLB_TRY(plb_interrupted(4));
             PLB_TRY(plb_op_check(op, r, i, s->n_ranks, &s->comms, err));
             sends += plb_op_is_send(op);
             receives += plb_op_is_receive(op);
@@ -86,6 +88,7 @@ static int look_through(const plb_streams_t *s, const plb_pairing_t *p, channels
         memset(pending, -1, (size_t)p->requests[r] * sizeof *pending);
         for (int64_t i = 0; i < s->n[r]; i++) {
             const plb_op_t *op = &s->op[r][i];
+            PLB_TRY(plb_interrupted(8));
             if (plb_op_is_send(op)) {
                 const channel_t c = {r, op->peer, op->comm, op->tag};
                 PLB_TRY(add_channel(table, &c, &channel[send++], err));
@@ -124,6 +127,7 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channe
     PLB_TRY(plb_groups_init(&sent, channel, sends, (int32_t)table->both.n, err));
     p->unreceived = sends;
     for (int64_t i = 0; i < receives; i++) {
+        PLB_TRY(plb_interrupted(16));
         const channel_t *its = &wanted[i].channel;
         const int32_t c = its->source < 0 ? -1 : find_channel(table, its);
         const bool found = c >= 0 && sent.start[c] + taken[c] < sent.start[c + 1];

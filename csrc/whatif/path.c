@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/ints.h"
 #include "base/mem.h"
 
@@ -339,7 +340,10 @@ static int run(path_t *p, int32_t rank, plb_err_t *err)
     walk_t *w = &p->rank[rank];
     for (; w->at < p->s->n[rank]; w->at++, w->begun = false) {
         const plb_op_t *op = &p->s->op[rank][w->at];
-        const int ret = w->begun ? PLB_OK : begin(p, rank, op, err);
+        int ret = plb_interrupted(8);
+        if (ret == PLB_OK && !w->begun) {
+            ret = begin(p, rank, op, err);
+        }
         if (ret != PLB_OK) {
             return ret;
         }

@@ -13,7 +13,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +30,12 @@ from pylb.errors import (
 from pylb.files import descriptor, kind_of, writing
 from pylb.model.snapshot import I32, I64
 from pylb.optional import PARTS, missing_part
+from pylb.threads import stoppable
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
+PIECE = 1 << 22  # bytes that are packed, unpacked or written between two looks for signals
 MOST_PHASES = 1_000_000  # limit of the phases that `identical_to_previous` may list
 
 
@@ -189,11 +190,14 @@ def _decompressed(path: Path, text: Any) -> bytes:
             f"{path} is not plain JSON; for Brotli: {PARTS['Brotli'].command}"
         ) from None
     most, stream = MOST_UNPACKED + MOST_RATIO * len(text), brotli.Decompressor()
-    out = b""
+    out, given = bytearray(), text[:]
     with contextlib.suppress(brotli.error):
-        out = bytes(stream.process(text, output_buffer_limit=most))
+        while len(out) < most and (given or not stream.can_accept_more_data()):
+            out += stream.process(given, output_buffer_limit=min(PIECE, most - len(out)))
+            given = b""
+            _core.look()
         if stream.is_finished():
-            return out
+            return bytes(out)
     if len(out) >= most:
         raise FormatError(f"{path}: {len(text)} bytes of Brotli hold more than {most} of JSON")
     raise FormatError(
@@ -226,7 +230,7 @@ def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None =
         raise DomainError(f"threads is {threads}: expected 1 or more")
     if min(threads, len(items)) == 1:
         return list(map(call, items))
-    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+    with stoppable(min(threads, len(items))) as pool:
         return list(pool.map(call, items))
 
 
@@ -330,7 +334,10 @@ def write(
 
     def one(r: int) -> None:
         with writing(paths[r]) as file:
-            file.write(pack(text(r)))
+            packed = memoryview(pack(text(r)))
+            for begin in range(0, len(packed), PIECE):
+                file.write(packed[begin : begin + PIECE])
+                _core.look()
 
     _map(one, range(n_ranks))
     return paths
@@ -344,7 +351,11 @@ def _compressor() -> Callable[[bytes], bytes]:
 
     def pack(text: bytes) -> bytes:
         # Quality 5 takes a tenth of the time of the best quality, for a slightly larger file.
-        return bytes(brotli.compress(text, quality=5))
+        stream, out = brotli.Compressor(quality=5), []
+        for begin in range(0, len(text), PIECE):
+            out.append(stream.process(text[begin : begin + PIECE]))
+            _core.look()
+        return b"".join([*out, stream.finish()])
 
     return pack
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pylb import _core
 from pylb.io.phases import COLLECTION, Phases
 from pylb.model.snapshot import I32, I64
 
 Json = dict[str, Any]
+PIECE = 2000  # tasks or edges that are written between two looks for signals
 
 
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
@@ -35,24 +37,33 @@ def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
         where[trace.task_entity[t]] = rank[t]
         sender[e] = where[trace.edge_src[e]]
 
+    def phase(i: int, r: int) -> str:
+        t, e = _slices(trace, i)
+        tasks = t.start + np.flatnonzero(rank[t] == r)
+        edges = e.start + np.flatnonzero(sender[e] == r)
+        return (
+            f'{{"id": {int(trace.phase_id[i])}, '
+            f'"tasks": {_list(tasks, lambda some: _tasks(trace, some, r, entities))}, '
+            f'"communications": {_list(edges, lambda some: _communications(trace, some, entities))}'
+            "}"
+        )
+
     def text(r: int) -> bytes:
-        phases = []
-        for i in range(len(trace)):
-            t, e = _slices(trace, i)
-            tasks = t.start + np.flatnonzero(rank[t] == r)
-            edges = e.start + np.flatnonzero(sender[e] == r)
-            phases.append(
-                {
-                    "id": int(trace.phase_id[i]),
-                    "tasks": _tasks(trace, tasks, r, entities),
-                    "communications": _communications(trace, edges, entities),
-                }
-            )
         kind = "LBDatafile"
-        file = {"type": kind, "metadata": {"type": kind, "rank": r}, "phases": phases}
-        return f"{json.dumps(file)}\n".encode()
+        head = json.dumps({"type": kind, "metadata": {"type": kind, "rank": r}, "phases": []})
+        phases = ", ".join(phase(i, r) for i in range(len(trace)))
+        return f"{head[:-2]}{phases}]}}\n".encode()
 
     return text
+
+
+def _list(rows: I64, made: Callable[[I64], list[Json]]) -> str:
+    """Return the text of a list; look for signals after every few rows."""
+    pieces = []
+    for begin in range(0, len(rows), PIECE):
+        pieces.append(json.dumps(made(rows[begin : begin + PIECE]))[1:-1])
+        _core.look()
+    return f"[{', '.join(pieces)}]"
 
 
 def _slices(trace: Phases, i: int) -> tuple[slice, slice]:

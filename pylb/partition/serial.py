@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from pylb.partition.arrays import F64, I32, MOST, Rows, closed
 from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
+from pylb.threads import stoppable
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int) -> I32:
@@ -173,7 +173,7 @@ def _best(question: _Question, starts: int, cycles: int) -> I32:
         first = "mtkahypar"
         libraries.load(first)
     ask: Callable[..., I32] = question.ask
-    with ThreadPoolExecutor(2) as pool:
+    with stoppable(2) as pool:
         using = [first, *[library] * (starts - 1)]
         once = min(cycles, 1)
         tasks = [pool.submit(ask, name, step=i, cycles=once) for i, name in enumerate(using)]

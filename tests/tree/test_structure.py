@@ -23,6 +23,7 @@ BESIDE = {
     "files",
     "optional",
     "console",
+    "threads",
     "_version",
 }  # modules beside the rooms, below all of them
 ORDER = ["base", "model", "measure", "virtual", "comm", "partition", "place", "decide", "io"]

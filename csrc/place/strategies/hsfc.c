@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/chain.h"
 
@@ -96,6 +97,7 @@ static int along_curve(const plb_problem_t *problem, int32_t *object, plb_err_t 
     double *place = NULL;
     PLB_NEW(place, problem->n);
     for (int64_t k = 0; k < problem->n; k++) {
+        PLB_TRY(plb_interrupted(16));
         place[k] = place_of(&box, coords + DIMS * plb_problem_object(problem, k));
     }
     PLB_TRY(plb_loads_sorted(&order, place, problem->n, PLB_ASCENDING, err));

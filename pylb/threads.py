@@ -1,0 +1,27 @@
+"""Threads whose work ends soon after Ctrl-C, although only the main thread receives the signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from pylb import _core
+
+
+@contextmanager
+def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
+    """Open a pool of `n` threads, which is told to stop if the block raises an exception.
+
+    Then tasks that wait are cancelled.  In a task that runs, the next call of `_core.look`, or of
+    a function of the core that looks for signals, raises KeyboardInterrupt.  The block ends when
+    all threads have ended.
+    """
+    stop: list[bool] = []
+    with ThreadPoolExecutor(n, initializer=_core.stop_when, initargs=(stop,)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            stop.append(True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,203 @@
+"""Every allocation of the core fails once: ``LD_PRELOAD=no_malloc.so python no_malloc.py GROUP``.
+
+no_malloc.so is what no_malloc.c was compiled to, and NO_MALLOC_IN is ``pylb/_core``.  Each call is
+repeated: first allocation 0 fails, then 1, and so on, until the call has fewer allocations.  It
+must raise MemoryError, free what it had allocated, and work again afterwards.
+"""
+
+import ctypes
+import gc
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from whatif_programs import program
+
+import pylb
+from pylb import _core
+from pylb.measure import SpeedLearner
+
+switch = ctypes.CDLL(None)
+switch.no_malloc_at.argtypes = [ctypes.c_int64]
+switch.no_malloc_live.restype = ctypes.c_int64
+folder = Path(tempfile.mkdtemp())
+
+
+def snapshot(n=60, p=6, m=200):
+    rng = np.random.default_rng(3)
+    edges = (rng.integers(n, size=m), rng.integers(n, size=m), 1e4 * rng.random(m))
+    multicasts = ([1, 2], [0, 3, 4], [3, 4, 5, 7], [100.0, 5.0])
+    return pylb.Snapshot(
+        rng.exponential(1, n),
+        rng.integers(p // 2, size=n),
+        n_ranks=p,
+        edges=edges,
+        coords=rng.random((n, 3)),
+        memory=np.full(n, 10),
+        memory_limit=np.full(p, 400),
+        multicasts=multicasts,
+    )
+
+
+def mesh(n=12):
+    at = np.arange(n * n).reshape(n, n)
+    pairs = [np.stack([at[:, :-1], at[:, 1:]], -1), np.stack([at[:-1], at[1:]], -1)]
+    ends = np.concatenate([x.reshape(-1, 2) for x in pairs])
+    src, dst = np.concatenate([ends, ends[:, ::-1]]).T
+    order = np.lexsort((dst, src))
+    return np.concatenate([[0], np.cumsum(np.bincount(src, minlength=n * n))]), dst[order]
+
+
+def strategies():
+    s = snapshot()
+    plain = pylb.Snapshot(s.load, s.rank, n_ranks=6, coords=s.coords)
+    for name in pylb.strategies():
+        row = pylb.strategy(name)
+        if getattr(row, "library", None) or name in {"KaMinParLB", "MtKaHyParLB"}:
+            continue
+        for kind, of in (("", plain), (" with messages and memory", s)):
+            yield name + kind, lambda name=name, of=of: pylb.place(of, name)
+    yield "auto", lambda: pylb.place(s, "auto")
+    yield "traffic", lambda: pylb.traffic(s, "GossipLB")
+    yield "metrics", lambda: pylb.Metrics(np.arange(1.0, 9.0))
+
+
+def partitions():
+    graph, where = mesh(), np.random.default_rng(0).random((144, 3))
+    yield "pylb", lambda: pylb.partition(graph=graph, parts=4, method="pylb")
+    yield "repartition", lambda: pylb.partition(
+        graph=graph, parts=4, method="pylb", old=np.arange(144) % 4
+    )
+    yield "keep", lambda: pylb.partition(parts=4, method="keep", old=np.arange(144) % 4)
+    yield "quality", lambda: pylb.partition(graph=graph, parts=4, method="pylb").evaluation
+    yield "fill", lambda: _core.fill(graph[0], graph[1].astype(np.int32), np.arange(144, dtype="i4"))
+    yield "coords", lambda: pylb.place(
+        pylb.Snapshot(np.ones(144), np.zeros(144, int), n_ranks=4, coords=where), "RCBLB"
+    )
+
+
+def replays():
+    trace = pylb.replay.hotspot(4, 40, 12)
+    run = pylb.Imbalance(0.5, lambda k: 0.1 * k, iterations=40)
+    yield "GreedyLB", lambda: trace.replay("GreedyLB", every=3)
+    yield "auto", lambda: trace.replay("auto", cost=1e-3)
+    for name in pylb.triggers():
+        if name != "periodic":
+            yield f"trigger {name}", lambda name=name: trace.replay("RefineLB", trigger=name)
+    yield "optimum", lambda: trace.optimum(cost=1e-3)
+    yield "optimum of a generated run", lambda: run.optimum(cost=5.0)
+    yield "protocol", lambda: pylb.replay.simulate_protocol(n_ranks=6, iterations=30)
+    yield "evaluate", lambda: pylb.evaluate(snapshot())
+
+
+def files():
+    trace = pylb.replay.hotspot(1, 30, 4)
+    trace.write(folder / "run")
+    read = pylb.Trace.read(folder / "run")
+    rank = np.zeros(len(read.task_rank), int)
+    yield "read", lambda: pylb.Trace.read(folder / "run")
+    yield "rewrite", lambda: read.write(folder / "third", rank=rank)
+
+
+def recordings():
+    run = program(1)
+    yield "whatif", lambda: pylb.whatif(run)
+    yield "whatif elsewhere", lambda: pylb.whatif(run, placement=[0, 1, 0, 1], network=(1e-6, 1e-9))
+    yield "critical path", lambda: pylb.critical_path(run)
+    yield "suggest", lambda: pylb.suggest(run, placement=[0, 0, 0, 0], tries=3)
+
+
+def learning(rng):
+    learner, key = SpeedLearner(2), np.arange(32)
+    for _ in range(3):
+        learner.observe(key, key % 2, rng.random(32))
+    return learner
+
+
+def models():
+    rng = np.random.default_rng(2)
+    some = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
+    yield "speed models", lambda: some.split(1000)
+    yield "keys", lambda: [_core.Keys().add(k) for k in range(40)]
+    yield "learner", lambda: learning(rng)
+    yield "selector", lambda: pylb.Selector(1e-6, 1e-9).observe(snapshot())
+
+
+def program_of(comm, **how):
+    """All that a Balancer does: objects that come and go, messages, LB steps, a record."""
+    lb = pylb.Balancer(comm, network=(1e-6, 1e-9), **how)
+    for key in range(lb.rank, 12, lb.n_ranks):
+        lb.add(key, [key], nbytes=8)
+    for it in lb.iterate(7):
+        for key, _ in lb.local():
+            if comm is not None:
+                comm.elapse(1e-3 * (1 + (key + it) % 5))
+            if not how.get("lag"):
+                list(lb.inbox(key))
+                lb.send((key + 1) % 12, key, it)
+        if it == 4 and lb.rank == 0:
+            lb.add(100, [100])
+    lb.report().to_dict()
+
+
+def runs():
+    def on(p, **how):
+        return lambda: pylb.VirtualCluster(p, clock="none").run(lambda c: program_of(c, **how))
+
+    yield "central", on(2, strategy="GreedyLB", every=3)
+    yield "automatic", on(2)
+    yield "distributed", on(3, strategy="GossipLB", every=3)
+    yield "lag", lambda: program_of(None, strategy="GreedyLB", every=3, lag=2)
+    yield "shadow", on(2, mode="shadow")
+
+
+GROUPS = {
+    each.__name__: each
+    for each in (strategies, partitions, replays, files, recordings, models, runs)
+}
+
+
+def told_of_memory(error):
+    """Whether an error is MemoryError, or comes from one."""
+    while error is not None:
+        if isinstance(error, MemoryError) or "memory" in str(error).lower():
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def sweep(name, call, step=1):
+    """Let each allocation fail; return how many failed, and all blocks that are live then."""
+    n = failed = 0
+    while True:
+        switch.no_malloc_at(n)
+        error = None
+        try:
+            call()
+        except BaseException as why:
+            error = why
+        failed = switch.no_malloc_failed()
+        switch.no_malloc_at(-1)
+        if error is not None and not (failed and told_of_memory(error)):
+            raise RuntimeError(f"{name}, allocation {n}") from error
+        error = None
+        if not failed:
+            break
+        n += step
+    call()
+    gc.collect()
+    return n, switch.no_malloc_live()
+
+
+def main():
+    step = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    for name, call in GROUPS[sys.argv[1]]():
+        call()
+        _, before = sweep(name, call, step)
+        n, after = sweep(name, call, step)
+        print(f"{name}: {n} allocations failed, {after - before} blocks were lost", flush=True)
+        assert n > 0 and after <= before, name
+
+
+main()
