@@ -12,7 +12,7 @@
     X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
     X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
     X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
-    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* below 1: the mean is rounded */          \
+    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* rounding of the mean may make it < 1 */  \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
 /** Check that the coordinates of n points are in -1e150 ... 1e150, so that their squares and
@@ -41,11 +41,11 @@ typedef struct plb_figure {
     double value;
 } plb_figure_t;
 
-/** Report a figure outside of its domain: PLB_ERR_VALUE. */
+/** Write the error message for a figure outside of its domain; return PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  Inline: if domain
- *  and n are constants, the compiler leaves only the comparisons. */
+/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  It is inline, so that
+ *  only the comparisons remain if domain and n are constants. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {

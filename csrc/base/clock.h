@@ -1,8 +1,8 @@
 /* The clocks that measure an object's load.
  *
- * A thread that plays a virtual rank has its own time, which passes only between plb_clock_enter
- * and plb_clock_leave (a frame): at the speed of that rank, plus what the program declares
- * (plb_clock_declare). */
+ * A thread that plays a virtual rank has its own time, which starts at plb_clock_enter and stops
+ * at plb_clock_leave (a frame).  In a frame it runs at the speed of that rank, and
+ * plb_clock_declare adds seconds to it. */
 #ifndef PLB_BASE_CLOCK_H
 #define PLB_BASE_CLOCK_H
 
@@ -15,17 +15,17 @@
 typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time: what other ranks wait for */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
-    PLB_CLOCK_NONE = -1, /* in a frame: own time passes only when the program declares it */
-    PLB_CLOCK_AUTO = -2, /* elapsed time without waits for a core */
+    PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
+    PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */
 } plb_clock_t;
 
 typedef struct plb_clock_frame {
     bool on;
-    plb_clock_t source; /* drives the thread's own time */
-    double pace;        /* own seconds per second of the source */
-    int64_t began;      /* time of the source when the frame began */
-    int64_t own;        /* own time when the frame began, plus what was declared since */
-    int64_t declared;   /* sum over all frames of this thread */
+    plb_clock_t source; /* the clock that drives the thread's own time */
+    double pace;        /* own seconds per second of `source` */
+    int64_t began;      /* ns: time of `source` when the frame began */
+    int64_t own;        /* ns: own time when the frame began, plus declared time since then */
+    int64_t declared;   /* ns: declared time in all frames of this thread */
 } plb_clock_frame_t;
 
 /** Find the clock named "auto", "wall", "cpu" or "none"; false: no such clock. */
@@ -52,13 +52,13 @@ static inline int64_t plb_clock_ns(plb_clock_t clock)
     return plb_clock_frame.on ? plb_clock_own_ns(clock) : plb_clock_real_ns(clock);
 }
 
-/** Begin a frame: from now on this thread has its own time, which is `own` nanoseconds now. */
+/** Begin a frame: this thread now has its own time, which starts at `own` nanoseconds. */
 void plb_clock_enter(plb_clock_t source, int64_t own, double pace);
 
 /** End the frame, and return the thread's own time. */
 int64_t plb_clock_leave(void);
 
-/** Let `ns` of own time pass, for both clocks; only in a frame. */
+/** Add `ns` nanoseconds to the own time, by every clock.  Call it only in a frame. */
 void plb_clock_declare(int64_t ns);
 
 #endif

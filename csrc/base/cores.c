@@ -26,7 +26,7 @@ static bool read_line(const char *path, char *line, int size)
     return found;
 }
 
-/* Containers of one kernel share its cores, whatever their names are. */
+/* Identify the kernel, not the host name: containers of one kernel share its cores. */
 static uint64_t host_here(void)
 {
     char name[256] = "";
@@ -40,8 +40,8 @@ static uint64_t host_here(void)
     return hash;
 }
 
-/* The cores that the group of this folder may use; 0: no quota.  Control groups of both versions.
- */
+/* The number of cores that the control group in this folder may use; 0: no quota.  Reads the files
+ * of both versions of control groups. */
 static double quota_of(const char *folder)
 {
     char path[PATH + 32], line[64];
@@ -57,7 +57,8 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Look at a control group and its parents.  Groups that a container cannot see are skipped. */
+/* Find the smallest quota of a control group and its parents; skip those that a container cannot
+ * see. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];
@@ -80,7 +81,8 @@ static void find_quota(const char *root, const char *group, plb_cores_t *out)
     }
 }
 
-/* Lines of /proc/self/cgroup: number:controllers:path; version 2 names no controllers. */
+/* Each line of /proc/self/cgroup is number:controllers:path; in version 2, `controllers` is empty.
+ */
 static void quota_here(plb_cores_t *out)
 {
     char line[4096], root[64];
@@ -183,11 +185,11 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* c[p] is sorted such that ranks that are alike are neighbours.  If one of these groups has
- * fewer cores per rank than `out`, write it to `out`. */
-static void look(const plb_cores_t *c, int32_t p,
-                 bool (*alike)(const plb_cores_t *, const plb_cores_t *),
-                 double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
+/* In c[p], ranks that are alike follow each other: a group.  If a group has fewer cores per rank
+ * than `out`, write it to `out`. */
+static void find_crowd(const plb_cores_t *c, int32_t p,
+                       bool (*alike)(const plb_cores_t *, const plb_cores_t *),
+                       double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
 {
     for (int32_t i = 0, end; i < p; i = end) {
         for (end = i + 1; end < p && alike(&c[i], &c[end]);) {
@@ -208,10 +210,10 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
     *out = (plb_crowd_t){0, 0.0, ""};
     memcpy(c, all, (size_t)p * sizeof *c);
     qsort(c, (size_t)p, sizeof *c, by_mask); /* also sorts by host, which is compared first */
-    look(c, p, same_host, cores_of_masks, out);
-    look(c, p, same_mask, cores_of_masks, out);
+    find_crowd(c, p, same_host, cores_of_masks, out);
+    find_crowd(c, p, same_mask, cores_of_masks, out);
     qsort(c, (size_t)p, sizeof *c, by_group);
-    look(c, p, same_group, cores_of_quota, out);
+    find_crowd(c, p, same_group, cores_of_quota, out);
     if (out->n_ranks > out->n_cores) {
         snprintf(out->words, sizeof out->words, "%d ranks share %g %s", out->n_ranks, out->n_cores,
                  out->n_cores == 1.0 ? "core" : "cores");

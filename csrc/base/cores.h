@@ -1,10 +1,10 @@
 /* Which cores a rank may use, and which ranks share them.
  *
- * Ranks that share a core wait for one another; the clock "auto" leaves these waits out, because
- * they say nothing about an object.  A quota (of a control group) that limits one rank alone is
- * different: this rank is slow for every object, like a rank on a slow processor.  The kernel
- * counts the time in which a quota stops a thread as a wait for a core, too.  So the loads of such
- * a rank are elapsed time, with these waits. */
+ * Ranks that share a core wait for one another.  The clock "auto" leaves these waits out, because
+ * they do not depend on the object that runs.  A quota (of a Linux control group) that limits only
+ * one rank is different: it makes every object slow there, like a slow processor.  The kernel
+ * counts the time in which a quota stops a thread as a wait for a core, too.  So on such a rank
+ * loads are elapsed time, which includes all waits. */
 #ifndef PLB_BASE_CORES_H
 #define PLB_BASE_CORES_H
 
@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-enum { PLB_CORES_MOST = 1024 }; /* of a host; on larger hosts the cores count as unknown */
+enum { PLB_CORES_MOST = 1024 }; /* cores of a host; on larger hosts they count as unknown */
 
 /* What a rank knows of its cores; sent between ranks as bytes. */
 typedef struct plb_cores {
@@ -23,14 +23,14 @@ typedef struct plb_cores {
     double quota;   /* cores that the processes of the group may use */
 } plb_cores_t;
 
-/* A group of ranks: the one that has the fewest cores per rank. */
+/* The group of ranks with the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
-    double n_cores; /* if it is below n_ranks, ranks wait for a core */
+    double n_cores; /* cores of the group; if there are fewer than ranks, ranks wait for a core */
     char words[48]; /* e.g. "4 ranks share 2 cores"; empty if they do not share */
 } plb_crowd_t;
 
-/** The cores of the calling process. */
+/** Find the cores of the calling process. */
 void plb_cores_here(plb_cores_t *out);
 
 /** Whether this rank, and no other of all[p], has a quota of fewer cores than it may use. */

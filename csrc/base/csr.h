@@ -1,4 +1,5 @@
-/* Compressed rows: items in groups, and a graph that comes as a list of directed edges. */
+/* Compressed rows (CSR): from a list of directed edges, the edges of each vertex; from the group
+ * of each item, the items of each group. */
 #ifndef PLB_BASE_CSR_H
 #define PLB_BASE_CSR_H
 
@@ -9,12 +10,13 @@
 typedef struct plb_csr {
     int64_t n_rows, n_edges;
     int64_t *start; /* [n_rows + 1] edges of row v: start[v] ... start[v + 1] - 1 */
-    int32_t *to;    /* [n_edges] where these edges lead */
-    int64_t *edge;  /* [n_edges] index of each in the list, e.g. for weights; ascending */
+    int32_t *to;    /* [n_edges] the vertex to which the edge goes */
+    int64_t *edge;  /* [n_edges] index of the edge in the list, e.g. for weights; ascending in a
+                       row */
 } plb_csr_t;
 
 /** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows; within a row they keep
- * the order of the list.  Owns its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
+ * the order of the list.  `self` owns its arrays.  PLB_ERR_RANGE: an end is not a vertex. */
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);
@@ -25,7 +27,8 @@ typedef struct plb_groups {
     int32_t *item;  /* [n] */
 } plb_groups_t;
 
-/** Put item i into group[i], 0 ... n_groups - 1.  Owns its arrays; free also on failure. */
+/** Put item i into group[i], 0 ... n_groups - 1.  `self` owns its arrays; free it also after a
+ * failure. */
 int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
                     plb_err_t *err);
 void plb_groups_free(plb_groups_t *self);

@@ -1,7 +1,7 @@
 /* Error codes with messages.
  *
  * Every function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  The function
- * that finds the error writes the message, with its numbers, into the caller's plb_err_t; there
+ * that finds the error writes a message with the wrong values into the caller's plb_err_t; there
  * are no globals.  PLB_TRACE=1 in the environment prints file and line of every failure.
  */
 #ifndef PLB_BASE_ERR_H

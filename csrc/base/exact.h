@@ -3,8 +3,8 @@
  *
  * A sum is a two's complement number of 320 bits whose lowest bit is 2^-192.  Values from 0 to
  * 1e30 are added exactly down to that bit; smaller parts of each value (below 2e-58) are cut
- * off. 2^60 such values fit.  So any order of additions on any number of ranks gives the same
- * bits, and the sum is rounded only once, in _value.
+ * off.  Up to 2^60 values can be added.  So any order of additions on any number of ranks gives
+ * the same bits, and the sum is rounded only once, in plb_exact_value.
  */
 #ifndef PLB_BASE_EXACT_H
 #define PLB_BASE_EXACT_H
@@ -23,7 +23,7 @@ void plb_exact_add(plb_exact_t *self, double x);
 
 void plb_exact_merge(plb_exact_t *self, const plb_exact_t *other);
 
-/** The sum rounded to nearest, ties to even. */
+/** Round the sum to the nearest double, ties to even. */
 double plb_exact_value(const plb_exact_t *self);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Is none of x[n] infinite or NaN?  Raises no floating-point exceptions. */
+/** Whether all x[n] are finite: none is infinite or NaN.  Raises no floating-point exceptions. */
 bool plb_all_finite(const double *x, int64_t n);
 
-/** Are all x[n] the same?  True for NULL. */
+/** Whether all x[n] are equal; true if x is NULL. */
 static inline bool plb_all_equal(const double *x, int64_t n)
 {
     for (int64_t i = 1; x != NULL && i < n; i++) {

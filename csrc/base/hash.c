@@ -20,7 +20,7 @@ static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
     return &self->bucket[b];
 }
 
-/* Put all keys into new buckets, for `room` keys. */
+/* Make new buckets for `room` keys, and put all present keys into them. */
 static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -7,7 +7,8 @@
 
 #include "base/err.h"
 
-/** All bits of x reach all bits of the result (Stafford's mix 13, the finalizer of SplitMix64). */
+/** Mix x, so that each of its bits changes all bits of the result (Stafford's mix 13, the
+ * finalizer of SplitMix64). */
 static inline uint64_t plb_mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -15,7 +16,7 @@ static inline uint64_t plb_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/** The hash of a key: 0 does not hash to 0. */
+/** The hash of a key; that of key 0 is not 0. */
 static inline uint64_t plb_hash(int64_t key)
 {
     return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));

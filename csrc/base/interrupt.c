@@ -4,8 +4,8 @@
 
 enum {
     STEPS = 1 << 15, /* between two readings of the clock: usually less than 1 ms */
-    LOOK_NS =
-        5000000, /* between two calls of `look`, which may have to wait for the interpreter */
+    CHECK_NS =
+        5000000, /* between two calls of `check`, which may have to wait for the interpreter */
 };
 
 static _Thread_local plb_interrupt_t interrupt;
@@ -17,13 +17,13 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now)
     return before;
 }
 
-static int look(plb_interrupt_t *self)
+static int check(plb_interrupt_t *self)
 {
     const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL);
     self->left = STEPS;
-    if (now - self->since >= LOOK_NS) {
+    if (now - self->since >= CHECK_NS) {
         self->since = now;
-        self->code = self->look(self->arg);
+        self->code = self->check(self->arg);
     }
     return self->code;
 }
@@ -31,9 +31,9 @@ static int look(plb_interrupt_t *self)
 int plb_interrupted(int64_t steps)
 {
     plb_interrupt_t *self = &interrupt;
-    if (self->look == NULL || self->code != PLB_OK) {
+    if (self->check == NULL || self->code != PLB_OK) {
         return self->code;
     }
     self->left -= steps;
-    return self->left > 0 ? PLB_OK : look(self);
+    return self->left > 0 ? PLB_OK : check(self);
 }

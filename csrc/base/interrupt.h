@@ -1,11 +1,12 @@
 /* Lets a signal end long loops.
  *
- * A loop that can take long reports now and then how much it has done:
+ * A loop that may take long calls this function again and again; n is the number of steps that it
+ * has done since the last call:
  *
  *     ret = plb_interrupted(n);          PLB_OK, or PLB_ERR_INTERRUPTED
  *
- * The caller of the core sets a function that looks for signals on this thread
- * (plb_interrupt_set).  It is called every few milliseconds.  After an interrupt, each further
+ * The program sets a function that checks for signals on this thread (plb_interrupt_set), and
+ * plb_interrupted calls it every few milliseconds.  After an interrupt, each further
  * plb_interrupted returns PLB_ERR_INTERRUPTED, too.  So a function that returns no code may just
  * return early; its caller then calls plb_interrupted(0).
  */
@@ -17,20 +18,20 @@
 #include "base/err.h"
 
 typedef struct plb_interrupt {
-    plb_tick_fn look; /* NULL: nothing interrupts this thread */
+    plb_tick_fn check; /* checks for signals; NULL: nothing interrupts this thread */
     void *arg;
     int64_t left;  /* steps until the clock is read again */
-    int64_t since; /* ns: time of the last call of `look` */
-    int code;      /* what `look` last returned */
+    int64_t since; /* ns: time of the last call of `check` */
+    int code;      /* the code that `check` last returned */
 } plb_interrupt_t;
 
-/** Set the function that looks for signals on this thread; return the one before. */
+/** Set the function that checks for signals on this thread; return the previous setting. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
 /* A number of steps so large that the clock is read at once. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
-/** Count `steps` of about 10 ns each; look for a signal if the last look was 5 ms ago. */
+/** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago. */
 int plb_interrupted(int64_t steps);
 
 #endif

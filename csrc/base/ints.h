@@ -15,8 +15,8 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
 }
 
 /* Bisection: set `low` to the first index in [low, high) for which the expression `holds` is
- * true, or to `high` if there is none.  `holds` must be true from that index on; in this
- * expression, the index is called `middle`. */
+ * true, or to `high` if there is none.  `holds` must be true for all later indices, too.  It uses
+ * the index by the name `middle`. */
 #define PLB_BISECT(low, high, middle, holds)                                                      \
     for (int64_t end_ = (high); (low) < end_;) {                                                  \
         const int64_t middle = (low) + (end_ - (low)) / 2;                                        \
@@ -27,8 +27,8 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
         }                                                                                         \
     }
 
-/** Set at[i] to the sum of count[0] ... count[i - 1], as an MPI collective expects.  These sums
- * must be below 2^31.  Returns the sum of all counts. */
+/** Set at[i] to the sum of count[0] ... count[i - 1]: the displacements of an MPI collective.  All
+ * sums must be below 2^31.  Returns the sum of all counts. */
 static inline int64_t plb_displacements(const int *count, int n, int *at)
 {
     int64_t sum = 0;

@@ -1,4 +1,4 @@
-/* A number and the index of what it belongs to: the entries of heaps and sorts. */
+/* A number with an id, e.g. a load and its object: the entries of heaps and sorts. */
 #ifndef PLB_BASE_ITEM_H
 #define PLB_BASE_ITEM_H
 

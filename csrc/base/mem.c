@@ -10,7 +10,7 @@
 
 enum { HUGE_BLOCK = 1 << 22 };
 
-/* Counts down to the allocation that a test wants to fail; -1: none.  Only tests set it. */
+/* Number of allocations until the one that a test lets fail; -1: none fails. */
 static _Atomic int64_t fail_at = -1;
 
 void plb_mem_fail_at(int64_t n)

@@ -1,4 +1,4 @@
-/* Memory allocation that checks for overflow.  A test can make the n-th call fail. */
+/* Memory allocation that checks for overflow.  A test can let the n-th allocation fail. */
 #ifndef PLB_BASE_MEM_H
 #define PLB_BASE_MEM_H
 
@@ -7,7 +7,9 @@
 
 #include "base/err.h"
 
-/** `n * size` bytes, uninitialised; NULL when out of memory.  n = 0 gives a valid pointer. */
+/** Allocate `n * size` bytes, uninitialised; NULL when out of memory.  n = 0 gives a valid
+ * pointer.
+ */
 void *plb_malloc(size_t n, size_t size);
 void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
@@ -16,7 +18,7 @@ void plb_free(void *p); /* p may be NULL */
 /** Free n pointers. */
 void plb_free_all(void *const *p, size_t n);
 
-/** Give freed memory back to the system, where the C library has a call for it. */
+/** Give freed memory back to the operating system, if the C library can. */
 void plb_mem_trim(void);
 
 /* Free every pointer of a list. */
@@ -26,7 +28,8 @@ void plb_mem_trim(void);
 /** Tests only: let the n-th allocation from now (0 = the next) fail; -1 switches this off. */
 void plb_mem_fail_at(int64_t n);
 
-/* Allocate into `var`, or set the error and jump to `out`; needs `ret`, `err` and the label. */
+/* Allocate n entries for the pointer `var`; on failure, set the error and jump to `out`.  Needs
+ * variables `ret` and `err`, and that label. */
 #define PLB_NEW_BY(allocate, var, n)                                                              \
     do {                                                                                          \
         (var) = allocate((size_t)(n), sizeof *(var));                                             \

@@ -6,7 +6,7 @@
 
 typedef struct plb_param {
     const char *name, *unit, *help;
-    double fallback, least, most; /* default and closed range */
+    double fallback, least, most; /* the default; the range least ... most, both included */
 } plb_param_t;
 
 /* One plb_param_t from a row X(name, unit, default, least, most, help) of an X-macro. */

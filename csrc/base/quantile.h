@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
-/** The k-th smallest of x[n], k from 0.  x is reordered: x[k] is this value, none before it is
- *  greater, none after it is smaller. */
+/** The k-th smallest of x[n]; k = 0: the smallest.  Reorders x: x[k] is then this value, no entry
+ *  before it is greater, and no entry after it is smaller. */
 double plb_nth(double *x, int64_t n, int64_t k);
 
 /** The median of x[n], n > 0; for even n the mean of the two middle values.  Reorders x. */

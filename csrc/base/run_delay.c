@@ -13,7 +13,7 @@ typedef struct meter {
     int fd;          /* schedstat of this thread; -1: there is none */
     int64_t read_at; /* the monotonic clock when `delay` was read */
     int64_t delay;
-    int64_t last; /* what plb_undelayed_ns last returned */
+    int64_t last; /* the value that plb_undelayed_ns last returned */
 } meter_t;
 
 static _Thread_local meter_t meter;
@@ -80,7 +80,7 @@ static int64_t monotonic_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Read the meter and the clock, once more if the thread had to wait in between. */
+/* Read the run delay and the clock; if the thread had to wait in between, read both again. */
 static int64_t read_both(meter_t *self, int64_t now)
 {
     for (int i = 0; i < 3; i++) {

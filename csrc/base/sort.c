@@ -11,7 +11,7 @@ enum {
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
     FEW_LOADS = 4096, /* for fewer items, a pass of the radix sort does not pay */
-    CROWD = 16,       /* with this many items in a bin, insertion sort takes too long */
+    CROWD = 16,       /* in a bin with more items, insertion sort takes too long */
     MOST_DEPTH = 1,   /* of bins within bins; a deeper bin is sorted by merging */
     LARGE = 1 << 16,  /* so many items do not fit into the cache: they first go into large bins
                          (depth -1) */
@@ -96,8 +96,8 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Sort each crowded bin by its own range of keys.  If a few outliers put most items into one
- * bin, this costs only one more round. */
+/* Sort each crowded bin by its own range of keys.  So if a few outliers put most items into one
+ * bin, one more round sorts them. */
 static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
                         int depth)
 {
@@ -152,7 +152,7 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
 
 /* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
 
-/* An unsigned integer with the same order as the doubles. */
+/* Map a double to an unsigned integer, such that both have the same order. */
 static inline uint64_t image(double x)
 {
     uint64_t bits;
@@ -174,7 +174,8 @@ static inline double key_of(double x, double sign)
     return sign * x + 0.0;
 }
 
-/* Four lanes, so that the comparisons do not wait for each other. */
+/* Set *low and *high to the smallest and the largest x[n].  Four independent chains of comparisons
+ * run in parallel in the processor. */
 static void range_of(const double *x, int64_t n, double *low, double *high)
 {
     double least[4], most[4];

@@ -1,6 +1,7 @@
-/* Sorting of loads and of ranks: the order of doubles, exactly, ties by the lowest id.
+/* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.
  *
- * Both are distribution sorts: linear time, or n log n on inputs constructed against them.
+ * There is one sort for loads and one for items.  Both are distribution sorts: they take linear
+ * time, and at most n log n for inputs that are constructed against them.
  */
 #ifndef PLB_BASE_SORT_H
 #define PLB_BASE_SORT_H
@@ -10,8 +11,8 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/* Loads of which only the first part is sorted, as far as it is needed: so the items are still
- * in the cache when they are used. */
+/* Loads that are sorted part by part, just before each part is used: then its items are still in
+ * the cache. */
 typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */
@@ -23,19 +24,19 @@ typedef struct plb_loads {
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
-/** Like plb_loads_init, and sort all of them. */
+/** Like plb_loads_init, but also sort all loads. */
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err);
 
-/** Sort at least the first `upto` <= n. */
+/** Make sure that at least the first `upto` <= n items are sorted. */
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
 /** Size of the scratch memory for the bins of n items. */
 #define PLB_SORT_BINS(n) (5 * (int64_t)(n))
 
-/** Sort item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[PLB_SORT_BINS(n)].
- *  All ids differ. */
+/** Sort item[n], whose keys lie in [low, high] and whose ids all differ.  spare[n] and
+ *  bin[PLB_SORT_BINS(n)] are scratch memory. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);
 

@@ -513,7 +513,7 @@ int plb_py_check(plb_py_call_t *c, int code)
 void plb_py_unlock(plb_py_call_t *c)
 {
     c->state = PyEval_SaveThread();
-    c->outer = plb_interrupt_set((plb_interrupt_t){.look = plb_py_tick, .arg = &c->state});
+    c->outer = plb_interrupt_set((plb_interrupt_t){.check = plb_py_tick, .arg = &c->state});
 }
 
 void plb_py_lock(plb_py_call_t *c)

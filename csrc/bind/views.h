@@ -96,7 +96,8 @@ PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int 
 void plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
-/** Look for signals; its argument is the address of the thread state while the GIL is released. */
+/** Check for signals; its argument is the address of the thread state while the GIL is released.
+ */
 int plb_py_tick(void *arg);
 
 /** The same with the GIL: 0, or -1 with the exception of the signal's handler, or with

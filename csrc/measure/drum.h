@@ -1,4 +1,5 @@
-/* Power of the places of a machine: DRUM (Devine 2005/2008, "Heterogeneous architectures"). */
+/* The computing power of each place (node, socket, core) of a machine, as in DRUM (Devine 2005 and
+ * 2008, "Heterogeneous architectures"): numbers in proportion to which work is divided. */
 #ifndef PLB_MEASURE_DRUM_H
 #define PLB_MEASURE_DRUM_H
 
@@ -24,9 +25,9 @@ typedef struct plb_drum {
  */
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 
-/** Compute for that many seconds of wall time; return the number of steps.  *cpu_seconds:
- * processor time of this thread.  A step is a multiplication and an addition of doubles, in the
- * first-level cache. */
+/** Run a benchmark for this many seconds of wall time, and return its number of steps.  A step is
+ * one multiplication and one addition of doubles in the first-level cache.  *cpu_seconds:
+ * processor time of this thread. */
 double plb_drum_benchmark(double seconds, double *cpu_seconds);
 
 #endif

@@ -12,36 +12,34 @@ static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
  * and by more than NOISES times its noise. */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
-/* Enter a pass of object i into one estimator, four rows of the table. */
+/* Enter a load of object i into one estimator, which is four rows of the table. */
 static void follow(double load, int64_t i, int64_t n, double *table)
 {
-    double *mean = table + PLB_ESTIMATE_MEAN * n, *passes = table + PLB_ESTIMATE_PASSES * n;
+    double *mean = table + PLB_ESTIMATE_MEAN * n, *count = table + PLB_ESTIMATE_COUNT * n;
     double *error = table + PLB_ESTIMATE_ERROR * n, *spread = table + PLB_ESTIMATE_SPREAD * n;
-    passes[i] += 1.0;
-    if (passes[i] <= 2.0) {
+    count[i] += 1.0;
+    if (count[i] <= 2.0) {
         mean[i] = load;
         return;
     }
-    const double e = load - mean[i], plain = 1.0 / (passes[i] - 1.0);
+    const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
-    mean[i] +=
-        fmax(fmax(signal, LEAST_GAIN), plain) * e; /* the first passes give the plain mean */
-    if (passes[i] == 3.0) {
+    mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e; /* the first loads give the plain mean */
+    if (count[i] == 3.0) {
         spread[i] = fabs(e);
     }
     error[i] += SMOOTHING * (e - error[i]);
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
-/* Whether the rank as a whole takes longer (1), shorter (-1), or as long as before (0), by the
- * objects whose noise on this rank is known. */
+/* Whether the rank as a whole takes longer than before (1), shorter (-1), or as long as before
+ * (0).  Only objects whose noise on this rank is known count. */
 static int change_of(const double *load, int64_t n, const double *here)
 {
-    const double *passes = here + PLB_ESTIMATE_PASSES * n,
-                 *spread = here + PLB_ESTIMATE_SPREAD * n;
+    const double *count = here + PLB_ESTIMATE_COUNT * n, *spread = here + PLB_ESTIMATE_SPREAD * n;
     double was = 0.0, is = 0.0, noise = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        if (passes[i] > 2.0) {
+        if (count[i] > 2.0) {
             was += here[i];
             is += load[i];
             noise += spread[i] * spread[i];
@@ -61,8 +59,8 @@ static bool is_any(const double *x, int64_t n)
     return false;
 }
 
-/* Enter the loads into the estimates for this rank, unless a change must first be confirmed by
- * a second pass. */
+/* Enter the loads into the estimates for this rank.  If the rank seems to have changed, wait for
+ * the next iteration to confirm this. */
 static void follow_here(const double *load, int64_t n, double *here)
 {
     double *aside = here + PLB_ESTIMATE_HERE * n;
@@ -90,10 +88,10 @@ void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *t
 /* Do `follow` for each object, without branches, so that the compiler vectorizes it. */
 PLB_MULTIVERSION
 static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
-                       double *restrict passes, double *restrict error, double *restrict spread)
+                       double *restrict count, double *restrict error, double *restrict spread)
 {
     for (int64_t i = 0; i < n; i++) {
-        const double k = passes[i] + 1.0, e = load[i] - mean[i], off = fabs(e);
+        const double k = count[i] + 1.0, e = load[i] - mean[i], off = fabs(e);
         const bool early = k <= 2.0, some = spread[i] > 0.0;
         const double signal = (some ? fabs(error[i]) : 0.0) / (some ? spread[i] : 1.0);
         const double plain = 1.0 / (early ? 1.0 : k - 1.0);
@@ -103,13 +101,13 @@ static void follow_all(const double *restrict load, int64_t n, double *restrict 
         mean[i] = early ? load[i] : mean[i] + gain * e;
         error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);
         spread[i] = early ? spread[i] : before + SMOOTHING * (off - before);
-        passes[i] = k;
+        count[i] = k;
     }
 }
 
 void plb_estimate_mean(const double *load, int64_t n, double *table)
 {
-    follow_all(load, n, table + PLB_ESTIMATE_MEAN * n, table + PLB_ESTIMATE_PASSES * n,
+    follow_all(load, n, table + PLB_ESTIMATE_MEAN * n, table + PLB_ESTIMATE_COUNT * n,
                table + PLB_ESTIMATE_ERROR * n, table + PLB_ESTIMATE_SPREAD * n);
 }
 

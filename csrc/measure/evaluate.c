@@ -68,8 +68,8 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Links and neighbours of rank r. */
-static void look_at(work_t *self, int32_t r)
+/* Enter the links and neighbours of rank r into the maxima. */
+static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;
     const int64_t begin = self->out_start[r], end = self->out_start[r + 1];
@@ -138,7 +138,7 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
     deliveries(&self, fill);
     memset(self.mark, 0xff, (size_t)p * sizeof *self.mark);
     for (int32_t r = 0; r < p; r++) {
-        look_at(&self, r);
+        add_rank(&self, r);
     }
 out:
     free_work(&self);

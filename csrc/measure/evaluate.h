@@ -1,7 +1,7 @@
-/* Evaluates a placement: messages, memory and migrations, in one pass.
+/* Evaluates a placement: messages, memory and migrations.
  *
- * An edge is a delivery to the object's rank.  A multicast is one delivery to each rank that has
- * receivers, which passes it on to them.
+ * An edge delivers its bytes to the receiver's rank.  A multicast delivers its bytes once to each
+ * rank that has receivers.
  */
 #ifndef PLB_MEASURE_EVALUATE_H
 #define PLB_MEASURE_EVALUATE_H
@@ -45,8 +45,8 @@ typedef struct plb_evaluation {
 #undef X
 } plb_evaluation_t;
 
-/** Evaluate the placement `rank` (NULL: where the objects are now).  Linear in objects, edges,
- *  receivers and ranks. */
+/** Evaluate the placement rank[] (NULL: the present one).  The time is linear in the numbers of
+ *  objects, edges, receivers and ranks. */
 int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                  plb_err_t *err);
 

@@ -9,21 +9,21 @@
 static const double MOST = 3.0;    /* largest gain of one observation, and of one interval */
 static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
 static const double FLOOR = 0.02;  /* smaller changes count as equal */
-static const double ENOUGH =
-    4.0; /* more objects do not make a mean more exact, because they change together */
-static const double PRIOR =
-    4.0; /* weight, in objects, of the average over all ranks in each rank's control group */
-
-static const double FEW = 4.0; /* at least this many objects must share the explained change */
+/* More objects than this do not make a mean more exact, because they change together. */
+static const double ENOUGH = 4.0;
+/* Weight, in objects, of the average over all ranks in each rank's control group. */
+static const double PRIOR = 4.0;
+/* At least this many objects must share the explained change. */
+static const double FEW = 4.0;
 
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
 /* Sums over the objects that have left a rank, or come to one. */
 struct plb_evidence_side {
-    double n, noise; /* number of objects, and their noise */
-    double miss[PREDICTIONS],
-        square[PREDICTIONS]; /* sum of the errors of each prediction, and of their squares */
+    double n, noise;            /* number of objects, and their noise */
+    double miss[PREDICTIONS];   /* sum of the errors of each prediction */
+    double square[PREDICTIONS]; /* sum of the squares of these errors */
 };
 
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err)
@@ -50,7 +50,7 @@ void plb_evidence_free(plb_evidence_t *self)
 
 /* The control group: changes of the objects that stayed, relative to the change of their rank
  * as a whole. */
-static void look_at_stayed(plb_evidence_t *self, const plb_interval_t *in)
+static void add_stayed(plb_evidence_t *self, const plb_interval_t *in)
 {
     double all = 0.0;
     int64_t n = 0, i = 0;
@@ -97,7 +97,7 @@ static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, 
     return *at < then->n && then->key[*at] == key ? y - (double)then->y[*at] : 0.0;
 }
 
-static void look_at_moved(plb_evidence_t *self, const plb_interval_t *in)
+static void add_moved(plb_evidence_t *self, const plb_interval_t *in)
 {
     const plb_timings_t *last = in->last, *now = in->now;
     int64_t i = 0, at_before = 0, at_oldest = 0;
@@ -133,7 +133,7 @@ static double clip(double x)
     return fmax(-MOST, fmin(x, MOST));
 }
 
-/* What the speeds gain over each rival, from the sums of p ranks. */
+/* Compute the gain of the speeds over each rival, from the sums of p ranks. */
 static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
 {
     for (int32_t r = 0; r < p; r++) {
@@ -160,8 +160,8 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
 {
     double left[RIVALS] = {0}, came[RIVALS] = {0};
     bool any = false;
-    look_at_stayed(self, in);
-    look_at_moved(self, in);
+    add_stayed(self, in);
+    add_moved(self, in);
     for (int32_t r = 0; r < self->p; r++) {
         any = any || self->side[r].n > 0.0;
     }
@@ -176,14 +176,14 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
     }
 }
 
-/* An object that goes from one placement to the next. */
+/* An object in two successive placements. */
 typedef struct step {
-    int64_t at; /* index of the object in `last` */
-    int32_t a, b;
-    double change;
+    int64_t at;    /* index of the object in `last` */
+    int32_t a, b;  /* its ranks */
+    double change; /* of the logarithm of its time */
 } step_t;
 
-/* The next object in both placements, from number *j of `now` on; false: there is none. */
+/* Find the next object that is in both placements, from index *j of `now` on; false: none. */
 static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
     const plb_timings_t *last = in->last, *now = in->now;

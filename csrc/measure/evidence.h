@@ -1,20 +1,24 @@
-/* Tests whether the speeds predict times that they were not fitted to.
+/* Tests whether fitted speeds of ranks predict times to which they were not fitted.
  *
  * The balancer moves objects whose loads are high or grow, not objects drawn at random.  If an
  * object's work changes when it moves, this looks like a difference of speed.  But only real
- * speeds also predict the next placement: an object that moves from rank a to rank b takes s_a
- * - s_b longer there, in logarithms.  So each new placement tests the speeds that were fitted
- * before.  They must predict better than each of five rivals, which assume that objects
+ * speeds also predict the next placement: an object that moves from rank a to rank b takes
+ * exp(s_a - s_b) times as long there; s are the logarithms of the speeds.  So each new placement
+ * tests the speeds that were fitted before it.  They must predict better than each of five rivals.
+ * The rivals assume that an object's time
+ *   - changes like the program as a whole,
+ *   - does not change,
+ *   - changes as in the previous interval,
+ *   - changes by the opposite of that,
+ *   - changes as on average over all remembered placements.
  *
- *   change like the program as a whole; do not change; change as in the previous interval; reverse
- * that change; change as on average over all remembered placements.
- *
- * The objects of a rank do not change independently (a hot spot covers neighbours).  So all
- * objects that leave a rank count as one observation, and all that come to it as one; the
- * smaller sum of the two kinds counts.  The noise is measured by the changes of the objects
- * that stayed on these ranks (the control group), and by the differences between the moved
- * ones.  The gain is a log likelihood ratio by Student's t distribution; no observation and no
- * interval counts more than MOST, so that several intervals are needed.
+ * The objects of a rank do not change independently, because a hot spot covers neighbours.  So all
+ * objects that leave a rank are one observation, and all objects that come to it are another; of
+ * the sum over the former and the sum over the latter, the smaller one counts.  The noise is
+ * measured by the changes of the objects that stayed on these ranks (the control group), and by
+ * the differences between the moved objects.  The gain of the speeds over a rival is a log
+ * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
+ * MOST, so that several intervals are needed.
  */
 #ifndef PLB_MEASURE_EVIDENCE_H
 #define PLB_MEASURE_EVIDENCE_H
@@ -38,34 +42,33 @@ typedef struct plb_evidence {
     plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
 } plb_evidence_t;
 
-/* The interval between two placements; ranks in both are below p. */
+/* An interval: from one placement, `last`, to the next, `now`. */
 typedef struct plb_interval {
     const plb_timings_t *last, *now;
     const plb_timings_t *before; /* the placement before `last`; NULL: none */
     const plb_timings_t *oldest; /* `intervals` before last; NULL: none */
     int32_t intervals;           /* number of intervals from `oldest` to `last` */
-    const double
-        *shift; /* [p] log of the factor by which objects that stayed on a rank take longer */
-    const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */
+    const double *shift; /* [p] log of the factor by which objects that stayed take longer */
+    const double *log_speed, *error; /* [p] fitted to the placements up to `last` */
 } plb_interval_t;
 
-/** Begin for p >= 1 ranks. */
+/** Begin without evidence, for p >= 1 ranks. */
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err);
 void plb_evidence_free(plb_evidence_t *self);
 
-/** Record how well the speeds predict that interval; nothing if no object has moved. */
+/** Record how well the speeds predict an interval.  Without moved objects, nothing changes. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** The fraction of all changes in an interval that the speeds explain, including changes of
- * objects that stayed; at most 1, and 0 if only a few objects changed when they moved.  Nothing
- * is explained on a rank that has itself changed.  The speeds may have been fitted to that
- * interval: each object counts as if it had been left out of the fit. */
+/** The fraction of all changes in an interval that the speeds explain; objects that stayed count,
+ * too.  At most 1; 0 if only a few objects changed when they moved.  On a rank that has itself
+ * changed, nothing counts as explained.  The speeds may have been fitted to this interval: each
+ * object counts as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** A rank has changed: forget the evidence against the speeds, since it is about the old ones. */
+/** A rank has changed: forget the evidence against the speeds, which is about the old speeds. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
-/** The gain over the best rival in the last intervals, in natural logarithms. */
+/** The gain over the best rival in the last intervals: a natural logarithm of likelihoods. */
 double plb_evidence_total(const plb_evidence_t *self);
 
 #endif

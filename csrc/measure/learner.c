@@ -9,11 +9,12 @@
 static const double AGEING = 0.7; /* weight of a placement relative to the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
-/* A rank counts as a new one if at least LEAST of its objects have changed by the same factor.
- * That is: their median has changed by CHANGED or more, and by ERRORS times its own error.  And
- * the outer deciles differ by at most half of the change plus the noise: the median of this
- * difference over all ranks, but at most that of the fit's noise.  Objects whose work grows change
- * by different factors. */
+/* A rank has changed, and counts as a new one, if at least LEAST of its objects have changed by
+ * the same factor.  (Objects whose work grows change by different factors.)  That is: the median
+ * of their changes is CHANGED or more, and at least ERRORS times its own error.  And the outer
+ * deciles of their changes differ by at most half of the median, plus noise.  The noise is the
+ * median of this difference over all ranks, but at most the difference that the noise of the fit
+ * causes. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
 static const double NOISE =
@@ -31,10 +32,11 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
  * of moved and unmoved objects; or by a mixture of both. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-static const double WARY = 1.5; /* factor on the measured unsteadiness of ranks, which rests on few
-values */
-static const double BETTER = 0.05; /* the model of changing work must explain this much more
-to be chosen */
+/* Factor on the measured unsteadiness of ranks, which is uncertain because it rests on few values.
+ */
+static const double WARY = 1.5;
+/* The model of changing work is chosen only if it explains this fraction of the variance more. */
+static const double BETTER = 0.05;
 
 enum {
     DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
@@ -51,16 +53,16 @@ typedef struct change {
     double low, middle, high;
 } change_t;
 
-/* Whether an object on rank a, then b, shows by how much b has changed: if it stayed there, or
- * if the speeds are in use, so that the effect of its move is known. */
+/* Whether an object that was on rank a and is on rank b shows by how much b has changed.  It does
+ * if it stayed there, or if the speeds are in use, so that the effect of its move is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
     return a == b ||
            (self->unlike && a < self->p && isfinite(self->error[a]) && isfinite(self->error[b]));
 }
 
-/* Find how much longer objects take than expected (logarithms), sorted by rank: those of rank r
- * are begin[r] ... end[r] - 1; begin[p+1]. */
+/* Compute shift[]: how much longer each object takes than expected, as a logarithm.  The objects
+ * of rank r are begin[r] ... end[r] - 1; begin[p+1]. */
 static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
     const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
@@ -104,7 +106,7 @@ static bool has_changed(const change_t *of, double by, double noise)
     return alike && sure && of->m >= LEAST;
 }
 
-/* Assign old observations of a changed rank to its former self, which gets a number of its own. */
+/* Give the old observations of each changed rank r the number past_of[r]. */
 static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
@@ -224,7 +226,7 @@ out:
     return ret;
 }
 
-/* From time to time, forget former ranks that no remembered placement has any more. */
+/* Give up the numbers of old ranks that no remembered placement has any more. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -233,8 +235,7 @@ static int forget_past(plb_learner_t *self, plb_err_t *err)
         return ret;
     }
     PLB_NEW0(number, self->n_past);
-    for (int pass = 0; pass < 2;
-         pass++) { /* first pass: which ranks occur; second: their new numbers */
+    for (int pass = 0; pass < 2; pass++) { /* first find the ranks that occur, then renumber */
         for (int32_t j = 0; j < self->n_seen; j++) {
             int32_t *rank = self->seen[j].rank;
             for (int64_t i = 0; i < self->seen[j].n; i++) {
@@ -265,7 +266,7 @@ static void note_ranks(plb_learner_t *self, int32_t j)
     }
 }
 
-/* Remember the new placement as the last one; the oldest one gives its memory to the next. */
+/* Remember the new placement as the last one; the next one uses the memory of the oldest. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
     plb_timings_t gone = {0};
@@ -288,7 +289,7 @@ static int remember(plb_learner_t *self, plb_err_t *err)
 
 /* ---- the fit -------------------------------------------------------------------------------- */
 
-/* One object in all placements that it was in, the oldest first. */
+/* One object in all placements that have it, the oldest first. */
 typedef struct history {
     int32_t n;
     int32_t placement[MOST + 1], rank[MOST + 1];
@@ -369,7 +370,7 @@ static void read_one(reader_t *self, int32_t j, history_t *out)
     out->weight[out->n++] = of->weight[i] * self->age[j];
 }
 
-/* The next object that may have moved; false: there is none. */
+/* Read the next object that may have moved; false: there is none. */
 static bool read_aligned(reader_t *self, history_t *out)
 {
     int64_t i = self->at[0];
@@ -467,7 +468,7 @@ static void centre(double *log_speed, const double *error, int32_t p)
     }
 }
 
-/* Whether the guess shows that the ranks' speeds differ. */
+/* Whether the last fit shows that the ranks' speeds differ. */
 static bool shows(const plb_learner_t *self)
 {
     double most = 0.0, squares = 0.0;
@@ -485,7 +486,7 @@ static bool shows(const plb_learner_t *self)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-/* The fraction of all changes between the last two placements that the guess explains. */
+/* The fraction of all changes between the last two placements that the last fit explains. */
 static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
@@ -499,8 +500,8 @@ static double explained(plb_learner_t *self)
     return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether the guesses have predicted later placements, or explain the last one.  The user's own
- * estimates need no proof, but must not be disproved. */
+/* Whether earlier fits have predicted later placements, or the last fit explains the last
+ * placement.  The user's own estimates of the work need no proof, but must not be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);

@@ -1,16 +1,18 @@
-/* The speeds of ranks in a running program, learned from one placement after another.
+/* Learns the speeds of ranks in a running program.  In: after each LB step, the mean time of each
+ * object on its rank.  Out: log_speed[p].
  *
  * Old placements count less and less.  If all objects that stayed on a rank change by the same
- * factor, the rank counts as a new one, and older observations of it are not used.  Two models
- * are compared: constant work, and work that changes from each placement to the next, for which
- * only neighbouring placements are used.  The better one is taken.
+ * factor, the rank itself has changed: it counts as a new rank, and older observations of it are
+ * not used.  Two models are fitted (speeds.h), and the better one is taken: in one the work of an
+ * object is constant; in the other it changes from placement to placement, so that only successive
+ * placements are compared.
  *
- * Speeds are used only after they have predicted placements that they were not fitted to
- * (evidence.h): otherwise a program whose work changes together with its placement could look
- * like one on slow and fast ranks.  If the user gives estimates of the work, they are used at
- * once.
+ * Speeds are used only after they have predicted placements to which they were not fitted
+ * (evidence.h).  Without this test, a program whose work changes together with its placement could
+ * look like a program on slow and fast ranks.  If the user gives estimates of the work, speeds are
+ * used at once.
  *
- * A state machine without input or output; `speeds.h` has the fit.
+ * It reads and writes no files and no messages.
  */
 #ifndef PLB_MEASURE_LEARNER_H
 #define PLB_MEASURE_LEARNER_H
@@ -36,15 +38,16 @@ typedef struct plb_learner {
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
-    int32_t n_past;    /* former selves of changed ranks have the numbers p ... p + n_past - 1 */
+    int32_t n_past;    /* number of old ranks: a rank r that has changed gets its number r for the
+                          new rank, and its old observations get a number p ... p + n_past - 1 */
     uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] whether a placement has objects on a rank */
     double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
-    int64_t n_shifts;  /* shifts so far */
-    int64_t n_remembered; /* placements so far */
-    bool has_changed;     /* true: a rank has changed since the previous placement */
-    int32_t doubts;       /* fits in a row that show no difference, while speeds are in use */
-
-    /* Kept from call to call, so that nothing is allocated twice. */
+    int64_t n_shifts;  /* number of shifts so far */
+    int64_t n_remembered; /* number of placements so far */
+    bool has_changed;     /* true: a rank has changed since the previous placement; false: none */
+    int32_t doubts;       /* number of fits in a row that show no difference between the ranks,
+                             although speeds are in use */
+    /* Memory that is kept from call to call. */
     plb_timings_t now, user;
     double *room; /* [n_room] */
     int64_t n_room;

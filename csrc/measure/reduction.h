@@ -1,8 +1,9 @@
-/* Nonblocking reductions of statistics: the interface through which AtSync communicates.
+/* Nonblocking reductions over all ranks: the interface through which AtSync (decide/atsync.h)
+ * communicates.
  *
- * Statistics and maxima are two kinds of traffic.  All ranks begin reductions of one kind in the
- * same order, and the results come in that order.  comm/reduction.h makes them by MPI, and
- * plb_reduction_alone for a single rank.
+ * There are two kinds: reductions of statistics, and of maxima.  All ranks begin reductions of one
+ * kind in the same order, and the results come in that order.  comm/reduction.h implements the
+ * interface with MPI, and plb_reduction_alone for a single rank.
  */
 #ifndef PLB_MEASURE_REDUCTION_H
 #define PLB_MEASURE_REDUCTION_H
@@ -29,7 +30,7 @@ typedef struct plb_reduction {
     int (*test_maximum)(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err);
 } plb_reduction_t;
 
-/** Make reductions for a single rank, where the contribution is the result; free with
+/** Make reductions for a single rank, whose contribution is the result; free them with
  * plb_reduction_alone_free. */
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);

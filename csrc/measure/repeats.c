@@ -7,11 +7,12 @@
 #include "base/quantile.h"
 
 static const double CHANGED =
-    0.22314355131420976;        /* log 1.25: noise is rarely larger; as in fpm.c */
-static const double SURE = 3.0; /* a deviation counts as a change beyond CHANGED, or beyond this
-                                   many times the noise if that is more */
-static const double DEVIATIONS =
-    3.0; /* noise may lengthen the longest time by this many standard deviations of a mean */
+    0.22314355131420976; /* log 1.25: noise is rarely larger; as in fpm.c */
+/* A deviation may be a change if it is larger than CHANGED and larger than SURE times the noise.
+ */
+static const double SURE = 3.0;
+/* Noise may lengthen the longest time by this many standard deviations of a mean. */
+static const double DEVIATIONS = 3.0;
 static const double SHORTEST = 1e-9; /* seconds */
 static const double STEEP = 2.0;     /* assumed slowdown of a rank that pages with more rows */
 enum { MEMORY = 8 }; /* the noise is computed from the last 8 measurements of each rank */

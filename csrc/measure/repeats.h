@@ -1,10 +1,9 @@
-/* Judges repeated measurements of the same parts: mean times, noise, and which ranks have
- * changed; and whether other parts would be better by more than the noise.
+/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In: the
+ * seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed, and
+ * whether other parts would be better by more than the noise.
  *
- * A rank's time is the mean of several measurements.  If one of them is far off, the processor
- * has changed or was interrupted; the next measurement decides which.
- *
- * A state machine without input or output.
+ * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
+ * processor has changed or was interrupted; the next measurement decides which.
  */
 #ifndef PLB_MEASURE_REPEATS_H
 #define PLB_MEASURE_REPEATS_H
@@ -16,26 +15,28 @@
 
 typedef struct plb_repeats {
     int32_t p;
-    double *mean;  /* [p] seconds: the means */
-    int64_t *n;    /* [p] measurements in the mean */
-    double *doubt; /* [p] the sign of a deviation that may be a change, or 0 */
-    double *off;   /* ring buffer of relative deviations, and scratch to sort them */
-    int64_t n_off; /* deviations so far */
+    double *mean; /* [p] seconds: the means */
+    int64_t *n;   /* [p] measurements in the mean */
+    double
+        *doubt;  /* [p] 1, -1: the last measurement was far above, below the mean; 0: it was not */
+    double *off; /* ring buffer of relative deviations, and scratch memory to sort them */
+    int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
 
 int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err);
 void plb_repeats_free(plb_repeats_t *self);
 
-/** Start again: the ranks have other parts from now on. */
+/** Start again, because the ranks have new parts. */
 void plb_repeats_begin(plb_repeats_t *self);
 
 /** The fraction by which noise may have lengthened the longest time. */
 double plb_repeats_by_chance(plb_repeats_t *self);
 
-/** Enter a measurement of the busy ranks; return whether no rank's time is in doubt. */
+/** Enter a measurement of the ranks with busy[rank]; return true if none is far from its mean. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
-/** Learn the noise from predictions that rest on measurements of nearly these parts. */
+/** Learn the noise from the ranks with which[rank]: their predicted times rest on measurements of
+ * nearly the same parts. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 
@@ -49,9 +50,10 @@ typedef enum plb_division {
 /* Seconds of the slowest rank. */
 typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
-    double bold;        /* with the bold parts, by the models */
-    double bold_paging; /* with the bold parts, if a rank pages as soon as it gets more rows */
-    double safe;        /* with the safe parts, if a rank pages as soon as it gets more rows */
+    double bold;        /* with the parts of PLB_DIVIDE_BOLD, by the models */
+    double bold_paging; /* with these parts, if a rank pages as soon as it gets more rows */
+    double safe;        /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets
+                           more rows */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 

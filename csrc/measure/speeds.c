@@ -12,13 +12,11 @@ static const double HUBER = 1.345;
  * and in the last round. */
 static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
-static const double SAME =
-    0.01; /* relative change of sigma below which the weights have converged */
-
+/* The weights have converged when sigma changes by less than this fraction. */
+static const double SAME = 0.01;
 static const double LEAST_SIGMA = 0.01; /* smaller residuals do not change the weights */
-
-/* Weight, in observations, of the assumption that a rank has the mean speed: a rank that no
- * object links to others keeps the mean. */
+/* Weight, in observations, of the assumption that a rank has the mean speed.  A rank that shares
+ * no object with other ranks keeps the mean speed. */
 static const double ALIKE = 1e-3;
 
 enum { LARGE = 4096 }; /* observations; smaller fits start from zero, which is cheap */
@@ -121,7 +119,7 @@ static inline float weigh(float given, float miss, float most)
     return given * (most / (size > most ? size : most));
 }
 
-/* set_up for an object of two observations, the first at k. */
+/* As set_up, for one object with two observations: k and k + 1. */
 static inline double set_up_pair(fit_t *self, int64_t k)
 {
     const plb_moved_t *in = self->in;
@@ -224,7 +222,7 @@ static inline uint32_t bin_of(float x)
     return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
-/* Correction of the residuals of an object's n observations for its fitted mean. */
+/* The factor that corrects the residuals of an object's n observations for its fitted mean. */
 static inline double freedom_of(int64_t n)
 {
     static const double few[] = {0.0, 0.0, 1.4142135623730951, 1.224744871391589,
@@ -374,9 +372,9 @@ static double iterate(fit_t *self, double first, plb_speeds_t *out)
     return first;
 }
 
-/* Keep the result of this fit as the start of the next one. */
-static int leave(const fit_t *self, double first, double sigma, plb_speeds_start_t *start,
-                 plb_err_t *err)
+/* Keep the result of this fit as the start of the next fit. */
+static int keep(const fit_t *self, double first, double sigma, plb_speeds_start_t *start,
+                plb_err_t *err)
 {
     int ret = PLB_OK;
     if (start->p != self->p) {
@@ -410,7 +408,7 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t 
         }
         judge(&self, out);
         hand_over(&self, fmax(out->sigma, out->error), log_speed, error);
-        ret = start != NULL ? leave(&self, first, out->sigma, start, err) : PLB_OK;
+        ret = start != NULL ? keep(&self, first, out->sigma, start, err) : PLB_OK;
     }
     fit_free(&self);
     return ret;

@@ -1,13 +1,13 @@
 /* Fits the speed of each rank to the times of objects that have been on several ranks.
  *
- * The time of object o on rank r is work_o / speed_r, in logarithms y = w_o - s_r + noise, so
- * objects that were measured on several ranks separate the ranks' speeds from their own work: a
- * slow rank slows every object that comes to it, a heavy object is heavy on every rank
- * (Dasgupta 2013 assumes that all objects are equal; this does not).  It is a least-squares fit
- * of w and s.  Alternating between the two may need hundreds of rounds if few objects have
- * moved; instead w is eliminated, and s is found by conjugate gradients, with the same result.
- * Robust: observations get weights by Huber's rule (1.345 sigma; sigma from the median
- * residual), so stragglers and objects whose work has changed have little influence.
+ * The time of object o on rank r is work_o / speed_r, or in logarithms y = w_o - s_r + noise.  A
+ * slow rank slows every object that comes to it, and a heavy object is heavy on every rank.  So
+ * objects that were on several ranks separate the ranks' speeds from the work.  (Dasgupta 2013
+ * assumes that all objects are equal.)  w and s are fitted by least squares.  To fit them in turn
+ * may need hundreds of rounds if few objects have moved; instead w is eliminated, and s is found
+ * by conjugate gradients, with the same result.  Observations get weights by Huber's rule (1.345
+ * sigma; sigma from the median residual), so that stragglers and objects whose work has changed
+ * have little influence.
  *
  * The user's own estimates of the work count as observations on one more rank.
  */
@@ -20,7 +20,8 @@
 
 typedef struct plb_speeds {
     double sigma; /* noise of an observation's logarithm, from the median residual */
-    double error; /* that noise, from the squares of all residuals; infinite: too few residuals */
+    double error; /* the same noise, from the squares of all residuals; infinite: there are too few
+                     residuals */
     double explained; /* fraction of the variance of moved objects that the speeds explain */
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;
@@ -39,8 +40,8 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* The start of a large fit: the result of the previous one, so that a few steps are enough.
- * {0}: none. */
+/* Where a large fit starts: the result of the previous fit, so that a few steps are enough.
+ * {0}: there is none. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */

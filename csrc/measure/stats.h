@@ -1,4 +1,5 @@
-/* The minimal statistics of one iteration (Menon 3.4) and the operator that merges them.
+/* The statistics of one iteration that ranks reduce (Menon 3.4), and the operator that merges two
+ * of them.
  *
  * Menon reduces average load, maximum load and minimum utilization per iteration; the reducer
  * here also carries what the cost model needs (3.5, eq. 3.6) and checks that all contributions
@@ -14,7 +15,7 @@
 
 /* X(name, C type, rule, unit, help); the struct, the merge and Python's names come from this
  * table.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is set), AT_MAX
- * (belongs to load_max; ties: the lowest). */
+ * (the lowest rank with load_max). */
 #define PLB_STATS(X)                                                                              \
     X(kind, int64_t, SAME, "", "which collective step this is")                                   \
     X(iteration, int64_t, SAME, "", "iteration of the figures")                                   \
@@ -56,8 +57,8 @@ void plb_stats_init(plb_stats_t *self);
  * PLB_STATS_MIXED. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 
-/** Utilization by Menon eq. 3.2: load / (load + idle) as the text means it; the printed formula
- * is the idle fraction. 1 if both are 0. */
+/** Utilization, load / (load + idle); 1 if both are 0.  This is what the text of Menon 3.4 means;
+ * the formula printed there (eq. 3.2) is the fraction of idle time. */
 double plb_utilization(double load, double idle);
 
 #endif

@@ -74,8 +74,8 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Find the order of the keys; NULL if they are sorted already, as is usual.  An error if a key
- * occurs twice. */
+/* Find the order of the keys; NULL: they are sorted already, which is the usual case.  Fails if a
+ * key occurs twice. */
 static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -129,7 +129,7 @@ static bool is_sampled(int64_t key, uint64_t parts)
     return (mixed >> 32) % parts == 0;
 }
 
-/* The number of objects of which one is remembered. */
+/* One object of this many is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

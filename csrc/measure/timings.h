@@ -1,4 +1,5 @@
-/* The times of a program's objects under one placement, as a learner remembers them. */
+/* The times of a program's objects under one placement, as the learner (learner.h) remembers them.
+ */
 #ifndef PLB_MEASURE_TIMINGS_H
 #define PLB_MEASURE_TIMINGS_H
 
@@ -7,19 +8,19 @@
 
 #include "base/err.h"
 
-/* The objects under one placement, by ascending key.  Ranks below p are the present ones; a
- * rank that has changed since then has a number from p on.
- */
+/* The objects under one placement, by ascending key.  If the rank of an observation has changed
+ * since then, its number is p or more; all other ranks are below p. */
 typedef struct plb_timings {
     int64_t n, room; /* number of objects, and room for objects */
     int64_t *key;
     int32_t *rank;
     float *y;      /* log seconds */
     float *weight; /* short objects get less weight, because their times are noisier */
-    double usual; /* by how much the program as a whole has changed since the previous placement */
+    double usual;  /* log of the factor by which all objects together take longer than under the
+                      previous placement */
 } plb_timings_t;
 
-/* n objects: their key, rank (of p), seconds, and the user's own estimate (NULL: none). */
+/* n objects: their keys, ranks (of p), seconds, and the user's own estimates (NULL: none). */
 typedef struct plb_times {
     int64_t n;
     const int64_t *key;
@@ -28,10 +29,10 @@ typedef struct plb_times {
     int32_t p;
 } plb_times_t;
 
-/** Put the times of `in` into *now, and the user's estimates, as if measured on one more rank,
- * into *user.  Both begin as {0}, or reuse their memory from an earlier call.  Objects without
- * a time are left out; of very many objects only a part is taken.  Errors as in
- * plb_learner_observe.  Free both also on failure. */
+/** Put the times of `in` into *now, and the user's estimates into *user, as if they had been
+ * measured on one more rank.  Both are {0} before the first call, and reuse their memory later.
+ * Objects without a time are left out; of very many objects only a part is taken.  Errors are
+ * those of plb_learner_observe.  Free both also after a failure. */
 int plb_timings_take(const plb_times_t *in, plb_timings_t *now, plb_timings_t *user,
                      plb_err_t *err);
 void plb_timings_free(plb_timings_t *self);

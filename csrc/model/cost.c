@@ -7,7 +7,7 @@
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
-/* What each rank sends to other ranks. */
+/* Messages and bytes that each rank sends to other ranks. */
 typedef struct sent {
     double *messages, *bytes; /* [p] */
 } sent_t;
@@ -52,7 +52,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
     double *busy = NULL;
-    plb_groups_t leaving = {0}; /* objects by the rank where they are */
+    plb_groups_t leaving = {0}; /* objects by their present rank */
     int32_t *sender = NULL;     /* [p] the last rank that was counted as a sender to this rank */
     *seconds = 0.0;
     PLB_NEW0(busy, p);

@@ -1,15 +1,16 @@
 /* The cost model: seconds of an iteration and of an LB step under a placement.
  *
- * An iteration takes, on each rank,
+ * In an iteration each rank takes
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * where messages and bytes are those that the rank sends to other ranks: an edge is a message
- * to the receiver's rank, a multicast is one message to each rank that has receivers.
+ * where messages and bytes are those that the rank sends to other ranks: an edge is one message
+ * to the receiver's rank, and a multicast is one message to each rank that has receivers.
  *
  * An LB step takes
- *     steps + strategy + time of the busiest rank for the objects that leave it or come to it
- * where `steps` is the constant part: gathering the load database and the collective steps.  A
- * rank needs `handling` seconds for each object that it packs or unpacks, and sends the objects
- * that leave it in one message to each receiving rank.
+ *     steps + strategy + migration
+ * where `steps` is the constant part (to gather the load database, and the collective steps),
+ * `strategy` is the time to compute the placement, and `migration` is the time that the busiest
+ * rank needs for the objects that leave it or come to it: `handling` seconds for each object that
+ * it packs or unpacks, and one message to each rank that receives objects from it.
  */
 #ifndef PLB_MODEL_COST_H
 #define PLB_MODEL_COST_H
@@ -21,7 +22,8 @@ typedef struct plb_network {
     double beta;  /* seconds per byte */
 } plb_network_t;
 
-/** time[n_ranks] seconds of an iteration under `rank` (NULL: where the objects are now). */
+/** Compute time[n_ranks], the seconds of an iteration with the objects on rank[] (NULL: on their
+ * present ranks). */
 int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
                     double *time, plb_err_t *err);
 
@@ -31,7 +33,7 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     X(beta, "s", "for each byte that is sent")                                                    \
     X(steps, "s", "time of an LB step in which nothing moves, without the strategy")              \
     X(handling, "s", "for each object that is packed or unpacked")                                \
-    X(pace, "", "seconds by the run's clock per second of computing: 1, unless ranks are virtual")
+    X(pace, "", "seconds by the run's clock per second of computing; 1, unless ranks are virtual")
 
 typedef struct plb_lb_cost {
 #define X(name, unit, help) double name;
@@ -39,12 +41,12 @@ typedef struct plb_lb_cost {
 #undef X
 } plb_lb_cost_t;
 
-/** Seconds that the busiest rank needs to move the objects from in->rank to `rank`. */
+/** Compute the seconds that the busiest rank needs to move the objects from in->rank to `rank`. */
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Estimate the seconds of the first LB step: `objects` objects with `bytes` bytes in all leave
- *  the busiest rank. */
+/** Estimate the seconds of the first LB step, before one was measured.  Of the busiest rank,
+ *  `objects` objects with `bytes` bytes in all leave. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
 
 #endif

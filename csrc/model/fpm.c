@@ -8,10 +8,9 @@
 #include "base/ints.h"
 #include "base/mem.h"
 
-/* Relative differences of times below SAME_TIME count as zero. */
-static const double SAME_TIME = 1e-9, SHORTEST = 1e-9;
-
-static const double CHANGED = 1.25; /* factor between speeds that noise rarely reaches */
+static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
+static const double SHORTEST = 1e-9;  /* seconds; shorter times count as this one */
+static const double CHANGED = 1.25;   /* noise rarely changes a speed by this factor */
 static const double PAGING =
     0.5; /* below this fraction of its best speed, a processor counts as paging */
 
@@ -101,10 +100,10 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
     return n - 1;
 }
 
-/* The factor by which the processor has changed (a power cap, another program), or 1.  It has
- * changed if the same number of rows now has a speed that differs by more than noise; points at
- * a small fraction of the best speed do not count, because times of paging processors vary.
- */
+/* The factor by which the speed of the processor has changed (e.g. by a power cap or another
+ * program), or 1.  It has changed if the same number of rows now has a speed that differs by more
+ * than noise.  Points with a small fraction of the best speed do not count, because times of a
+ * processor that pages vary. */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
     const int64_t k = lower_bound(x, 0, n, d);
@@ -165,11 +164,12 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
 
 /* ---- the line through the origin ------------------------------------------------------------ */
 
-/* The models during the search. */
+/* The models during the search for the line. */
 typedef struct lines {
     const plb_fpm_t *in;
     double *time; /* seconds at each point */
-    int64_t *at;  /* [p] first point beyond the last line; that of the next line is near */
+    int64_t *at;  /* [p] first point beyond the previous line, where the search for the next one
+                     starts */
 } lines_t;
 
 static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
@@ -268,8 +268,8 @@ static double find_line(lines_t *self, double n)
     return seconds;
 }
 
-/* Distribute the rows that are left after rounding down, each to the rank that would finish it
- * first. */
+/* Distribute the rows that are left after rounding down: each goes to the processor that would
+ * finish it first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

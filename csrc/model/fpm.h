@@ -1,14 +1,15 @@
-/* Functional performance models: the speed of a processor as a function of its number of rows.
+/* Functional performance models (FPM): the speed of a processor as a function of its number of
+ * rows.
  *
- * Clarke 2010: piecewise linear speed functions, built from measured points.  The parts d_i
- * with d_1/s_1(d_1) = ... = d_p/s_p(d_p) (eq. 3) and d_1 + ... + d_p = n lie where one line
- * through the origin meets all functions.  A model with one point is the constant model (CPM).
+ * A model is a piecewise linear function through measured points (Clarke 2010).  n rows are
+ * divided into parts d_1 + ... + d_p = n that take equally long: d_1/s_1(d_1) = ... = d_p/s_p(d_p)
+ * (eq. 3).  In a plot of speed over rows, these are the points where one line through the origin
+ * meets the functions.  A model with one point has a constant speed (CPM).
  *
- * Shape (Lastovetsky and Reddy, "Data partitioning with a functional performance model of
- * heterogeneous processors", IJHPCA 21, 2007): each line through the origin must meet the
- * function exactly once; equivalently, the time d/s(d) must rise with d.  This is so for
- * straight pieces if the times at their ends rise.  Before the first and after the last point
- * the speed is constant.
+ * Each line through the origin must meet a function exactly once (Lastovetsky and Reddy, "Data
+ * partitioning with a functional performance model of heterogeneous processors", IJHPCA 21, 2007).
+ * In other words, the time d/s(d) must rise with d.  It does if it rises from point to point.
+ * Before the first and after the last point the speed is constant.
  */
 #ifndef PLB_MODEL_FPM_H
 #define PLB_MODEL_FPM_H
@@ -19,9 +20,8 @@
 
 enum { PLB_FPM_MOST = 64 }; /* points of a model; a new one replaces the least useful one */
 
-#define PLB_FPM_MOST_ROWS                                                                         \
-    1000000000000LL /* then sums of parts are exact to far less than a row                        \
-                     */
+/* Largest number of rows: sums of parts are then exact to far less than a row. */
+#define PLB_FPM_MOST_ROWS 1000000000000LL
 
 /* Models of p processors: processor i has the points start[i] ... start[i+1]-1, by ascending
  * rows.  Borrowed. */
@@ -32,27 +32,27 @@ typedef struct plb_fpm {
     const double *speed;  /* [start[p]] rows per second */
 } plb_fpm_t;
 
-/** Check that every model has a point, values are positive and finite, and rows and times
- * increase. */
+/** Check that every model has a point, that values are positive and finite, and that rows and
+ * times rise from point to point. */
 int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err);
 
-/** Compute the seconds that rows[p] take by the models, which must have been checked. */
+/** Compute seconds[p], the times of rows[p] by the models, which must have been checked. */
 void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
 
-/** Enter a measurement of each processor, rows[i] in seconds[i], into the models; processors
- * without rows are skipped, and a time of zero counts as a nanosecond.  Points that contradict
- * it (more rows that took no longer, or fewer rows that took as long) are removed: they were
- * noise, or the processor has changed.  If the same number of rows has a speed that
- * differs by more than a quarter from the one before, all points of the processor are scaled,
- * unless the speed was below half of the best.  Models may be empty here.  Writes start[p+1] and
- * up to self->start[p] + p points, to arrays that are not those of `self`. */
+/** Enter a measurement of each processor, rows[i] in seconds[i], into the models.  Processors
+ * without rows are skipped; a time of zero counts as a nanosecond; models may be empty.  Older
+ * points that contradict the new one (more rows that took no longer, or fewer rows that took as
+ * long) are removed: they were noise, or the processor has changed.  If the same number of rows
+ * was measured before, and its speed has changed by more than a quarter, all points of the
+ * processor are scaled by this change, unless the speed was below half of the best one.  Writes
+ * start[p+1] and up to self->start[p] + p points to new arrays, not to those of `self`. */
 void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,
                     int64_t *start, double *out_rows, double *out_speed);
 
-/** Divide n rows into integer parts whose longest time, by the models, is as short as possible;
- * of processors that would finish another row at the same time, the lowest gets it.  *seconds:
- * the common time before rounding.  0 <= n <= PLB_FPM_MOST_ROWS; models have been checked.
- */
+/** Divide n rows into part[p] such that the longest time, by the models, is as short as possible.
+ * Ties: the lowest processor gets the row.  *seconds: the time that is common to all processors
+ * before the parts are rounded to rows.  0 <= n <= PLB_FPM_MOST_ROWS; the models must have been
+ * checked. */
 int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *seconds,
                   plb_err_t *err);
 

@@ -1,5 +1,5 @@
-/* Metrics of imbalance.  The name of each tells which of the usual definitions it has.  All are
- * computed from the ranks' times of one iteration. */
+/* Metrics of imbalance, computed from the ranks' times of one iteration.  The literature defines
+ * imbalance in several ways, so each metric has its own name. */
 #ifndef PLB_MODEL_METRICS_H
 #define PLB_MODEL_METRICS_H
 
@@ -23,8 +23,7 @@ typedef struct plb_metrics {
 #undef X
 } plb_metrics_t;
 
-/** Compute every metric of time[n], n >= 1.  If nothing runs (max = 0), the ratios are 1: no
- * rank waits.
+/** Compute every metric of time[n], n >= 1.  If all times are 0, the ratios are 1: no rank waits.
  *
  *  Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);

@@ -33,8 +33,8 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
                        plb_err_t *err)
 {
     const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
-    uint32_t most = 0; /* negative ones are large as unsigned; no early exit, so that the compiler
-                          vectorizes the loop */
+    uint32_t most = 0; /* as unsigned numbers, negative ones are large; there is no early exit, so
+                          that the compiler vectorizes the loop */
     for (int64_t i = 0; x != NULL && i < n; i++) {
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }
@@ -78,8 +78,8 @@ static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
     return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
 }
 
-/* Check that x[n], with block_bytes[block[n]], has a sum below 2^63: then no sum of a rank
- * overflows. */
+/* Check that the sum of all x[i] + block_bytes[block[i]] is below 2^63: then no sum over the
+ * objects of a rank overflows. */
 static int check_sum(const char *name, const int64_t *x, const int32_t *block,
                      const int64_t *block_bytes, int64_t n, plb_err_t *err)
 {

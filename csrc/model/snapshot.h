@@ -1,6 +1,6 @@
 /* The snapshot of the load database: the value that all parts of pylb exchange.
  *
- * A struct of arrays, none of them owned.  NULL means the default: all objects may migrate, all
+ * A struct of arrays, which the caller owns.  NULL means the default: all objects may migrate, all
  * speeds are 1, no background, no limit.  Units are seconds and bytes.
  *
  * The time of a rank in one iteration is
@@ -20,32 +20,31 @@ typedef struct plb_snapshot {
     int32_t n_ranks;
     int32_t n_components;      /* loads per object: 1, or one per phase or kind of processor */
     const double *load;        /* [n_objects * n_components], object-major */
-    const int32_t *rank;       /* [n_objects] where each object lives now */
+    const int32_t *rank;       /* [n_objects] the present rank of each object */
     const int64_t *key;        /* [n_objects] or NULL */
-    const int64_t *bytes;      /* [n_objects] or NULL: what a migration sends */
-    const int64_t *memory;     /* [n_objects] or NULL: what it occupies */
+    const int64_t *bytes;      /* [n_objects] or NULL: bytes that a migration sends */
+    const int64_t *memory;     /* [n_objects] or NULL: bytes of memory that the object needs */
     const uint8_t *migratable; /* [n_objects] or NULL */
     const double *coords;      /* [n_objects * 3] or NULL */
 
-    int64_t n_edges; /* per iteration, directed, object to object */
+    /* Edges: messages from object to object in one iteration. */
+    int64_t n_edges;
     const int32_t *edge_src, *edge_dst;
-    const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one each */
-
-    /* Multicasts: what one object sends to several others at once, per iteration (hyperedges). */
+    const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one message per edge */
+    /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
     int64_t n_multicasts, n_pins;
-    const int32_t *multicast_src;   /* [n_multicasts] the sender */
-    const int64_t *multicast_start; /* [n_multicasts + 1] receivers of multicast e: from start[e]
-                                     * to start[e + 1] - 1 in multicast_dst */
-    const int32_t *multicast_dst;   /* [n_pins] the receivers */
-    const double
-        *multicast_bytes; /* [n_multicasts] size of the message, counted once for all receivers */
-    const double *multicast_messages; /* [n_multicasts] or NULL: one each */
+    const int32_t *multicast_src;     /* [n_multicasts] the sender */
+    const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
+                                       * to start[e + 1] - 1 in multicast_dst */
+    const int32_t *multicast_dst;     /* [n_pins] the receivers */
+    const double *multicast_bytes;    /* [n_multicasts] bytes to each rank with receivers */
+    const double *multicast_messages; /* [n_multicasts] or NULL: one message per multicast */
 
-    /* Blocks: data that objects share; a rank holds a block once, even if several of its
-     * objects read it. */
+    /* Blocks: data that objects share.  If several objects of a rank read the same block, the rank
+     * has it once. */
     int32_t n_blocks;
-    const int32_t *block;       /* [n_objects] or NULL; -1: none */
-    const int64_t *block_bytes; /* [n_blocks] of memory */
+    const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
+    const int64_t *block_bytes; /* [n_blocks] bytes of memory */
 
     const double *speed;         /* [n_ranks] or NULL */
     const double *background;    /* [n_ranks] or NULL: seconds of other work */
@@ -53,10 +52,11 @@ typedef struct plb_snapshot {
     const int32_t *node;         /* [n_ranks] or NULL */
 } plb_snapshot_t;
 
-/** Check every value: finite, not negative, in range.  Names array, index and value. */
+/** Check that every value is finite, not negative and in range.  The error names array, index and
+ * value. */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
-/** Check a placement for this snapshot: ranks in range, pinned objects where they were. */
+/** Check that a placement has valid ranks, and that objects which may not migrate stay. */
 int plb_snapshot_check_placement(const plb_snapshot_t *self, const int32_t *rank, plb_err_t *err);
 
 static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
@@ -74,11 +74,12 @@ static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
     return self->migratable == NULL || self->migratable[i];
 }
 
-/* A delivery from rank to rank, per iteration. */
+/* Takes what one rank sends to another (or to itself) in an iteration by an edge or a multicast.
+ */
 typedef void (*plb_delivery_fn)(void *arg, int32_t src, int32_t dst, double bytes,
                                 double messages);
 
-/** Call `fn` for each edge, in order, with objects on rank[n_objects]. */
+/** Call `fn` for each edge, in order; the objects are on rank[n_objects]. */
 static inline void plb_each_edge(const plb_snapshot_t *in, const int32_t *rank, plb_delivery_fn fn,
                                  void *arg)
 {
@@ -88,7 +89,9 @@ static inline void plb_each_edge(const plb_snapshot_t *in, const int32_t *rank, 
     }
 }
 
-/** Call `fn` for each multicast, once for every rank that has receivers.  Scratch: mark[p]. */
+/** Call `fn` for each multicast, once for every rank that has receivers; mark[p] is scratch
+ * memory.
+ */
 static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
                                       plb_delivery_fn fn, void *arg)
 {
@@ -108,18 +111,18 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
     }
 }
 
-/** Compute time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads
- * are added in the order of the objects, so that the bits are always the same.  First component
- * only. */
+/** Compute time[n_ranks], the seconds of an iteration without messages, with the objects on rank[]
+ * (NULL: on their present ranks).  Loads are added in the order of the objects, so that the bits
+ * are always the same.  Only the first component of loads counts. */
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 typedef struct plb_change {
-    double *before, *after; /* [n_ranks] seconds, the caller's */
+    double *before, *after; /* [n_ranks] seconds; memory of the caller */
     int64_t migrations, bytes;
 } plb_change_t;
 
-/** Check a placement and compute what it changes: rank times, the number of objects that move,
- * the bytes that they send (0 if the snapshot has no sizes). */
+/** Check a placement and compute what it changes: the ranks' times, the number of objects that
+ * move, and their bytes (0 if the snapshot has no `bytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
 

@@ -72,8 +72,8 @@ double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-/* Add bytes to the links up from a and down to b, level by level: link[2 v] goes up from vertex
- * v, link[2 v + 1] comes down to it; the vertices of a level begin at `base`. */
+/* Add bytes to the links from a up to the common vertex and down to b.  link[2 v] goes up from
+ * vertex v, and link[2 v + 1] comes down to it; the vertices of a level begin at `base`. */
 static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double bytes, double *link)
 {
     int64_t base = 0, width = self->n_places;
@@ -87,8 +87,8 @@ static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double b
     }
 }
 
-/* Add bytes to the links of each dimension, in order: link[(2 place + side) n_levels + d]
- * leaves a place in dimension d. */
+/* Add bytes to the links from a to b, one dimension after the other.  link[(2 place + side)
+ * n_levels + d] leaves a place in dimension d; side 0 and 1 are the two directions. */
 static void load_torus(const plb_topology_t *self, int32_t a, int32_t b, double bytes,
                        double *link)
 {
@@ -192,15 +192,15 @@ static void swap(mapper_t *self, int32_t a, int32_t b)
     self->part[self->place[b]] = b;
 }
 
-/* Greedy mapping: the part that exchanges most bytes with the placed parts (ties: the lowest)
- * goes to the cheapest free place of its group (ties: nearest to all taken places, then the
- * lowest).  This is TopoLB (Agarwal, Sharma and Kale, IPDPS 2006) with the cost of placed parts
- * only. */
+/* Greedy mapping: take the part that exchanges most bytes with the placed parts (ties: the lowest
+ * part), and put it on the free place of its group that adds fewest hop-bytes (ties: the place
+ * with fewest hops to all taken places, then the lowest).  This is TopoLB (Agarwal, Sharma and
+ * Kale, IPDPS 2006), but only placed parts count. */
 static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull = NULL; /* bytes exchanged with placed parts; negative: itself placed */
+    double *pull = NULL; /* bytes exchanged with placed parts; negative: the part is placed */
     int64_t *far = NULL; /* hops from a place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
@@ -248,9 +248,9 @@ out:
     return ret;
 }
 
-/* Let each part change places with the part where that saves most, until nothing saves more
- * than rounding errors.  A part next to all of its partners is skipped: it cannot cost less
- * than one hop for each of its bytes (two in a tree). */
+/* Let each part change places with the part with which this saves most hop-bytes, until nothing
+ * saves more than rounding errors.  A part next to all of its partners is skipped: it cannot cost
+ * less than one hop for each of its bytes (two in a tree). */
 static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };

@@ -1,8 +1,7 @@
 /* Machines with distances (trees and tori): hop-bytes, and a mapping of parts to places with
- * few hop-bytes.
+ * few hop-bytes.  A place is a leaf of the tree or a point of the torus.
  *
- * Places are numbered such that the last of `size` varies fastest: in a tree the leaves from
- * left to right, in a torus the points in row-major order.
+ * Places are numbered from left to right in a tree, and in row-major order in a torus.
  */
 #ifndef PLB_MODEL_TOPOLOGY_H
 #define PLB_MODEL_TOPOLOGY_H
@@ -34,7 +33,8 @@ int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 /* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
  * parts as places of the machine. */
 typedef struct plb_flows {
-    const int64_t *start; /* [n_places + 1] what part a sends: start[a] ... start[a + 1] - 1 */
+    const int64_t
+        *start; /* [n_places + 1] part a sends the entries start[a] ... start[a + 1] - 1 */
     const int32_t *to;
     const double *bytes;
 } plb_flows_t;
@@ -42,14 +42,14 @@ typedef struct plb_flows {
 /** Hop-bytes (bytes times hops) with part a at place[a]. */
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
-/** *most: bytes over the most loaded link; the two directions are two links.  In a torus messages
- * go along the first dimension first; if both ways round are equally
- * long, in the positive direction. */
+/** Compute *most, the bytes over the most loaded link; the two directions of a cable are two
+ * links. In a torus messages go along the first dimension first; if both ways round are equally
+ * long, they go in the positive direction. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 
-/** Change place[n_places], a permutation, to lower the hop-bytes.  Parts only change places with
- * parts of the same group.  Deterministic. */
+/** Change place[n_places], a permutation, to lower the hop-bytes.  Only parts of the same group
+ * change places.  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);
 

@@ -340,7 +340,7 @@ static void a_long_search_can_be_interrupted(void **state)
     const plb_program_t p = {.n = 200, .mean = 1.0, .growth = growth};
     int looks = 0;
     const plb_optimum_opts_t opts = {.cost = 1.0};
-    const plb_interrupt_t signal = {.look = stop, .arg = &looks};
+    const plb_interrupt_t signal = {.check = stop, .arg = &looks};
     plb_optimum_t best;
     plb_err_t err;
     plb_interrupt_set(signal);
@@ -357,7 +357,7 @@ static void a_long_search_can_be_interrupted(void **state)
     plb_interrupt_set(signal);
     assert_int_equal(plb_optimum_of_trace(&best, &t, &all[1], 1, &of_run, &err),
                      PLB_ERR_INTERRUPTED);
-    plb_interrupt_set((plb_interrupt_t){.look = NULL});
+    plb_interrupt_set((plb_interrupt_t){.check = NULL});
     assert_int_equal(looks, 2);
     plb_optimum_free(&best);
 }

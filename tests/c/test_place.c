@@ -195,9 +195,9 @@ static void a_signal_ends_a_long_run(void **state)
                                    .rank = rank,
                                    .speed = k & 1 ? speed : NULL};
         const plb_strategy_t *s = plb_strategy_find(names[k / 2]);
-        plb_interrupt_set((plb_interrupt_t){.look = interrupt, .arg = &looks});
+        plb_interrupt_set((plb_interrupt_t){.check = interrupt, .arg = &looks});
         assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_ERR_INTERRUPTED);
-        plb_interrupt_set((plb_interrupt_t){.look = NULL});
+        plb_interrupt_set((plb_interrupt_t){.check = NULL});
         assert_int_equal(looks, 1);
     }
     plb_free(load);

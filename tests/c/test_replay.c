@@ -416,9 +416,9 @@ static void a_signal_ends_it(void **state)
     setting_t s;
     plb_err_t err = {0, ""};
     const plb_replay_opts_t opts = {.cost = 0.0};
-    plb_interrupt_set((plb_interrupt_t){.look = stop, .arg = &calls});
+    plb_interrupt_set((plb_interrupt_t){.check = stop, .arg = &calls});
     assert_int_equal(run_with(&s, &o, NULL, opts, PHASES, &err), PLB_ERR_INTERRUPTED);
-    plb_interrupt_set((plb_interrupt_t){.look = NULL});
+    plb_interrupt_set((plb_interrupt_t){.check = NULL});
     assert_int_equal(calls, 1);
     setting_free(&s);
     owned_free(&o);
