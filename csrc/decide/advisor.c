@@ -114,8 +114,8 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* `moving`: seconds in which the slowest rank moved its data.  The seconds that it took to make
- * the plan are added here. */
+/* End the LB step.  moving: seconds in which the slowest rank moved its data.  The time to make
+ * the plan is added here. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -137,7 +137,7 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     return ret;
 }
 
-/* Enter the imbalance that the code's own redistribution has left: that of the first iteration
+/* Enter the imbalance that the code's own redistribution has left, as seen in the first iteration
  * after it. */
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
@@ -178,7 +178,8 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* The first iterations after an LB step: their max/mean shows what it has left. */
 enum { FIRST = 2 };
-/* Part of the imbalance's growth since an LB step that would also have come without it. */
+/* This part of the imbalance's growth since an LB step would also have come without the LB step.
+ */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)

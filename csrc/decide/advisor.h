@@ -1,18 +1,17 @@
-/* The advisor: drives a decider for a code that owns its data and moves them itself.
+/* The advisor: drives a decider (decider.h) for a code that owns its data and moves them itself.
+ * A step is an iteration of that code.
  *
  * After each step the ranks merge a record (measure/stats.h), and every rank gives it to
  * plb_advisor_observe.  If the answer is PLB_ASK_BALANCE, an LB step is due:
- *   - when only: the code redistributes in its own way;
- *   - when and where: the rank that has the loads calls plb_decider_place, and all ranks
- *     plb_advisor_placed; the code moves its data as the plan says.
- * The next record says what that cost and whether any rank did it, so one reduction per step is
- * enough.
+ *   - If the advisor only says when (`places` is false), the code redistributes in its own way.
+ *   - Otherwise the rank that has the loads calls plb_decider_place, all ranks call
+ *     plb_advisor_placed, and the code moves its data as the plan says.
+ * The next record has the cost of this LB step, and the number of ranks that carried it out.  So
+ * one reduction per step is enough.
  *
  * The saving of an LB step is estimated from max/mean.  Without the LB step, an iteration would
- * have taken: max/mean before it, times the present mean, plus most of the growth of the imbalance
+ * have taken max/mean before it, times the present mean, plus most of the growth of the imbalance
  * since then.
- *
- * A state machine without input or output.
  */
 #ifndef PLB_DECIDE_ADVISOR_H
 #define PLB_DECIDE_ADVISOR_H
@@ -20,36 +19,37 @@
 #include "decide/decider.h"
 #include "measure/stats.h"
 
-enum { PLB_ADVISOR_SPAN = 4 }; /* most iterations whose max/mean is averaged: noise evens out */
+enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over up to this many iterations */
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places;            /* true: it advises when and where to; false: only when */
-    bool due; /* true: an LB step was advised; the next record says whether ranks carried it out,
-                 and its cost */
-    bool placed; /* true: the plan of that LB step was made */
+    bool due; /* true: an LB step was advised, and the next record tells its cost and whether ranks
+                 carried it out; false: none was advised */
+    bool placed; /* true: the plan of that LB step was made; false: not yet */
     int64_t at;  /* the step after which that LB step was advised */
     int64_t migrations, bytes;
     double before;    /* max/mean of the last iteration before that advice */
-    double usual;     /* the same, of up to PLB_ADVISOR_SPAN iterations together */
+    double usual;     /* max/mean of up to PLB_ADVISOR_SPAN iterations before that advice */
     double ratio;     /* `usual` of the last LB step that was carried out */
     double left;      /* max/mean of the first two iterations after that LB step */
     int64_t n;        /* iterations since that LB step */
-    double max, mean; /* seconds: sums over these iterations */
-    double grown;     /* seconds: sum of max - left * mean over these iterations */
+    double max, mean; /* seconds: sums over the iterations since that LB step */
+    double grown; /* seconds: sum of max - left * mean over the iterations since that LB step */
     double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations, at n % SPAN */
     int64_t n_ignored; /* LB steps that were advised and that no rank carried out */
 } plb_advisor_t;
 
-/** The decider of a code that redistributes in its own way has plb_own_strategy as its only
- *  strategy. */
+/** Begin.  If the code redistributes in its own way (`places` is false), the only strategy of
+ *  `decider` is plb_own_strategy. */
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 
-/** Stands for the code's own redistribution.  It is not in the table and cannot be run. */
+/** The strategy that represents the code's own redistribution.  It is not in the table of
+ *  strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells, in seconds.  PLB_ERR_VALUE: one is negative, NaN or infinite.
- */
+/** Sum the loads of a rank's cells, in seconds.  PLB_ERR_VALUE: a load is negative, NaN or
+ *  infinite. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 /* What a rank reports about a step. */
@@ -57,29 +57,30 @@ typedef struct plb_advisor_sample {
     int64_t iteration;
     int64_t n_cells;
     double seconds;  /* load of the rank */
-    double time;     /* seconds from the step before to this one, without LB steps; 0: not timed */
-    double cost;     /* seconds that this rank took for the LB step before */
-    bool rebalanced; /* true: this rank has carried out that LB step */
+    double time;     /* seconds from the end of the previous step to the end of this one, without
+                        LB steps; 0: not measured */
+    double cost;     /* seconds that this rank took for the LB step before this step */
+    bool rebalanced; /* true: this rank has carried out that LB step; false: it has not */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time is negative, NaN or infinite. */
 int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_stats_t *out,
                        plb_err_t *err);
 
-/** Convert a merged record to the statistics that a decider takes.  If no rank was timed, the time
- *  of the step is its largest load. */
+/** Convert a merged record to the statistics that a decider takes.  If no rank has measured its
+ *  time, the largest load counts as the time of the step. */
 void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 
-/* What the ranks reported about the LB step before. */
+/* The ranks' report on the last LB step that was advised. */
 typedef struct plb_advisor_outcome {
     double cost;          /* seconds of the slowest rank */
     int64_t n_rebalanced; /* number of ranks that carried it out */
 } plb_advisor_outcome_t;
 
-/** Observe a step, on every rank.  `now`: the step at whose end the answer is given; with a lag it
- *  is later than `it->iteration`.  PLB_ASK_LOOK: call plb_decider_look on the rank that has the
- *  loads, and plb_advisor_looked with its answer on all ranks.  PLB_ASK_BALANCE: an LB step is
- *  due, with the strategy decider->chosen. */
+/** Observe a step; call it on every rank.  now: the step at whose end the answer is given; with a
+ *  lag it is later than `it->iteration`.  *ask is PLB_ASK_LOOK: call plb_decider_look on the rank
+ *  that has the loads, and plb_advisor_looked with its result on all ranks.  PLB_ASK_BALANCE: an
+ *  LB step is due, with the strategy decider->chosen. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
                         const plb_advisor_outcome_t *outcome, int64_t now, bool may_look,
                         plb_ask_t *ask, plb_err_t *err);
@@ -87,9 +88,9 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
 int plb_advisor_looked(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
                        plb_err_t *err);
 
-/** Take the plan of the LB step that is due, on every rank: `placing` and `speed` from
- *  plb_decider_place, and the number of objects and bytes that migrate.  If nothing migrates, the
- *  LB step is over. */
+/** Take the plan of the LB step that is due; call it on every rank.  `placing` and `speed` come
+ *  from plb_decider_place; `migrations` objects with `bytes` bytes migrate.  If nothing migrates,
+ *  the LB step is over. */
 int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const double *speed,
                        int64_t migrations, int64_t bytes, plb_err_t *err);
 

@@ -83,7 +83,7 @@ void plb_atsync_free(plb_atsync_t *self)
 
 /* ---- what the consensus asks for ------------------------------------------------------------ */
 
-/* Fill in what this rank did in an iteration.  If several iterations are contributed together,
+/* Fill in this rank's statistics of an iteration.  If several iterations are contributed together,
  * the first one gets all of the time since the last contribution. */
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
@@ -107,7 +107,7 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
     s.n_objects = self->rank.n_objects;
     s.n_ended = plb_consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
-    if (iteration <= self->rank.end) { /* else it left the loop earlier */
+    if (iteration <= self->rank.end) { /* else this rank left the loop earlier */
         describe(self, iteration, now, &s);
     }
     self->mark = now;
@@ -145,10 +145,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- what has come -------------------------------------------------------------------------- */
 
-/* The first free iteration is the earliest at which an LB step can still be arranged.  If the
- * final iteration is not after it, and the trigger does not want a later one, the final
- * iteration is kept: raising it with each new statistics could postpone the LB step without end.
- */
+/* The first free iteration is the earliest one at which an LB step can still be arranged.  If the
+ * final iteration of the consensus is not later than that, and the trigger does not want a later
+ * one, it is kept: to raise it with each new statistics could postpone the LB step without end. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -207,8 +206,7 @@ static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
                                  : plb_decider_observe(self->decider, &it, err);
 }
 
-/* Show the trigger an iteration that all ranks have run.  A trigger that has failed is not
- * asked again. */
+/* Let the trigger observe an iteration that all ranks have run, unless it has failed before. */
 static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const int ret = decide(self, all, err);
@@ -218,8 +216,8 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 
 enum { YES, NO, NO_ANSWER };
 
-/* Contribute the answer of this rank's trigger.  From the maxima all ranks learn, for each
- * answer, the lowest rank that gave it. */
+/* Contribute the answer of this rank's trigger to a reduction of maxima.  Its result tells, for
+ * each answer, the lowest rank that gave it. */
 static int vote(plb_atsync_t *self, plb_err_t *err)
 {
     int64_t mine[PLB_MAXIMA] = {0};
@@ -251,8 +249,8 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
-/* Let the consensus take the statistics that have come.  v: the trigger's verdict on them; NULL:
- * there is none. */
+/* Let the consensus take the statistics that have arrived.  v: the trigger's verdict on them;
+ * NULL: there is none. */
 static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err_t *err)
 {
     const int64_t iteration = self->rank.seen + 1;
@@ -266,7 +264,8 @@ static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err
     return carry_out(self, now, err);
 }
 
-/* Take the statistics.  If the trigger fails, this rank still serves the others. */
+/* Take the statistics of an iteration.  If the trigger fails, this rank still takes part in the
+ * reductions, so that others do not wait for it. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
@@ -291,9 +290,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     return ret == PLB_OK ? asked : ret;
 }
 
-/* If answers differ, all ranks stop at the same iteration, as for an LB step: if a rank raised its
- * error earlier, others could wait for it in receives of the application.  A rank without an
- * answer raises its own error. */
+/* Take the reduced answers.  If they differ, all ranks stop at the same iteration, as for an LB
+ * step, and raise the error there: if a rank raised it earlier, others could wait for this rank in
+ * receives of the application.  A rank whose trigger gave no answer raises its own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;
@@ -393,7 +392,7 @@ int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int
 
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err)
 {
-    plb_answer_t says = PLB_ANSWER_PAUSE;
+    plb_answer_t reply = PLB_ANSWER_PAUSE;
     if (self->failed_rank != INT64_MAX) {
         *answer = PLB_ATSYNC_FAILED;
     } else if (self->balance && self->dispute.yes != self->dispute.no) {
@@ -405,11 +404,11 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     } else {
         /* without a lag, the window limits the iterations under way */
         if (at(self, slot) - self->window <= self->rank.seen) {
-            PLB_PASS(plb_consensus_ask(&self->rank, slot, &says, err));
+            PLB_PASS(plb_consensus_ask(&self->rank, slot, &reply, err));
         }
-        *answer = says == PLB_ANSWER_GO    ? PLB_ATSYNC_GO
-                  : says == PLB_ANSWER_END ? PLB_ATSYNC_END
-                                           : PLB_ATSYNC_PAUSE;
+        *answer = reply == PLB_ANSWER_GO    ? PLB_ATSYNC_GO
+                  : reply == PLB_ANSWER_END ? PLB_ATSYNC_END
+                                            : PLB_ATSYNC_PAUSE;
     }
     return PLB_OK;
 }

@@ -1,21 +1,22 @@
-/* One rank at AtSync, the end of an object's iteration, where it may have to wait: statistics
- * of each iteration (Menon 3.4), reduced while the program goes on; the trigger that sees them;
- * and the consensus on the iteration at whose end to rebalance (3.6).
+/* One rank in a loop without barriers.  AtSync is the end of an object's iteration, where it may
+ * have to wait.  This file reduces statistics of each iteration while the program goes on (Menon
+ * 3.4), shows them to the trigger, and runs the consensus on the iteration at whose end to
+ * rebalance (3.6; consensus.h).
  *
- * It drives the state machines of consensus.h.  Objects report the end of each iteration with
- * their load and ask whether they may go on; the rank contributes the statistics of iteration i
- * when its last object has finished it.  Several iterations may be under way.  Every rank sees
- * the same results in the same order, and so its trigger and its root decide alike.
+ * Objects report their load at the end of each iteration, and ask whether they may go on.  The
+ * rank contributes the statistics of iteration i when its last object has finished iteration i.
+ * Several iterations may be under way.  Every rank gets the same results in the same order, so all
+ * ranks decide the same.
  *
- * A verdict of the trigger sets the period in one of two ways:
- *   - a forecast (verdict.next) announces the final iteration early; later forecasts make
- *     it later or earlier, or drop it (dynamic refinement, 3.6.2);
- *   - a verdict to rebalance is final: the LB step takes place at the first free iteration.
- * A user's function may give different answers on different ranks.  These would then wait for
- * different things.  So its answers are reduced, too, before a rank acts on them.  If they differ,
- * all ranks raise an error at the iteration of the LB step.
+ * A verdict of the trigger leads to an LB step in one of two ways:
+ *   - A forecast (verdict.next) announces the iteration of the LB step early.  Later forecasts may
+ *     postpone it, advance it, or cancel it (dynamic refinement, 3.6.2).
+ *   - A verdict to rebalance is final: the LB step takes place at the first possible iteration.
+ * A user's function may give different answers on different ranks; then the ranks would wait for
+ * each other forever.  So its answers are reduced, too, before a rank acts on them.  If they
+ * differ, all ranks raise an error at the iteration of the LB step.
  *
- * No clock is read here: `now` is the caller's, in nanoseconds, and may step back.  Memory is
+ * No clock is read here: the caller gives `now` in nanoseconds, which may step back.  Memory is
  * allocated only when objects join, and for the rows.  Iterations count from 1. */
 #ifndef PLB_DECIDE_ATSYNC_H
 #define PLB_DECIDE_ATSYNC_H
@@ -42,9 +43,9 @@ typedef struct plb_atsync_row {
 
 typedef struct plb_atsync_options {
     int64_t kind; /* the field `kind` of the statistics (measure/stats.h); the same on all ranks */
-    int64_t first; /* the number that iteration 1 has in the statistics and for the trigger */
+    int64_t first; /* the number of iteration 1 in the statistics and for the trigger */
     int64_t n;     /* iterations of the loop, 1 or more */
-    int32_t lag;   /* D of rule 5 in consensus.h; 0: no lag, and the program must call
+    int32_t lag;   /* D of rule 5 in consensus.h; 0: no lag, so the program must call
                       plb_atsync_progress whenever it waits */
     bool balance;  /* true: rebalance when the trigger wants it; false: only measure */
 } plb_atsync_options_t;
@@ -53,26 +54,25 @@ typedef enum plb_atsync_answer {
     PLB_ATSYNC_GO,      /* begin the next iteration */
     PLB_ATSYNC_PAUSE,   /* make progress, and ask again */
     PLB_ATSYNC_BALANCE, /* all objects of all ranks wait at the same iteration: rebalance now */
-    PLB_ATSYNC_END,     /* that was the last iteration */
-    PLB_ATSYNC_FAILED,  /* another rank has failed: leave */
+    PLB_ATSYNC_END,     /* the last iteration is over */
+    PLB_ATSYNC_FAILED,  /* another rank has failed: leave the loop */
 } plb_atsync_answer_t;
 
 /* This rank's part of an iteration whose statistics are not known yet. */
 typedef struct plb_atsync_part {
-    plb_exact_t load; /* sum of what this rank's objects have reported so far */
-    double total;     /* that sum, rounded; set when it is contributed */
+    plb_exact_t load; /* sum of the loads that this rank's objects have reported so far */
+    double total;     /* the same sum, rounded; set when it is contributed */
 } plb_atsync_part_t;
 
-/* The iteration of a loop at which the trigger wants an LB step.  Iterations of the loop count
- * from 1, those of the program from `first`. */
+/* The wish of the trigger for an LB step.  The n iterations of the loop count from 1; the program
+ * and the trigger count from `first`. */
 typedef struct plb_wish {
-    int64_t first, n; /* the program's number of iteration 1; iterations of the loop */
+    int64_t first, n;
     int32_t lag;
-    bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast, or
-                     wants none */
-    int64_t
-        decided_at; /* iteration whose statistics led to the decision, in the trigger's numbers */
-    plb_verdict_t why; /* the verdict that led to the decision; until then, the last verdict */
+    bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast,
+                     or wants none */
+    int64_t decided_at; /* the iteration that led to this decision, as the trigger counts */
+    plb_verdict_t why;  /* the verdict that led to this decision; before it, the last verdict */
 } plb_wish_t;
 
 /** Turn the verdict on iteration `seen` of the loop into a wish for the root of the consensus,
@@ -80,9 +80,9 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* a user's trigger gave different answers on different ranks */
-    int64_t iteration;       /* in the trigger's numbers */
-    int64_t yes, no; /* the lowest rank that wants an LB step, and the lowest that does not; equal:
-                        no dispute */
+    int64_t iteration;       /* as the trigger counts */
+    int64_t yes, no; /* the lowest rank that wants an LB step, and the lowest rank that does not;
+                        equal: there is no dispute */
 } plb_dispute_t;
 
 typedef struct plb_atsync {
@@ -95,20 +95,24 @@ typedef struct plb_atsync {
     plb_actions_t acts;
     int32_t window;          /* the lag, or PLB_ATSYNC_WINDOW without a lag */
     plb_atsync_part_t *part; /* [window + 2], owned: iteration i at i % (window + 2) */
-    int64_t mark;            /* ns: when the last statistics were contributed */
-    double busy, waited;     /* seconds since then: objects ran; this rank waited at AtSync */
-    plb_atsync_row_t *row;   /* [capacity], owned: the n_rows known iterations; the caller may take
-                                them and set n_rows to 0 */
+    int64_t mark;            /* ns: when this rank last contributed statistics */
+    double busy, waited;   /* seconds since `mark` in which objects ran; in which this rank waited
+                              at AtSync */
+    plb_atsync_row_t *row; /* [capacity], owned: the figures of the n_rows known iterations; the
+                              caller may read them and then set n_rows to 0 */
     int64_t n_rows, capacity;
-    bool maximum; /* true: the reduction of a maximum is under way */
-    bool votes;   /* true: the answers of a user's trigger are being reduced, see vote() */
+    bool maximum; /* true: a maximum is being reduced; false: none is */
+    bool votes;   /* true: the answers of a user's trigger are being reduced (vote() in atsync.c);
+                     false: none are */
     plb_wish_t wish;
     plb_dispute_t dispute;
     int64_t n_ended; /* number of ranks that had ended, from the last statistics */
-    bool complete;   /* true: all ranks have run every iteration so far */
-    bool whole; /* true: complete, and the trigger has observed every iteration without an error */
-    bool balance, done;  /* true: the consensus has asked to rebalance; to end the loop */
-    bool failed;         /* true: this rank has failed */
+    bool complete;   /* true: all ranks have run every iteration so far; false: some have left */
+    bool whole;      /* true: `complete`, and the trigger has observed every iteration without an
+                        error; false: not so */
+    bool balance;    /* true: the consensus has asked to rebalance; false: not yet */
+    bool done;       /* true: the consensus has asked to end the loop; false: not yet */
+    bool failed;     /* true: this rank has failed; false: it has not */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
 } plb_atsync_t;
 
@@ -118,46 +122,46 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);
 
-/** Let a decider with this trigger observe each iteration, too; call before the first one. */
+/** Let a decider that has the same trigger observe each iteration, too.  Call it before the first
+ *  iteration. */
 void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
 void plb_atsync_free(plb_atsync_t *self);
 
-/** Add an object, which has finished as many iterations as all objects of this rank; `slot`
- * identifies it.  A program that runs its rank as a whole adds one. */
+/** Add an object that has finished as many iterations as the other objects of this rank; *slot
+ * identifies it.  A program that runs its rank as a whole adds one object. */
 int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err);
 
-/** Call after the first objects have been added: from now on, a rank without objects takes part,
- * too. */
+/** Call this after the first objects were added, also on a rank without objects. */
 int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Remove an object, at any time.  The loads that it has reported still count. */
+/** Remove an object; allowed at any time.  The loads that it has reported still count. */
 int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err);
 
-/** An object has finished its iteration.  Its n >= 0 loads (0 ... 1e30 seconds; one per object if
- * the rank runs as a whole) go to the statistics.  PLB_ERR_VALUE, and nothing has changed: a load
- * is out of this range. */
+/** Report that an object has finished its iteration.  Its n >= 0 loads (0 ... 1e30 seconds; one
+ * per object if the rank runs as a whole) go to the statistics.  PLB_ERR_VALUE, and nothing
+ * changes: a load is out of this range. */
 int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
                        int64_t now, plb_err_t *err);
 
 /** Process the results that have arrived.  Local, returns at once. */
 int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it runs. slot -1: the
- *  rank itself, which can only pause, rebalance or end.  PLB_ERR_VALUE: a user's trigger wants
- *  an LB step on some ranks only (see above). */
+/** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it counts as running.  slot
+ *  -1: ask for the rank itself, which can only pause, rebalance or end.  PLB_ERR_VALUE: a user's
+ *  trigger wants an LB step on some ranks only (see above). */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
 /** Whether the object is running an iteration. */
 bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot);
 
-/** Call after the LB step, when all objects have left or joined. */
+/** End the LB step.  Call it when all objects that migrate have left their ranks and joined. */
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Leave the loop; this rank must keep making progress until plb_atsync_over.  `failed`: the
- * other ranks must leave, too.  May be called again to report a failure. */
+/** Leave the loop; call plb_atsync_progress until plb_atsync_over is true.  failed: true: the
+ * other ranks must leave, too; false: they go on.  May be called again to report a failure. */
 int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
 
-/** Whether no reduction is under way any more: all ranks have ended, or are about to rebalance. */
+/** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */
 bool plb_atsync_over(const plb_atsync_t *self);
 
 #endif

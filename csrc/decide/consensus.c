@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-/* Rules that a test disables one by one to show that each is needed (tests/c/interleave.c). */
+/* A test disables the rules one by one, to show that each is needed (tests/c/interleave.c). */
 #ifndef PLB_ABLATE
 #define PLB_ABLATE(part) false
 #endif
@@ -19,7 +19,7 @@ static int64_t max_of(int64_t a, int64_t b)
 
 #define MOST_ITERATIONS (INT64_C(1) << 61) /* 2 times this number still fits in 64 bits */
 
-/* The last finished iteration of a reach: 2k waits at AtSync(k), 2k - 1 runs k. */
+/* The last iteration that an object with this reach (consensus.h) has finished. */
 static int64_t finished(int64_t reach)
 {
     return reach >> 1;
@@ -30,7 +30,7 @@ static int64_t begun(int64_t reach)
     return (reach + 1) >> 1;
 }
 
-static bool stands(int64_t reach)
+static bool waits(int64_t reach)
 {
     return (reach & 1) == 0;
 }
@@ -48,7 +48,8 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Rule 4 (extending needs no round) and rule 5 (with a lag no change needs one). */
+/* Take the trigger's wish.  By rule 4 no round is needed to raise F, and by rule 5 none at all
+ * with a lag. */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -106,8 +107,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rule 1.  The new F is never above an older one: T is below the older F, and no object has
-     * passed that. */
+    /* Rule 1.  The new F is not above an older F: T is below the older F, and no object has passed
+     * the older F. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -123,8 +124,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* Over all objects: the least finished iteration, the number of objects that have finished no
- * more than that, the greatest reach. */
+/* Of all objects: the least iteration that one has finished, the number of objects that have
+ * finished no more than that, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -147,11 +148,11 @@ static extent_t measure(const plb_consensus_t *self)
     return x;
 }
 
-/* Contribute what can be contributed.  All objects are scanned once per iteration of the
- * slowest one: constant amortised time per AtSync.  A rank without objects follows the others:
- * it contributes i + 1 when it sees i, but nothing past its limit, where it may receive
- * objects. */
-static void settle(plb_consensus_t *self, plb_actions_t *out)
+/* Contribute the statistics of all iterations that all objects have finished.  The objects are
+ * scanned once per iteration of the slowest one, which is constant amortised time per AtSync.  A
+ * rank without objects contributes i + 1 when the statistics of i are known, but nothing beyond
+ * its limit, where it may receive objects. */
+static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
     if (self->n_objects > 0 && self->n_behind == 0) {
@@ -237,7 +238,7 @@ int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, p
     self->reach[*slot] = 2 * iteration;
     self->n_objects++;
     self->n_behind += iteration <= self->contributed;
-    settle(self, out);
+    contribute(self, out);
     return PLB_OK;
 }
 
@@ -249,7 +250,7 @@ int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out
     self->n_behind -= finished(self->reach[slot]) <= self->contributed;
     self->reach[slot] = -1 - self->free;
     self->free = slot;
-    settle(self, out);
+    contribute(self, out);
     return PLB_OK;
 }
 
@@ -257,19 +258,19 @@ int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *ou
 {
     out->n = 0;
     PLB_PASS(check_slot(self, slot, err));
-    if (stands(self->reach[slot])) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld stands at AtSync(%lld) already",
+    if (waits(self->reach[slot])) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld waits at AtSync(%lld) already",
                         (long long)slot, (long long)finished(self->reach[slot]));
     }
     self->n_behind -= finished(self->reach[slot]++) <= self->contributed;
-    settle(self, out);
+    contribute(self, out);
     return PLB_OK;
 }
 
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
 {
     const int64_t reach = self->reach[slot], at = finished(reach);
-    if (!stands(reach)) {
+    if (!waits(reach)) {
         return PLB_ANSWER_GO;
     }
     if (at >= self->end) {
@@ -285,8 +286,8 @@ plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err)
 {
     PLB_PASS(check_slot(self, slot, err));
-    if (!stands(self->reach[slot])) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld runs iteration %lld: it does not stand",
+    if (!waits(self->reach[slot])) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld runs iteration %lld: it does not wait",
                         (long long)slot, (long long)begun(self->reach[slot]));
     }
     *answer = plb_consensus_answer(self, slot);
@@ -303,7 +304,7 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
                         (long long)iteration, (long long)past);
     }
     self->end = iteration;
-    settle(self, out);
+    contribute(self, out);
     return PLB_OK;
 }
 
@@ -315,7 +316,7 @@ void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out)
     }
     self->free = self->n_objects = self->n_behind = 0;
     self->end = min_of(self->end, self->contributed);
-    settle(self, out);
+    contribute(self, out);
 }
 
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
@@ -323,8 +324,8 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
     return iteration >= self->end;
 }
 
-/* Rule 2. */
-static int hear_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+/* By rule 2. */
+static int take_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err)
 {
     if (self->open || ruling->round != self->round + 1) {
@@ -342,7 +343,7 @@ static int hear_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb
     return PLB_OK;
 }
 
-static int hear_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
+static int take_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
                       plb_err_t *err)
 {
     const int64_t most = begun(measure(self).reach);
@@ -356,7 +357,7 @@ static int hear_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *m
     return PLB_OK;
 }
 
-static int hear_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+static int take_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                         plb_err_t *err)
 {
     const extent_t x = measure(self);
@@ -374,16 +375,16 @@ static int hear_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
     return PLB_OK;
 }
 
-static int hear(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more, plb_actions_t *out,
-                plb_err_t *err)
+static int take_ruling(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
+                       plb_actions_t *out, plb_err_t *err)
 {
     switch (ruling->kind) {
     case PLB_RULING_TENTATIVE:
-        return hear_tentative(self, ruling, out, err);
+        return take_tentative(self, ruling, out, err);
     case PLB_RULING_FINAL:
-        return hear_final(self, ruling, more, err);
+        return take_final(self, ruling, more, err);
     case PLB_RULING_BALANCE:
-        return hear_balance(self, ruling, out, err);
+        return take_balance(self, ruling, out, err);
     case PLB_RULING_OVER:
         self->done = true;
         act(out, PLB_ACT_DONE, ruling->iteration);
@@ -405,9 +406,9 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
     }
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* The ruling first: objects that the statistics let go must keep to it. */
-    PLB_PASS(hear(self, ruling, &more, out, err));
-    settle(self, out);
+    /* Take the ruling first: it may stop objects that the statistics alone would let go on. */
+    PLB_PASS(take_ruling(self, ruling, &more, out, err));
+    contribute(self, out);
     if (more && !self->done) {
         act(out, PLB_ACT_RESUME, self->limit);
     }
@@ -419,8 +420,8 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 {
     out->n = 0;
     bool more = false;
-    PLB_PASS(hear(self, ruling, &more, out, err));
-    settle(self, out);
+    PLB_PASS(take_ruling(self, ruling, &more, out, err));
+    contribute(self, out);
     if (more) {
         act(out, PLB_ACT_RESUME, self->limit);
     }
@@ -435,7 +436,7 @@ int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t 
     }
     self->balancing = false;
     self->final = self->limit = PLB_NEVER;
-    settle(self, out);
+    contribute(self, out);
     act(out, PLB_ACT_RESUME, PLB_NEVER);
     return PLB_OK;
 }

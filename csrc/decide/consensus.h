@@ -1,44 +1,50 @@
-/* Consensus on the iteration at which all objects rebalance (Menon 3.6.1, figure 3.5), and the
- * change of an announced period (3.6.2): state machines without input or output.
+/* Consensus of all ranks on the iteration at which all objects rebalance (Menon 3.6.1,
+ * figure 3.5), and the change of an announced iteration (3.6.2).
  *
  * Objects run iterations 1, 2, ...; at the end of each they reach AtSync.  Statistics of every
- * iteration are reduced without a barrier, so that objects may be at different iterations when
- * a period is decided.  Two machines find the iteration that is right for all of them:
+ * iteration are reduced without a barrier.  So objects may be at different iterations when the
+ * statistics ask for an LB step.  Two state machines find an iteration that no object has passed:
  *
- *   plb_consensus_root_t   takes the statistics of each iteration, in order, with what the
- *                          trigger wants, and the reduced maxima; gives rulings
- *   plb_consensus_t        one rank: takes its objects' AtSync, the statistics and the rulings;
- *                          gives actions
+ *   plb_consensus_root_t   In: the statistics of each iteration, in order; the iteration at which
+ *                          the trigger wants an LB step; the reduced maxima.  Out: rulings.
+ *   plb_consensus_t        One rank.  In: the arrival of its objects at AtSync, the statistics,
+ * the rulings.  Out: actions.
  *
- * If the reductions give their results to all ranks, every rank has a root: all of them get the
- * same results in the same order, so they decide the same, and nothing is broadcast.  This is
- * why a root takes no statistics while a maximum is being reduced: ranks could see the two in
- * different orders.  Alternatively one root, as in the thesis, broadcasts its rulings, in
- * order.
+ * Example: the statistics of iteration 10 lead to T = 12.  Meanwhile the objects have begun
+ * iterations up to M = 13.  The ranks reduce M, so F = max(T, M) = 13: objects wait at the end of
+ * iteration 13.  When the statistics of iteration 13 are known, all objects are there, and all
+ * ranks rebalance.  With a lag of D = 4, no object has begun iteration 15 when the statistics of
+ * iteration 10 are known: T = 14 is final at once.
  *
- * The written rules (letters of the thesis; M is the greatest iteration that any object has
- * begun, T the tentative period, F the final one; a round: the root announces T, the ranks reduce
- * M, the root announces F):
+ * If the reductions give their results to all ranks, every rank has a root.  All roots get the
+ * same results in the same order, so they decide the same, and nothing is broadcast.  For this
+ * reason a root takes no statistics while a maximum is being reduced: ranks could get the two in
+ * different orders.  Alternatively there is one root, as in the thesis, which broadcasts its
+ * rulings in order.
  *
- *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
- *      AtSync, has not passed it: it balances there.
- *   2. After its contribution a rank lets no object past max(T, its own maximum): F is never
- *      below that, so that no object can pass F before it is known.  An object there stands in
- *      the pause state.
- *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
- *      these statistics prove that all objects are there.
- *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, and
- *      those that stand there go on.  To reduce F takes a round of its own with T < F.  Since
- *      M <= F, max(T, M) is at most the old F.
- *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
- *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D,
- *      and T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T
- *      on every rank that sees the statistics of i.  So T is final at once, whether it extends or
- *      reduces the period: no maximum, no second reduction.
- *   6. Once a rank has ended, there are no more LB steps in this run, not even one at a final
- *      iteration at or past the end of the run.  The statistics say how many ranks have ended, so
- *      all ranks learn it at the same iteration.  A rank that has ended goes on making progress,
- *      and contributes empty statistics, until those of some iteration say that all have ended.
+ * The rules, in the letters of the thesis.  M is the greatest iteration that any object has begun,
+ * T the tentative iteration of the LB step, F the final one (the thesis calls them periods).  In a
+ * round the root announces T, the ranks reduce M, and the root announces F.
+ *
+ *   1. F = T if M <= T, else M.  An object that runs iteration T or waits at AtSync(T), the end of
+ *      iteration T, has not passed T: it rebalances there.
+ *   2. When a rank has contributed its maximum to a round, its objects do not go beyond iteration
+ *      max(T, that maximum), and F is never below this.  So no object can pass F before F is
+ * known. An object that waits for this reason is in the pause state.
+ *   3. All objects wait at AtSync(F) until the statistics of F are known, which prove that all
+ *      objects are there.  Then they rebalance.
+ *   4. Before that, a ruling alone may raise F: no object has passed the old F, and objects that
+ *      wait there go on.  To lower F, the root opens a round with T < F.  Since M <= F, the new
+ *      max(T, M) is at most the old F.
+ *   5. With a lag D > 0, an object at AtSync(k) waits for the statistics of k - D, and
+ *      T >= i + D, where i is the iteration whose statistics led to T.  Then M <= i + D <= T on
+ *      every rank that gets the statistics of i.  So T is final at once, whether it raises or
+ *      lowers F: no maximum is reduced.  A lag is for ranks that may block in the application's
+ * own receive, where the pause state would deadlock.
+ *   6. Once a rank has ended, there are no more LB steps in this run, not even at an F that was
+ *      announced before.  The statistics tell how many ranks have ended, so all ranks learn this
+ *      at the same iteration.  A rank that has ended goes on making progress, and contributes
+ * empty statistics, until the statistics of an iteration tell that all ranks have ended.
  *
  * Iterations are compared with <= and >=, never with =.
  */
@@ -50,14 +56,14 @@
 
 #include "base/err.h"
 
-#define PLB_NEVER INT64_MAX /* the iteration that does not come */
+#define PLB_NEVER INT64_MAX /* an iteration that never comes: there is no LB step */
 
 typedef enum plb_ruling_kind {
     PLB_RULING_NOTHING,
-    PLB_RULING_TENTATIVE, /* round `round` opens with period `iteration` */
-    PLB_RULING_FINAL,     /* the final period is `iteration`; PLB_NEVER: there is none */
-    PLB_RULING_BALANCE,   /* all objects stand at `iteration`: balance */
-    PLB_RULING_OVER,      /* all ranks have ended: no more statistics, nothing more to decide */
+    PLB_RULING_TENTATIVE, /* round `round` opens with T = `iteration` */
+    PLB_RULING_FINAL,     /* F = `iteration`; PLB_NEVER: there is no LB step */
+    PLB_RULING_BALANCE,   /* all objects wait at AtSync(`iteration`): rebalance */
+    PLB_RULING_OVER,      /* all ranks have ended: no more statistics will come */
 } plb_ruling_kind_t;
 
 typedef struct plb_ruling {
@@ -70,25 +76,24 @@ typedef struct plb_ruling {
 typedef struct plb_consensus_root {
     int64_t n_ranks;
     int32_t lag;              /* D; 0: none */
-    int64_t seen;             /* statistics taken up to here */
-    int64_t round;            /* rounds opened */
+    int64_t seen;             /* the last iteration whose statistics were taken */
+    int64_t round;            /* number of rounds opened */
     int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
-
-#define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves the period as it is */
+#define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves F as it is */
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
-/** Whether it takes statistics; if not, it waits for the maximum of its open round. */
+/** Whether the root takes statistics.  If not, it waits for the maximum of its open round. */
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 
-/** Take the reduced statistics of `iteration` (in order: 1, 2, ...); `n_ended` ranks had ended.
- * `wish`: the period that the trigger wants now (raised to the first iteration that is still
- * free), PLB_NEVER to drop the period, or PLB_WISH_NONE. */
+/** Take the reduced statistics of `iteration` (in order: 1, 2, ...); n_ended: the number of ranks
+ * that had ended.  wish: the iteration at which the trigger wants an LB step (if it is too early,
+ * the first possible one is taken); PLB_NEVER: it wants none; PLB_WISH_NONE: no change. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** Take the reduced maximum of round `round`: `reach`. */
+/** Take the reduced maximum of a round: `reach`, as in plb_consensus_t. */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 
@@ -97,9 +102,9 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
 typedef enum plb_action_kind {
     PLB_ACT_STATS,   /* contribute the statistics of the iterations `first` ... `last` */
     PLB_ACT_MAXIMUM, /* contribute `first` to the maximum of round `round` */
-    PLB_ACT_RESUME,  /* objects that stand at an AtSync may ask again */
-    PLB_ACT_BALANCE, /* balance at iteration `first`, then plb_consensus_balanced */
-    PLB_ACT_DONE,    /* all ranks have ended: nothing more will come */
+    PLB_ACT_RESUME,  /* objects that wait at AtSync may ask again */
+    PLB_ACT_BALANCE, /* rebalance at iteration `first`, then call plb_consensus_balanced */
+    PLB_ACT_DONE,    /* all ranks have ended: there are no more actions */
 } plb_action_kind_t;
 
 typedef struct plb_action {
@@ -107,9 +112,8 @@ typedef struct plb_action {
     int64_t round, first, last;
 } plb_action_t;
 
-#define PLB_MAX_ACTIONS 8 /* one event never causes more */
-
-/** Belongs to the caller; every event starts with an empty one. */
+#define PLB_MAX_ACTIONS 8 /* one call never causes more actions */
+/** The actions that a call asks for.  The caller empties them before each call. */
 typedef struct plb_actions {
     int n;
     plb_action_t act[PLB_MAX_ACTIONS];
@@ -117,62 +121,64 @@ typedef struct plb_actions {
 
 typedef enum plb_answer {
     PLB_ANSWER_GO,      /* begin the next iteration */
-    PLB_ANSWER_PAUSE,   /* stand, make progress, ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* the same as PAUSE, but the object stands at the final iteration, which
-                           may still be extended */
+    PLB_ANSWER_PAUSE,   /* wait, make progress, and ask again after PLB_ACT_RESUME */
+    PLB_ANSWER_BALANCE, /* do as for PAUSE; the object waits at the final iteration, which may
+                           still be raised */
     PLB_ANSWER_END,     /* this was the last iteration of the run */
 } plb_answer_t;
 
 typedef struct plb_consensus {
-    int64_t *reach;         /* [capacity], owned: 2k stands at AtSync(k), 2k - 1 runs k;
-                               below zero: a free slot, -1 - the next free one */
-    int64_t capacity, free; /* first free slot, `capacity` if none */
-    int64_t n_objects;      /* on this rank */
-    int64_t n_behind;     /* number of these that have not finished iteration `contributed` + 1 */
-    int32_t lag;          /* D; 0: none */
-    int64_t contributed;  /* statistics posted up to here */
-    int64_t seen;         /* statistics known up to here */
-    int64_t round;        /* rounds contributed to */
-    int64_t limit, final; /* no object goes past `limit` <= `final` */
-    int64_t end;          /* last iteration of this rank, or PLB_NEVER while unknown */
-    bool open; /* true: this rank has contributed to a round whose outcome is not known */
+    int64_t *reach; /* [capacity], owned; the reach of the object in each slot: 2k: it waits
+                       at AtSync(k); 2k - 1: it runs iteration k; negative: the slot is
+                       free, and -1 - reach is the next free slot */
+    int64_t capacity, free; /* free: the first free slot; `capacity`: none */
+    int64_t n_objects;      /* number of objects on this rank */
+    int64_t n_behind;    /* number of objects that have not finished iteration `contributed` + 1 */
+    int32_t lag;         /* D; 0: none */
+    int64_t contributed; /* the last iteration whose statistics this rank has contributed */
+    int64_t seen;        /* the last iteration whose reduced statistics this rank has taken */
+    int64_t round;       /* the last round to which this rank has contributed */
+    int64_t limit, final; /* limit <= final: no object goes beyond `limit`; final: F */
+    int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
+    bool open;            /* true: the outcome of round `round` is not known; false: it is */
     bool balancing, done;
 } plb_consensus_t;
 
-/** Begin a rank without objects before iteration 1.  `end` is its last iteration if that is known,
- *  else PLB_NEVER.  Memory: 8 bytes per object. */
+/** Begin before iteration 1, without objects.  end: the last iteration of this rank; PLB_NEVER:
+ * not known.  Memory: 8 bytes per object. */
 int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
 void plb_consensus_free(plb_consensus_t *self);
 
-/** Add an object that has finished `iteration` and waits there; its slot identifies it.  It must
- * not be behind the contributed statistics, nor further than the rules allow.  A program that
- * runs its rank as a whole adds one object at 0. */
+/** Add an object that waits at AtSync(`iteration`); *slot identifies it.  `iteration` must not be
+ * below `contributed`, nor above what the rules allow.  A program that runs its rank as a whole
+ * adds one object at iteration 0. */
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err);
 
-/** Remove an object, wherever it is. */
+/** Remove an object, whether it runs or waits. */
 int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
 
-/** A running object has finished its iteration and waits at AtSync.  Next it asks. */
+/** Report that a running object has finished its iteration and waits at AtSync.  Then call
+ *  plb_consensus_ask. */
 int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
 
-/** May the waiting object go on?  After PLB_ANSWER_GO it runs its next iteration. */
+/** Ask whether a waiting object may go on.  After PLB_ANSWER_GO it runs its next iteration. */
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
 
-/** The same question without a change of state; PLB_ANSWER_GO also for an object that runs. */
+/** The answer that plb_consensus_ask would give, without any change.  For an object that runs, it
+ *  is PLB_ANSWER_GO. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
-/** Set the last iteration of this rank to `iteration`, which must not be before any that has
- * begun. */
+/** Set the last iteration of this rank.  None of its objects may have begun a later one. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 
-/** The rank fails: it loses all of its objects and has ended, but goes on serving.  If it had
- * already contributed its statistics of the final iteration, the LB step still takes place, and
- * must give this rank no objects. */
+/** Report that this rank has failed: it has no more objects and has ended, but still takes part in
+ * reductions.  If it had already contributed its statistics of the final iteration, the LB step
+ * still takes place, and must give this rank no objects. */
 void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 
-/** Whether its statistics of `iteration` count this rank as ended. */
+/** Whether this rank counts as ended in its statistics of `iteration`. */
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
 
 /** Take the statistics of `iteration` and the root's ruling on them. */
@@ -183,8 +189,8 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
 int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err);
 
-/** Call after the LB step that PLB_ACT_BALANCE asked for, when objects have been removed and
- * added. */
+/** End the LB step that PLB_ACT_BALANCE asked for.  Call it when the objects that migrate have
+ * been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
 
 #endif

@@ -6,8 +6,8 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* The waiting is computed after so many iterations; between two of them it is taken as linear,
- * and after the last one as constant. */
+/* The waiting time is computed after so many iterations; it is linear between two of them, and
+ * constant after the last. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
@@ -54,7 +54,8 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, double *time
     return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
 }
 
-/* Seconds that the ranks will wait at each of the first n TIMES. */
+/* Compute wait[n], the seconds that the ranks will wait on average at each of the first n TIMES.
+ */
 static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, int n, double *wait,
                     plb_err_t *err)
 {

@@ -1,12 +1,13 @@
-/* Estimates what a placement costs in the iterations until the next LB step (a cycle), if the
- * loads go on changing as they do now.  So a strategy can place for the loads expected some
- * iterations ahead. */
+/* Estimates the seconds that a placement loses until the next LB step (a cycle), if the loads go
+ * on changing as they do now.  So a strategy can place for the loads expected some iterations
+ * ahead.
+ */
 #ifndef PLB_DECIDE_CYCLE_H
 #define PLB_DECIDE_CYCLE_H
 
 #include "model/snapshot.h"
 
-/* A placement is tried for the loads expected this many iterations ahead. */
+/* The strategy is tried with the loads expected so many iterations ahead. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
@@ -16,7 +17,7 @@ typedef struct plb_cycle_costs {
     double step;               /* seconds of an LB step without moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* 0 ... 1: the drift is multiplied by it */
+    double belief;             /* 0 ... 1: the drift is multiplied by this factor */
 } plb_cycle_costs_t;
 
 /** The loads expected in t iterations, load[n_objects]. */
@@ -27,12 +28,12 @@ void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
  *  predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** The most bytes that leave any rank if the objects move to rank[n_objects]; with rank NULL,
- *  if all objects leave their ranks. */
+/** Compute the largest number of bytes that leave a rank if the objects move to rank[n_objects];
+ *  NULL: if all objects leave their ranks. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
-/** The average loss per iteration of a cycle of the best length.  What is lost: the LB step,
- *  its migrations, and the waiting for the slowest rank. */
+/** Compute *loss, the average loss per iteration in seconds, in a cycle of the best length.  Lost
+ *  are the LB step, its migrations, and the waiting for the slowest rank. */
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err);
 

@@ -78,7 +78,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const plb_decider_options_t *opt = &self->opt;
     PLB_NEW0(self->candidates, opt->n);
-    PLB_NEW_EACH(opt->n, self->looks, self->left);
+    PLB_NEW_EACH(opt->n, self->traits, self->left);
     for (int32_t i = 0; i < opt->n; i++) {
         const plb_candidate_strategy_t *from = &opt->candidates[i];
         double *params = NULL;
@@ -88,7 +88,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
         const bool selectable = from->strategy.agent == NULL || !opt->selects; /* else central.h */
-        self->looks[i] =
+        self->traits[i] =
             (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
         self->left[i] = NAN;
     }
@@ -96,7 +96,7 @@ out:
     return ret;
 }
 
-/* If strategies are selected, set the cost of messages in those that have parameters for it. */
+/* If strategies are selected, set the cost of messages in those which have it as a parameter. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -121,7 +121,7 @@ static int set_network(plb_decider_t *self, plb_network_t network, const double 
     int ret =
         plb_check(PLB_AMOUNT, PLB_FIGURES({"alpha", network.alpha}, {"beta", network.beta}), err);
     if (ret == PLB_OK && self->opt.selects) {
-        ret = plb_selector_init(&selector, self->looks, self->opt.n, network.alpha, network.beta,
+        ret = plb_selector_init(&selector, self->traits, self->opt.n, network.alpha, network.beta,
                                 params, err);
     }
     if (ret != PLB_OK) {
@@ -181,7 +181,7 @@ void plb_decider_free(plb_decider_t *self)
         plb_receipt_free(&self->receipts[i]);
     }
     plb_receipt_free(&self->next);
-    PLB_FREE(self->receipts, self->candidates, self->looks, self->left);
+    PLB_FREE(self->receipts, self->candidates, self->traits, self->left);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
     if (self->learner.p > 0) {
@@ -189,7 +189,7 @@ void plb_decider_free(plb_decider_t *self)
     }
     self->receipts = NULL;
     self->candidates = NULL;
-    self->looks = NULL;
+    self->traits = NULL;
     self->left = NULL;
     self->n_receipts = self->capacity = 0;
 }
@@ -243,9 +243,9 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* Estimate what each strategy would save.  It is expected to leave the imbalance that it left
- * the last time; if it never ran, the residual that the trigger has measured; if this is
- * unknown, none. */
+/* Estimate the seconds per iteration that each strategy would save.  A strategy is expected to
+ * leave the imbalance that it left the last time.  If it never ran, it is expected to leave the
+ * residual that the trigger has measured or, if this is unknown, no imbalance. */
 static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                plb_alternative_t *out)
 {
@@ -298,8 +298,8 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
                                      : r->verdict.reason == self->trigger->verdict.reason);
 }
 
-/* Write a receipt for holding back.  Only one per reason between two LB steps, so that receipts
- * stay few. */
+/* Write a receipt for a decision against an LB step.  Between two LB steps there is only one per
+ * reason, so that receipts stay few. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
@@ -324,7 +324,7 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 
 /* ---- an iteration --------------------------------------------------------------------------- */
 
-/* The first iterations since the last LB step belong to its cost. */
+/* Once the warm-up after the last LB step is over, add it to the cost in the receipt. */
 static int warmed_up(plb_decider_t *self, plb_err_t *err)
 {
     plb_receipt_t *last = last_of(self);

@@ -1,6 +1,6 @@
 /* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
- * A state machine without input or output, the same in every setting: a run under MPI with or
+ * It reads no clock, file or message, and is the same in every setting: a run under MPI with or
  * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a program with its
  * own loop.  The same figures give exactly the same decisions.  It holds
  *   - the trigger, which says when an LB step is due,
@@ -14,15 +14,19 @@
  *
  *     plb_decider_observe(d, &statistics);
  *     plb_decider_next(d, asked, may_look, &ask);
- *     PLB_ASK_GAIN     What has the last LB step saved?  plb_decider_weigh, then _next again
- *     PLB_ASK_LOOK     Would a new placement save time?  plb_decider_look where the loads are;
- *                      its answer to all: plb_decider_looked
- *     PLB_ASK_BALANCE  Rebalance.  plb_decider_choose on all ranks;
- *                      plb_decider_place where the loads are; its answer to all:
- *                      plb_decider_placed; the objects move; plb_decider_balanced
+ *     ask is PLB_ASK_GAIN: how much time has the last LB step saved?
+ *         plb_decider_weigh, then plb_decider_next again
+ *     PLB_ASK_LOOK: a "look", to see whether a new placement would save time
+ *         plb_decider_look, on the rank that has the loads
+ *         plb_decider_looked with its answer, on all ranks
+ *     PLB_ASK_BALANCE: rebalance
+ *         plb_decider_choose, on all ranks
+ *         plb_decider_place, on the rank that has the loads
+ *         plb_decider_placed with its answer, on all ranks
+ *         plb_decider_balanced, when the objects have moved
  *
  * Calls in a wrong order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; neither changes
- * anything.  Call plb_decider_abandon where an error elsewhere prevents an answer. */
+ * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
 
@@ -40,7 +44,7 @@ typedef struct plb_iteration {
     double time;             /* seconds, time of the slowest rank */
     double max, mean, min;   /* seconds: loads of the ranks */
     double total;            /* seconds: sum over all ranks */
-    double utilization;      /* the lowest of a rank (Menon eq. 3.2) */
+    double utilization;      /* of the least utilized rank (Menon eq. 3.2) */
     int64_t messages, bytes; /* between ranks */
 } plb_iteration_t;
 
@@ -69,7 +73,7 @@ typedef struct plb_decider_options {
     bool gives_up;           /* true: switch LB steps off while they do not pay; false: never */
     bool learns;             /* true: learn the ranks' speeds; false: do not */
     bool watches; /* true: check whether the last LB step achieves what it predicted (promise.h) */
-    plb_network_t network; /* cost of messages; zero: they are free */
+    plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;         /* for strategies that draw random numbers */
     int64_t keep;          /* how many receipts to keep, see plb_receipts_thin; 0: all */
 } plb_decider_options_t;
@@ -78,8 +82,8 @@ typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *looks;               /* owned: what the selection sees of them */
-    double *left; /* owned: max/mean that each candidate left the last time; NAN: it never ran */
+    plb_candidate_t *traits; /* owned: family and inputs of each candidate, for the selection */
+    double *left;      /* owned: max/mean after each candidate's last LB step; NAN: it never ran */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
                           placing rank only */
@@ -95,14 +99,16 @@ typedef struct plb_decider {
     double n_since, sum_max, sum_mean, sum_min;
     double grown;  /* seconds by which max - mean has grown in the last iteration */
     int64_t cycle; /* index of the first receipt since the last LB step */
-    bool judging;  /* true: the caller was asked for a gain, and has not answered */
-    bool looking;  /* true: the caller was asked for a look, and has not answered */
-    double found; /* gain that a look has found, seconds per iteration; NAN: no look led to this LB
+    bool judging;  /* true: the caller was asked for a gain, and has not answered; false: not so */
+    bool looking;  /* true: the caller was asked for a look, and has not answered; false: not so */
+    double found; /* seconds per iteration that a look expects to save; NAN: no look led to this LB
                      step */
     /* the LB step under way: */
-    bool pending, answered;  /* pending: an LB step has begun; answered: it has its placement */
-    int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
-    int64_t n_objects;       /* of all ranks; 0: not known */
+    bool pending;      /* true: an LB step has begun; false: none has */
+    bool answered;     /* true: that LB step has its placement; false: not yet */
+    int32_t chosen;    /* index of the chosen strategy */
+    int32_t instead;   /* index of a refinement that may replace it; -1: none */
+    int64_t n_objects; /* of all ranks; 0: not known */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
@@ -115,33 +121,34 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** Set what messages cost, if that was measured later; before the first iteration and LB step. */
+/** Set the cost of messages, if it was measured after plb_decider_init.  Call it before the first
+ *  iteration and the first LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** Set the memory limit of rank 0 in bytes; negative: none. */
 void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 
-/** Set the known end and the expected cost of a first LB step; see plb_trigger_expect. */
+/** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Whether an estimate of the cost of a first LB step would be used. */
 bool plb_decider_foresees(const plb_decider_t *self);
 
-/** Observe an iteration that is over; the trigger's verdict is in self->trigger->verdict. */
+/** Observe an iteration that is over; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** Decide what to do now, see above.  asked: true: an LB step is due, by this verdict or an
- *  earlier one; false: none is due. may_look: false at the end of a loop, where a look is
- *  useless; else true. */
+/** Decide what to do now, see above.  asked: true: this verdict or an earlier one asks for an LB
+ *  step; false: none does.  may_look: false: at the end of a loop, where a look is useless; true:
+ *  elsewhere. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
                      plb_err_t *err);
 
-/** Take the seconds that the last LB step has saved up to now, compared with the placement
+/** Take `gain`, the seconds that the last LB step has saved up to now, compared with the placement
  * before it. */
 int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether there is anything new to weigh: iterations since the last LB step that moved objects.
- */
+/** Whether plb_decider_weigh has anything to enter: the last LB step moved objects, and iterations
+ *  have followed. */
 bool plb_decider_weighs(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
@@ -157,12 +164,13 @@ typedef struct plb_database {
  * has achieved far less than predicted; otherwise 0.  Call it on the rank that has the loads. */
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err);
 
-/** Take the answer of the look; *ask is PLB_ASK_BALANCE if it would repay an LB step. */
+/** Take `gain`, the answer of plb_decider_look.  *ask is PLB_ASK_BALANCE if it would repay an LB
+ *  step, else PLB_ASK_NOTHING. */
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
-/** Begin an LB step: self->chosen is the strategy.  `why`: the verdict that asked for it, if
- * that is not the last one.  n_objects: of all ranks; 0: not known, then a central strategy is
- * selected. */
+/** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for the LB
+ *  step; NULL: the last one.  n_objects: number of objects on all ranks; 0: not known, then a
+ *  central strategy is selected. */
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
                        plb_err_t *err);
 
@@ -172,31 +180,31 @@ int plb_decider_select(plb_decider_t *self, plb_err_t *err);
 /** Whether candidate i is a distributed strategy. */
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 
-/** Place the objects, on the rank that has the loads: rank[n_objects], speed[n_ranks] (zero: all
- * ranks count as equally fast).  A refinement replaces the chosen strategy if it leaves at most
- * `tolerance` times its imbalance and moves fewer objects. */
+/** Place the objects.  Call it on the rank that has the loads.  Writes rank[n_objects] and
+ * speed[n_ranks] (zeros: all ranks count as equally fast).  The placement of a refinement is taken
+ * if it leaves at most `tolerance` times the imbalance of the chosen strategy and moves fewer
+ * objects. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 
 enum { PLB_DECIDER_SAMPLE = 32 };
 
-/** The fraction of all objects from which the speeds are learned with a distributed strategy:
- * on average PLB_DECIDER_SAMPLE objects of a rank. */
+/** With a distributed strategy, speeds are learned from a sample of the objects: this fraction of
+ * them, on average PLB_DECIDER_SAMPLE objects of a rank. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 
-/** The indices of the objects that belong to the sample, into out[n]; returns how many. */
+/** Write the indices of the objects that belong to the sample to out[n]; return their number. */
 int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out);
 
-/** Learn speeds from the objects of the sample, on the rank that has them: speed[n_ranks], zero:
- * all ranks count as equally fast. */
+/** Learn speed[n_ranks] from the objects of the sample; zeros: all ranks count as equally fast.
+ * Call it on the rank that has the sample. */
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err);
 
-/** What fraction of its memory limit a rank holds. */
+/** The fraction of its memory limit that a rank uses; `held` bytes are in use. */
 double plb_decider_full(int64_t held, int64_t limit);
 
-/** Take the result of the placing rank, on all ranks.  `speed`: from plb_decider_place, or NULL.
- */
+/** Take the result of plb_decider_place.  Call it on all ranks.  speed: may be NULL. */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err);
 
@@ -212,10 +220,12 @@ typedef struct plb_step_done {
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
-/** Cancel what was asked for, or the LB step that has begun, after a failure. */
+/** After a failure: cancel the question that waits for an answer, or the LB step that has begun.
+ */
 void plb_decider_abandon(plb_decider_t *self);
 
-/** Bring the receipt of the last LB step up to date: max/mean and idle times since. */
+/** Update the receipt of the last LB step: max/mean and idle times of the iterations since then.
+ */
 void plb_decider_settle(plb_decider_t *self);
 
 #endif

@@ -8,8 +8,8 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-/* With LB steps off, so many iterations of high imbalance in a row allow a trial at once; a single
- * one may be a spike. */
+/* While LB steps are off, so many iterations in a row with a high imbalance allow a trial at once.
+ * A single one may be a spike. */
 enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
@@ -57,8 +57,8 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* The warm-up is the time of the first iterations beyond the longest of those after them: so
- * noise does not count as warm-up. */
+/* Compute the warm-up: the time by which the first iterations are longer than the longest of the
+ * following ones.  So noise does not count as warm-up. */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

@@ -1,24 +1,24 @@
-/* Does rebalancing pay?  The ledger of a run: what its LB steps cost and what they saved.
+/* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.
  *
- * A state machine without input or output, like a trigger.  The trigger says when an LB step is
- * due, the ledger whether LB steps pay at all.
+ * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  It has
+ * three states:
  *
- *   on        Each LB step is judged when the next one is due, by what it has saved in between.
- *             If recent LB steps have saved less than they cost (older ones count less), LB
- *             steps are switched off, at the earliest after `tries` of them.
- *   off       for `pause` iterations, or longer, so that one LB step in each pause takes at
- *             most `share` of the run's time.  The pause ends early if the imbalance of three
- *             iterations in a row is `rise` times that of the LB steps that did not pay.  The
- *             next LB step that is due is then a trial.
- *   trial     judged after another pause: if it has paid, LB steps are on again; if not, the
- *             pause doubles.  So the cost of LB steps that never pay grows only with the
+ *   on        When the next LB step is due, the last one is judged by the seconds that it has
+ *             saved since then.  If recent LB steps have saved less than they cost (older ones
+ *             count less), LB steps are switched off, but not before `tries` of them.
+ *   off       There are no LB steps for `pause` iterations, or for longer, so that one LB step in
+ *             each pause takes at most `share` of the run's time.  The pause ends early if the
+ *             imbalance of three iterations in a row is `rise` times the imbalance before LB steps
+ *             that did not pay.  The next LB step that is due is then a trial.
+ *   trial     The trial is judged after another pause.  If it has paid, LB steps are on again; if
+ *             not, the pause doubles.  So the cost of LB steps that never pay grows only with the
  *             logarithm of the run.
  *
- * The cost theta of each strategy is the measured one plus the warm-up after it: what the first
- * iterations took beyond the longest of those that follow (caches, paths of messages).  A
- * strategy that reports no cost is not free: the time of the whole LB step counts if it is more
- * than the sum of its parts.  If even that is unknown or zero, the time of a balanced iteration
- * counts.
+ * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
+ * iterations after the LB step are longer than the longest of the following ones (caches, paths of
+ * messages).  A strategy that reports no cost is not free: if the time of the whole LB step is
+ * more than the sum of its parts, the former counts.  If the time is unknown or zero, the time of
+ * a balanced iteration counts.
  */
 #ifndef PLB_DECIDE_LEDGER_H
 #define PLB_DECIDE_LEDGER_H
@@ -48,7 +48,7 @@ enum {
 /** The table, PLB_N_LEDGER entries. */
 extern const plb_param_t plb_ledger_params[];
 
-/* What an LB step reports of its cost, in seconds; NAN or 0 where it reports nothing. */
+/* The cost of an LB step, in seconds; NAN or 0: not reported. */
 typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* elapsed time of the whole LB step */
@@ -56,7 +56,7 @@ typedef struct plb_costs {
                      of the parts */
 } plb_costs_t;
 
-/* What is remembered of a strategy. */
+/* The account of a strategy. */
 typedef struct plb_account {
     int64_t n;      /* number of LB steps */
     double cost;    /* seconds: mean of the previous value and the new measurement */
@@ -65,22 +65,24 @@ typedef struct plb_account {
 
 enum {
     PLB_WARM_UP = 3
-}; /* iterations after an LB step that may be slow; the same number after them is the reference */
+}; /* the first iterations after an LB step, which may be slow; they are compared with as many
+      iterations after them */
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    double paid, gained; /* seconds: sums over the judged LB steps; older ones count less */
+    double paid,
+        gained; /* seconds that the judged LB steps cost and saved; older ones count less */
     int64_t judged;
     /* the last LB step */
     bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
-    int64_t last; /* iteration at whose end it took place */
-    int32_t strategy;     /* index of its strategy; -1: there was no LB step */
-    double cost;          /* seconds: cost of that LB step, with the warm-up once this is known */
-    double warm_up;       /* NAN while it is not known */
-    double excess_before; /* seconds: max - mean before it */
-    double times[2 * PLB_WARM_UP]; /* seconds of the iterations since */
+    int64_t last; /* iteration at whose end the last LB step took place */
+    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
+    double cost;                   /* seconds; includes the warm-up as soon as that is known */
+    double warm_up;                /* seconds; NAN: not known yet */
+    double excess_before;          /* seconds: max - mean before the last LB step */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after it */
     int n_times;
     /* off: LB steps are switched off; trial: an LB step has been made as a trial nevertheless */
     bool off, trial;
@@ -91,16 +93,16 @@ typedef struct plb_ledger {
     double mean, excess; /* seconds, of the last iteration */
 } plb_ledger_t;
 
-/** Begin for n strategies.  `params`: PLB_N_LEDGER values.  PLB_ERR_VALUE: one is out of its
- * range. */
+/** Begin for n strategies.  params[PLB_N_LEDGER].  PLB_ERR_VALUE: a parameter is out of its range.
+ */
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
 void plb_ledger_free(plb_ledger_t *self);
 
-/** Observe an iteration: its time, maximum and mean load.  PLB_ERR_VALUE: one is not a valid
- * time. */
+/** Observe an iteration: its time, largest and mean load in seconds.  PLB_ERR_VALUE: one of them
+ * is not a valid time. */
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
 
-/** Whether the last LB step is to be judged now.  `asked`: the trigger wants an LB step. */
+/** Whether the last LB step is to be judged now.  asked: whether the trigger wants an LB step. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
 /** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including

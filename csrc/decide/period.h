@@ -1,14 +1,15 @@
-/* The ideal period between two LB steps (Menon 3.5.1, 3.5.3, eq. 3.3-3.5), from two lines that
- * are fitted to the loads as observations come in.
+/* The ideal period between two LB steps, in iterations (Menon 3.5.1, 3.5.3, eq. 3.3-3.5).  In: the
+ * maximum and the mean load of the ranks in each iteration.
  *
- * x counts iterations since the last LB step.  Two lines are fitted, to the maximum and to the
- * mean load of the ranks.  The mean is multiplied by the imbalance that the strategy leaves
- * (`residual`: max/mean after an LB step).  Relative to that, the maximum grows by m per
- * iteration, and with an LB step that costs theta the best period is
+ * x counts iterations since the last LB step.  One line is fitted to the maximum, another to the
+ * mean.  m is the growth per iteration of maximum - residual * mean, where `residual` is the
+ * max/mean that a strategy leaves after an LB step.  If an LB step costs theta, the best period is
  *     tau = sqrt(2 theta / m)                                                           (3.5)
  *   here: cost, growth     there: theta, m
- * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  Where it
- * does not grow (m <= 0) the period is infinite.
+ * Example: the mean is 10 s, the maximum grows from 10 s by m = 0.2 s per iteration, and an LB
+ * step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations. Eq. 3.5 holds for an imbalance
+ * that grows linearly from zero after each LB step.  If it does not grow (m <= 0), the period is
+ * infinite.
  */
 #ifndef PLB_DECIDE_PERIOD_H
 #define PLB_DECIDE_PERIOD_H
@@ -18,11 +19,11 @@
 /* A running least-squares line: O(1) per observation, in time and in memory.
  *
  * The weighted sums are taken around the running means (Welford 1962, West 1979), and x counts
- * from the first one seen: so there is no cancellation, however large x is.  Older observations
- * fade: one that is k observations old has the weight (1 - 1/memory)^k. */
+ * from the first one seen.  So no digits cancel, however large x is.  Older observations count
+ * less: an observation with k later ones has the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
-    double keep;   /* factor on the weights at each new observation, 0 < keep <= 1 */
-    double origin; /* the first x; mean_x counts from there */
+    double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */
+    double origin; /* the first x; mean_x is relative to it */
     double weight, mean_x, mean_y, sxx, sxy, syy;
     int64_t n;
 } plb_fit_t;

@@ -11,7 +11,7 @@
 #include "decide/decider.h"
 #include "model/metrics.h"
 
-/* A strategy's answer for a snapshot. */
+/* A strategy's placement of a snapshot. */
 typedef struct answer {
     int32_t *rank; /* owned */
     plb_metrics_t before, after;
@@ -55,7 +55,8 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
     return m;
 }
 
-/* Only on the rank that has the loads: the learner takes O(p) memory. */
+/* Make the learner, unless it exists.  It takes O(p) memory, so only the rank that has the loads
+ * has one. */
 static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
 {
     return self->learner.p == 0 ? plb_learner_init(&self->learner, self->opt.n_ranks, err)
@@ -233,8 +234,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
-/* Set what an LB step costs: as much as the last ones; before the first one, what was expected
- * of it. */
+/* Set the cost of an LB step: that of the last ones or, before the first one, the expected cost.
+ */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
@@ -261,7 +262,7 @@ static bool drifts(const plb_database_t *db)
     return false;
 }
 
-/* Whether strategy `which` may place for loads to come: it was selected, and balances loads. */
+/* Whether strategy `which` may place for the loads expected some iterations ahead. */
 static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
                            const input_t *input)
 {
@@ -287,9 +288,8 @@ out:
     return ret;
 }
 
-/* Let the same strategy place for the loads some iterations ahead, and keep the placement that
- * loses least until the next LB step.  It stops at the first placement that loses more than the
- * one before.
+/* Let the strategy place for the loads expected 1, 2, ... steps ahead, and keep the placement that
+ * loses least until the next LB step.  Stop at the first one that loses more than the one before.
  */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
@@ -349,7 +349,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* held[n_ranks]: bytes that each rank holds with the objects on rank[]. */
+/* Compute held[n_ranks], the bytes of memory that each rank uses with the objects on rank[]. */
 static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
 {
     memset(held, 0, (size_t)s->n_ranks * sizeof *held);
@@ -363,8 +363,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* Like answer_of, within the memory limits.  If no placement keeps them, a rank that exceeds its
- * limit keeps what it holds, but gets no more: a running program must go on. */
+/* Like answer_of, but within the memory limits.  If no placement keeps them, a rank that exceeds
+ * its limit may keep its objects, but gets no more: a running program must go on. */
 static int answer_within(const plb_decider_t *self, plb_snapshot_t *s, int32_t *rank,
                          int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -394,8 +394,8 @@ double plb_decider_full(int64_t held, int64_t limit)
     return (double)held / (double)(limit > 0 ? limit : 1);
 }
 
-/* How full the fullest rank is, as a fraction of its memory limit, with the objects on rank[];
- * NAN: no limits. */
+/* Compute the largest fraction of its memory limit that a rank uses with the objects on rank[];
+ * NAN: there are no limits. */
 static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -415,8 +415,8 @@ out:
     return ret;
 }
 
-/* The two heaviest objects, each alone on a fastest rank, relative to the time in which all ranks
- * together would do all work: max/mean cannot be less. */
+/* Compute the time of each of the two heaviest objects, alone on the fastest rank, relative to the
+ * time in which all ranks together would do all work.  max/mean cannot be less. */
 static void weigh_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
@@ -490,8 +490,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
-/* Estimate what a placement with known speeds would save, always with the same cheap and good
- * strategy. */
+/* Estimate the seconds per iteration that a placement with known speeds would save.  It is always
+ * made by the same cheap and good strategy. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -2,17 +2,18 @@
 
 #include <math.h>
 
-/* No look before iteration FIRST after an LB step or a look: the first ones may be warm-up. */
+/* No look is due before iteration FIRST after an LB step or a look: the first ones may be warm-up.
+ */
 static const double FIRST = 3.0;
-/* No look while max/mean is at most BROKEN times the predicted one.  More than VOID times the
- * predicted one is neither noise nor drift. */
+/* No look is due while max/mean is at most BROKEN times the predicted one. */
 static const double BROKEN = 1.05;
+/* If max/mean is more than VOID times the predicted one, neither noise nor drift explains it. */
 static const double VOID = 1.5;
-/* No pause before a look if max/mean is more than WORSE times that at the last look.  Otherwise
- * the pause doubles with each look after the first SOON ones. */
+/* The pause before a look doubles with each look after the first SOON ones.  If max/mean is more
+ * than WORSE times the one at the last look, there is no pause, and the doubling starts again. */
 static const double WORSE = 1.1;
 static const double SOON = 2.0;
-/* A look is due when LOST times its price has been lost. */
+/* A look is due when the lost time is LOST times its price. */
 static const double LOST = 8.0;
 
 static void begin(plb_promise_t *self)
@@ -38,17 +39,17 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
         return false;
     }
     if (now <= BROKEN * self->predicted) {
-        self->looks = 0.0;
+        self->n_looks = 0.0;
         return false;
     }
     if (now > WORSE * self->level) {
-        self->looks = 0.0;
+        self->n_looks = 0.0;
     }
-    const double pause = FIRST * exp2(fmax(self->looks - SOON + 1.0, 0.0));
-    if ((self->looks > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
+    const double pause = FIRST * exp2(fmax(self->n_looks - SOON + 1.0, 0.0));
+    if ((self->n_looks > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
         return false;
     }
-    self->looks += 1.0;
+    self->n_looks += 1.0;
     self->level = now;
     begin(self);
     return true;

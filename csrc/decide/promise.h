@@ -1,15 +1,18 @@
-/* Has the last LB step achieved what it predicted?  The first LB step cannot if ranks
- * differ in speed.
+/* Has the last LB step achieved what it predicted?
  *
- * Says when to look why iterations take longer than the last LB step predicted.  The reason may
- * be that ranks have different speeds, or that one has just changed its speed; a strategy
- * cannot see this from seconds alone.  A look costs about as much as an LB step without
- * migrations, so it takes place only after eight times that time has been lost.  While the
- * prediction stays wrong, the distance between looks doubles each time: if the reason is a
- * different one (noise, work that changes all the time), the cost of looks grows only with the
- * logarithm of the run.  A look comes at once when the imbalance is worse than at the last one.
+ * If iterations take longer than the last LB step predicted, a "look" (plb_decider_look) checks
+ * whether a new placement would save time.  It would if ranks have different speeds, or if one has
+ * just changed its speed: the strategy could not know this from seconds alone.  This file says
+ * when a look is due.
  *
- * A state machine without input or output, like a trigger.
+ * A look costs about as much as an LB step without migrations (`price`).  So it is due when the
+ * time lost since the last LB step is eight times its price.  While the prediction stays wrong,
+ * the iterations between two looks double each time.  So if there is another reason (noise, or
+ * work that changes all the time), the cost of looks grows only with the logarithm of the run.  If
+ * the imbalance becomes worse than at the last look, the doubling starts again.
+ *
+ * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
+ * 1.3 s.  Each loses 0.25 s.  If a look costs 0.1 s, it is due after 4 iterations.
  */
 #ifndef PLB_DECIDE_PROMISE_H
 #define PLB_DECIDE_PROMISE_H
@@ -20,23 +23,24 @@ typedef struct plb_promise {
     double predicted; /* max/mean; INFINITY before the first LB step */
     double price;     /* seconds of a look */
     double since;     /* iterations since the last LB step or look */
-    double lost;      /* seconds since then that iterations took beyond the prediction */
-    double last;      /* max/mean of the iteration before */
-    double looks;
-    double level; /* max/mean at the last look */
+    double lost;      /* seconds by which these iterations were longer than predicted */
+    double last;      /* max/mean of the previous iteration */
+    double n_looks;   /* looks since the doubling of the pause started */
+    double level;     /* max/mean at the last look */
 } plb_promise_t;
 
 void plb_promise_init(plb_promise_t *self);
 
-/** Observe an iteration (load of the slowest rank, mean load); return whether a look is due. */
+/** Observe the largest and the mean load of an iteration, in seconds; return whether a look is
+ * due.
+ */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
-/** Whether the last look found an imbalance far above the promise: the loads have changed
+/** Whether the imbalance at the last look was far above the predicted one: the loads have changed
  * abruptly, or the LB step had wrong loads. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
-/** Begin again, after an LB step that predicts max/mean `predicted`; a look costs `price` seconds.
- */
+/** Begin again after an LB step that predicts max/mean `predicted`.  price: seconds of a look. */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
 
 #endif

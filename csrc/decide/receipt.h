@@ -1,4 +1,4 @@
-/* The receipt of a decision: its reasons, its cost, and what it saved.
+/* The receipt of a decision: its reasons, its cost, and the time that it saved.
  *
  * Python's `Receipt` has fields of the same names; its docstring describes them.
  */
@@ -70,13 +70,13 @@ typedef struct plb_placing {
 
 typedef enum plb_decision_kind {
     PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
-    PLB_DECISION_OFF,     /* LB steps cost more (`paid` s) than they save (`saved` s): none before
-                             `off_until` */
+    PLB_DECISION_OFF,     /* LB steps cost more (`paid` seconds) than they save (`saved` seconds):
+                             there are none before iteration `off_until` */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
-    PLB_DECISION_SPEEDS,  /* rebalance: better speed estimates save `found` s per iteration */
+    PLB_DECISION_SPEEDS, /* rebalance: better speed estimates save `found` seconds per iteration */
 } plb_decision_kind_t;
 
-/* What a strategy was expected to save and to cost. */
+/* The expected gain and cost of a strategy. */
 typedef struct plb_alternative {
     double gain; /* seconds per iteration */
     double cost; /* seconds; NAN: not known */
@@ -99,8 +99,9 @@ typedef struct plb_receipt {
     double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
 } plb_receipt_t;
 
-/* X(name, type): sums over the receipts that were dropped; `from`: the number of the first
- * dropped one. */
+/* X(name, type): sums over the receipts that were dropped; `from`: the number of the first of
+ * them.
+ */
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
     X(n, int64_t)                                                                                 \
@@ -119,8 +120,8 @@ typedef struct plb_dropped {
 void plb_receipt_free(plb_receipt_t *self);
 
 /** If there are `keep` receipts (8 or more; 0: no limit), keep the first quarter and the last half
- * of them, and add the others to `dropped`.  Returns by how many places the last half has moved.
- */
+ * of them, and add the others to `dropped`.  Returns the number by which the indices of the last
+ * half become smaller. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);
 

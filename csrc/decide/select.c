@@ -99,7 +99,7 @@ static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t fa
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* Rules 2 to 4: which family is next by history, if both families are available. */
+/* Choose the next family by rules 2 to 4, if there are candidates of both. */
 static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
 {
     const int32_t from_scratch = best(self, kind, PLB_COMPREHENSIVE);
@@ -135,7 +135,7 @@ static plb_family_t family_of(plb_lead_t why)
                : PLB_COMPREHENSIVE;
 }
 
-/* Fill in the strategy for choice.kind. */
+/* Choose a strategy for choice.kind. */
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
@@ -153,7 +153,7 @@ static void choose(plb_selector_t *self)
     out->candidate = pick(self, out->used, out->family);
 }
 
-/* Figure 3.8. */
+/* Follow figure 3.8 to its end. */
 static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
 {
     if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {

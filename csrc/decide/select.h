@@ -1,11 +1,10 @@
-/* Strategy selection: Menon 3.7, figure 3.8, eq. 3.6.  A state machine without input or output.
+/* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
  *
- * It gets the figures of every iteration (plb_selector_observe) and the outcome of every LB
- * step (plb_selector_balanced).  After each iteration it answers whether anything is out of
- * balance, and which of the candidates an LB step should use now.  The candidates' families and
- * what they look at come from the table of strategies: one that looks at communication is a
- * communication strategy; one that looks at load alone is a computation strategy; others cannot
- * be selected.
+ * In: the figures of every iteration (plb_selector_observe), and the outcome of every LB step
+ * (plb_selector_balanced).  Out, after each iteration: whether anything is out of balance, and
+ * which of the candidate strategies an LB step should use now.  A strategy whose placement depends
+ * on communication is a communication strategy; if it depends on load but not on communication, it
+ * is a computation strategy; other strategies cannot be selected.
  *
  * The path through figure 3.8:
  *
@@ -16,24 +15,25 @@
  *
  *   here: messages, bytes     there: m_n, m_v
  *
- * The written rules:
+ * The rules.  A kind is computation or communication; a family is comprehensive or refinement.
  *
- *   1. A strategy is named even if nothing is out of balance, for a trigger that asks for an LB
- *      step nevertheless.  The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
+ *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
+ *      LB step nevertheless.  The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
  *      (3.7.3); here it is at least.
- *   2. The first LB step of each kind is comprehensive, those after it are refinements (3.7.2).
- *      In the thesis, only the first LB step of the run is.  But a placement that was made without
- *      regard to communication gives a communication refinement nothing to keep.
- *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean of
- *      the last comprehensive one; or if they cost more than `dearer` times as much, and the
- *      last one left no less.  Then comprehensive strategies follow.
- *   4. Evidence ages: after `again` comprehensive strategies in a row, a refinement gets another
- *      chance; after `again` refinements in a row, if the last one left more than `imbalance`,
- *      a comprehensive strategy does.
- *   5. Among candidates of one kind and family: the one that left the least max/mean when it
- *      ran last; if several did, the cheapest, then the first in the table.  While that least
- *      max/mean is beyond `imbalance`, or if none has run, the first one that never ran.
- *   6. If no candidate is of the kind, the other kind is used; if none of that kind is of the
+ *   2. The first LB step of each kind uses a comprehensive strategy, the following ones use
+ *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive. But
+ *      a placement that was made without regard to communication is a poor start for a
+ *      communication refinement.
+ *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
+ *      that the last comprehensive strategy left; or if they cost more than `dearer` times as
+ * much, and the last one left no less.  Then comprehensive strategies follow.
+ *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
+ *      refinement gets another chance.  After `again` refinements in a row, if the last one left
+ *      more than `imbalance`, a comprehensive strategy gets another chance.
+ *   5. Of several candidates of one kind and family, the one is used that left the least max/mean
+ *      when it ran last; ties: the cheapest, then the first in the table.  If this max/mean is
+ * above `imbalance`, or if none has run, the first one that never ran is used.
+ *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
  *      family, the other family.
  */
 #ifndef PLB_DECIDE_SELECT_H
@@ -49,8 +49,8 @@ typedef enum plb_kind {
     PLB_COMMUNICATION, /* keeps objects together that communicate */
 } plb_kind_t;
 
-/* X(name, in words): the path through figure 3.8.  Needs that ask for a strategy come last,
- * from PLB_NEED_IDLE_COMMUNICATION on. */
+/* X(name, in words): where figure 3.8 ends.  The ends at a strategy come last, from
+ * PLB_NEED_IDLE_COMMUNICATION on. */
 #define PLB_NEEDS(X)                                                                              \
     X(START, "nothing was observed yet")                                                          \
     X(BALANCED, "the load is balanced and no rank is idle for long")                              \
@@ -152,16 +152,16 @@ typedef struct plb_record {
 typedef struct plb_choice {
     bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
                     strategy helps */
-    plb_need_t need;     /* why */
-    plb_kind_t kind;     /* the kind that the iteration asks for */
-    plb_kind_t used;     /* the kind of the candidate: the other kind if there is none of `kind` */
-    plb_family_t family; /* family of the candidate */
-    plb_lead_t lead;     /* why */
-    int32_t candidate;   /* index of the candidate */
-    double max_over_mean;   /* 1 where there is no load */
+    plb_need_t need;        /* where figure 3.8 ends */
+    plb_kind_t kind;        /* the kind for which the iteration asks */
+    plb_kind_t used;        /* kind of the candidate: the other kind if there is none of `kind` */
+    plb_family_t family;    /* family of the candidate */
+    plb_lead_t lead;        /* why this family */
+    int32_t candidate;      /* index of the chosen candidate */
+    double max_over_mean;   /* 1 if there is no load */
     double utilization;     /* as observed */
-    double communication_s; /* eq. 3.6, seconds */
-    double communication;   /* divided by the total load; 0 if both are 0 */
+    double communication_s; /* seconds of communication, eq. 3.6 */
+    double communication;   /* the same, divided by the total load; 0 if both are 0 */
 } plb_choice_t;
 
 typedef struct plb_selector {
@@ -175,9 +175,9 @@ typedef struct plb_selector {
     plb_choice_t choice;    /* the last one */
 } plb_selector_t;
 
-/** `candidates` (copied) in the order of the table; `params`: PLB_N_SELECTION values.
- *  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or beta is not a valid time;
- * a parameter is out of range. */
+/** Begin with `candidates` in the order of the table, which are copied, and
+ *  params[PLB_N_SELECTION].  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or
+ *  beta is not a valid time; a parameter is out of range. */
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
                       double alpha, double beta, const double *params, plb_err_t *err);
 void plb_selector_free(plb_selector_t *self);
@@ -186,9 +186,9 @@ void plb_selector_free(plb_selector_t *self);
  *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 
-/** Record an LB step with `candidate`, chosen here or not.  The choice is made again for the
- * iteration observed last.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it is not
- * selectable, or the outcome is invalid. */
+/** Record an LB step with `candidate`, whether it was chosen here or not.  The choice for the last
+ * observed iteration is then made again.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it
+ * cannot be selected, or the outcome is invalid. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err);
 

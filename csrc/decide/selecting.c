@@ -15,7 +15,7 @@ static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
         return -1;
     }
     for (int32_t i = 0; i < self->opt.n; i++) {
-        const plb_candidate_t *l = &self->looks[i];
+        const plb_candidate_t *l = &self->traits[i];
         const bool talks = (l->looks_at & PLB_LOOKS_COMM) != 0;
         if (l->looks_at != 0 && l->family == PLB_REFINEMENT &&
             talks == (c->used == PLB_COMMUNICATION)) {

@@ -52,7 +52,8 @@ static int test(const plb_steps_t *self, plb_stats_t *all, bool *have, plb_err_t
     return self->net->test_stats(self->net->self, all, have, err);
 }
 
-/* The first tests read no clock: the record is often there within microseconds. */
+/* Wait for a record.  The first tests read no clock, because the record often comes within
+ * microseconds. */
 static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
                     plb_stats_t *all, bool *have, plb_err_t *err)
 {
@@ -77,7 +78,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {
-    plb_stats_t later; /* a record after the broken one, which stays in self->all */
+    plb_stats_t later; /* a record after the one that broke the steps, which stays in self->all */
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {
@@ -108,7 +109,7 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-/* Contribute a record that changes nothing. */
+/* Contribute a record without figures. */
 static int fill(plb_steps_t *self, plb_err_t *err)
 {
     plb_stats_t none;

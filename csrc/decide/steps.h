@@ -1,10 +1,11 @@
-/* The steps of an advisor with a lag: nonblocking reductions, of which several may be under way.
+/* The steps of an advisor (advisor.h) with a lag: one nonblocking reduction of statistics
+ * (measure/stats.h) per step, of which several may be under way.
  *
- * A rank contributes to every step and gets the merged record of `lag` steps before; so it waits
- * only for ranks that are more than `lag` steps behind, and all ranks know the same at the same
- * step.  A rank that leaves contributes one last record (n_ended).  If only some ranks leave, the
- * others learn it from the merged record.  Every rank then completes the reductions that were
- * begun, so that no rank waits forever.
+ * In each step a rank contributes its record, and gets the merged record of `lag` steps before. So
+ * it waits only for ranks that are more than `lag` steps behind, and all ranks get the same record
+ * at the same step.  A rank that leaves contributes one last record (n_ended).  If only some ranks
+ * leave, the others learn this from the merged record.  Every rank then completes the reductions
+ * that have begun, so that no rank waits forever.
  */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H
@@ -15,42 +16,42 @@
 typedef struct plb_steps {
     const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
     int32_t lag;
-    int64_t begun, taken; /* number of records */
-    int64_t last;         /* the last record that ranks complete; INT64_MAX: no rank has left */
-    plb_stats_t all;      /* the last record that was taken */
+    int64_t begun, taken; /* numbers of reductions begun, and of merged records taken */
+    int64_t last;         /* the last reduction that ranks complete; INT64_MAX: no rank has left */
+    plb_stats_t all;      /* the last merged record that was taken */
 } plb_steps_t;
 
-/** PLB_ERR_VALUE: the lag is negative, or too large for the reductions. */
+/** Begin.  PLB_ERR_VALUE: the lag is negative, or too large for the depth of `net`. */
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err);
 
 /** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: a rank has left. */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
-/** Take the record that is due; wait for at most `timeout_ns` (negative: no limit).  *have: true:
- *  the record was taken, and is in self->all; false: none is due, or it did not come in time
- *  (plb_steps_is_due tells which).  A record that ends the steps (plb_steps_broken) is taken like
- *  any other. */
+/** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
+ *  limit).  *have: true: the record is now in self->all; false: none is due, or it did not come in
+ *  time (plb_steps_is_due tells which).  A record that ends the steps (plb_steps_broken) is taken
+ *  like any other. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** Take the oldest record under way, even if it is not due.  *have: false: none is under way,
- *  or it did not come in time. */
+/** Take the oldest merged record, even if it is not due.  *have: true: it is now in self->all;
+ *  false: no reduction is under way, or the record did not come in time. */
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** The number of records that were begun and not taken. */
+/** The number of reductions whose record was not taken yet. */
 int64_t plb_steps_under_way(const plb_steps_t *self);
 
-/** Whether a record is due before the next contribution. */
+/** Whether a record must be taken before the next contribution. */
 bool plb_steps_is_due(const plb_steps_t *self);
 
 /** Whether the last record that was taken ends the steps: ranks are in different steps, have
  *  failed or left. */
 bool plb_steps_broken(const plb_steps_t *self);
 
-/** Leave: contribute `mine` for the last time (nothing, if the steps are broken), and complete
- *  what is under way, for at most `timeout_ns`.  *done: true: nothing is under way;
- *  false: call it again.  Afterwards self->all is the record that ended the steps. */
+/** Leave: contribute `mine` as the last record (unless the steps are broken), and complete the
+ *  reductions under way, for at most `timeout_ns` nanoseconds.  *done: true: all are complete, and
+ *  self->all is the record that ended the steps; false: call it again. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
 

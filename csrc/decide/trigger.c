@@ -7,9 +7,9 @@
 #include "base/mem.h"
 
 /* While the cost of an LB step is unknown, one is tried when the imbalance has cost as much time
- * as TRIAL balanced iterations: an LB step takes 0.1 to 100 of them, with a geometric mean of 3.
- * In a short run, it is tried when the imbalance has cost the fraction SHARE of the run: then
- * the trial costs little of the run, too. */
+ * as TRIAL balanced iterations.  (An LB step takes as long as 0.1 to 100 balanced iterations; the
+ * geometric mean is 3.)  In a short run, it is tried when the imbalance has cost the fraction
+ * SHARE of the run: then the trial costs a small part of the run, too. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)

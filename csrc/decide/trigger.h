@@ -1,9 +1,9 @@
 /* Triggers: when to rebalance.  Like the strategies, they are entries of a table.
  *
- * A trigger is a state machine without input or output.  It gets every iteration
- * (plb_trigger_observe) and every LB step (plb_trigger_balanced), and answers each iteration
- * with a verdict.  It never reads a clock: the same calls give the same verdicts, so that all
- * ranks, a replay and a simulation decide the same. */
+ * A trigger observes every iteration (plb_trigger_observe) and every LB step
+ * (plb_trigger_balanced), and answers each iteration with a verdict.  It reads no clock, file or
+ * message: the same calls give the same verdicts, so that all ranks, a replay and a simulation
+ * decide the same. */
 #ifndef PLB_DECIDE_TRIGGER_H
 #define PLB_DECIDE_TRIGGER_H
 
@@ -97,8 +97,8 @@ typedef struct plb_trigger_kind {
     const plb_param_t *params;
     int n_params;
     size_t state_size;
-    bool foreign; /* true: a user's function answers, perhaps differently on different ranks;
-                     false: one of pylb's own triggers */
+    bool foreign; /* true: the trigger is a user's function, which may answer differently on
+                     different ranks; false: it is one of pylb's own */
     /** Called with the state already zeroed; NULL: that is enough. */
     void (*init)(plb_trigger_t *self);
     /** Set the verdict's reason, and the figures that the trigger knows.  Before the call the
@@ -114,7 +114,7 @@ struct plb_trigger {
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
     int64_t last;   /* iteration of the last LB step, or the one before the first observed */
-    bool started;   /* true: something was observed */
+    bool started;   /* true: an iteration was observed; false: none */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
     plb_cycle_t cycle;
@@ -144,40 +144,39 @@ extern const plb_trigger_kind_t *const plb_triggers[];
 /** Find a trigger by name; NULL: the name is unknown. */
 const plb_trigger_kind_t *plb_trigger_find(const char *name);
 
-/** `params`: n_params values in the order of the table; they are copied, and checked against
- *  their ranges. */
+/** Begin.  params: kind->n_params values in the order of the table, which are copied.
+ *  PLB_ERR_VALUE: one is out of its range. */
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);
 
-/** Set what is known before the run: `end`, the number of the last iteration plus 1 (INT64_MAX:
- * unknown); `cost`, the expected seconds of an LB step, NAN if there is no new estimate.
- * PLB_ERR_VALUE: cost is infinite or negative. */
+/** Set what is known before the run.  end: the number of the last iteration plus 1; INT64_MAX:
+ * unknown.  cost: the expected seconds of an LB step; NAN: no new estimate.  PLB_ERR_VALUE: cost
+ * is infinite or negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Observe an iteration; the verdict is then in self->verdict.  An iteration from before the
- *  last LB step does not count: the verdict is no, PLB_REASON_STALE.  PLB_ERR_VALUE: a time is
- *  NaN, infinite or negative; PLB_ERR_STATE: the iteration number does not increase; if a
- *  user's trigger fails: its code, from self->failed. */
+/** Observe an iteration; the verdict is then in self->verdict.  If the iteration ran before the
+ *  last LB step, the verdict is not to rebalance (PLB_REASON_STALE).  PLB_ERR_VALUE: a time is
+ * NaN, infinite or negative; PLB_ERR_STATE: the iteration number does not increase.  If a user's
+ *  trigger fails, its code, self->failed, is returned. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
-/** Record an LB step at the end of `iteration` that cost `cost` seconds and predicts
- * max_over_mean >= 1 for the loads that it saw. */
+/** Record an LB step at the end of `iteration`: its cost in seconds, and the max/mean (1 or more)
+ * that it predicts. */
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err);
 
-/** The assumed cost, in balanced iterations, of an LB step of unknown cost: `most`, or less in a
- * short run, where an LB step worth trying may only cost a share of the run. */
+/** The assumed cost of an LB step of unknown cost, in balanced iterations: `most`, or less in a
+ * short run, because an LB step is worth trying only if it costs a small share of the run. */
 double plb_trigger_guess(const plb_trigger_t *self, double most);
 
-/** Is a first LB step due, to learn its cost?  As in the ski rental problem, it is due when the
- * loss by the imbalance (`excess`) reaches the assumed cost.  False once a cost is known.
- * `mean`: seconds of a
- *  balanced iteration. */
+/** Whether a first LB step is due, to learn its cost.  As in the ski rental problem, it is due
+ * when the seconds lost by the imbalance, `excess`, reach the assumed cost.  False if a cost is
+ * known. mean: seconds of a balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** For triggers that need the cost of an LB step.  True: the cost is unknown, and `v` has the
- *  verdict; false: it is known, and `v` is unchanged. */
+/** For triggers that need the cost of an LB step.  Returns true if the cost is unknown: then *v is
+ *  the verdict.  Returns false if it is known: then *v is unchanged. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
 
 #endif

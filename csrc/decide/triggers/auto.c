@@ -1,50 +1,58 @@
 /* auto: rebalance when the imbalance of an iteration costs more than the average cost per
  * iteration at the best period.
  *
- * u is the imbalance of an iteration (max - mean), U its sum since the last LB step, theta the
- * cost of an LB step, tau the iterations since the last one.  The program starts a new cycle
- * with each LB step.  By renewal reward theory an LB step is best when u exceeds the lowest
- * average cost per iteration that can be reached (optimal for a rising u).
- * auto estimates this rate as the lowest of:
- *   - (theta + U) / tau: the average of this cycle if it ended now; this alone is the trigger
- *     boulmier;
+ * u is the imbalance of an iteration (max - mean, seconds), U its sum since the last LB step,
+ * theta the cost of an LB step in seconds, and tau the number of iterations since the last LB
+ * step.  A cycle is the time from one LB step to the next.  By renewal reward theory an LB step is
+ * best when u exceeds the lowest average cost per iteration that can be reached, the rate (optimal
+ * for a rising u).
+ *
+ * Example: theta = 100 ms, and u = 2, 4, 6, ... ms.  After 10 iterations U = 110 ms, and the
+ * average cost is (100 + 110) / 10 = 21 ms; u = 20 ms is less.  After 11 iterations the average is
+ * (100 + 132) / 11 = 21.1 ms, and u = 22 ms is more: auto rebalances.
+ *
+ * auto estimates the rate as the lowest of:
+ *   - (theta + U) / tau: the average of this cycle if it ended now, as in the example; this alone
+ *     is the trigger boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of
- *     the imbalance the rate of the present cycle alone may stay above u forever;
- *   - (cut * theta + U') / tau.  U' is the U of this cycle if one more LB step had cut it in
- *     two at the best place.  boulmier would wait forever after a sudden rise shortly
- *     after an LB step; with the cut, auto waits no longer than in the ski rental problem.  If
- *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >=
- *     1.5 there is no LB step before tau = sqrt(2 theta / m).
- * This rate is not compared with u itself, but with the imbalance that is expected to persist.
- * That is the least of:
+ *     the imbalance the average of the present cycle alone may stay above u forever;
+ *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut it in
+ *     two at the best moment.  After a sudden rise shortly after an LB step, boulmier would wait
+ *     forever; with the cut, auto waits no longer than in the ski rental problem.  (If u grows
+ *     linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >= 1.5 there
+ *     is no LB step before tau = sqrt(2 theta / m).)
+ *
+ * The rate is not compared with u itself, but with the imbalance that is expected to persist: the
+ * least of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
- *   - the mean u of the last patience * theta / u iterations, also extrapolated: an
- *     imbalance that needs theta / u iterations to repay theta must have existed for a part of
- *     this time.
- * This is multiplied by the share of earlier imbalances that has persisted.  At each moment t
- * of a cycle an LB step could have taken place.  In iteration t + j it would have gained e(t +
- * j) - |e(t + j) - e(t)|: this is e(t) if the imbalance stayed or rose, and less if it went
- * back by itself (noise, periodic programs).  The ratio of this gain to the hoped-for e(t) is
- * averaged for horizons of 4, 8, ... iterations; older cycles count less.
- * e is the part of u that an LB step can remove.  The other part is the median u of the first
- * three iterations after an LB step, or less if three later iterations in a row were below it. The
- * strategy's prediction is not used.
+ *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
+ *     theta / u iterations to repay theta, and the imbalance must have existed for a part of this
+ *     time.
+ * It is multiplied by the share of earlier imbalances that has persisted.  e is the part of u that
+ * an LB step can remove.  The other part is the median u of the first three iterations after an LB
+ * step, or less if three later iterations in a row were below it; the strategy's prediction is not
+ * used.  An LB step at moment t of a cycle would have gained e(t + j) - |e(t + j) - e(t)| in
+ * iteration t + j: this is e(t) if the imbalance stayed or rose, and less if it went back by
+ * itself (noise, periodic programs).  The share is the ratio of this gain to e(t), averaged for
+ * horizons of 4, 8, ... iterations; older cycles count less.
  *
  * Finally, the gain over the remaining iterations must exceed theta; before the first LB step
  * it must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
- * expected to follow as have been seen, and at least `ahead`.  An imbalance that exists from the
- * first iterations on comes from the initial placement: an LB step is tried at once if it would
- * repay trial * theta.
+ * expected to follow as have been observed, and at least `ahead`.  An imbalance that exists from
+ * the first iterations on comes from the initial placement: an LB step is tried at once if it
+ * would save trial * theta.
  *
  * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
- * imbalance of the first iteration counts as one that no LB step can remove.  If the imbalance
- * grows from zero, a first LB step at U instead of theta wastes (sqrt(theta) - sqrt(U))^2.  The
- * mean waste is lowest if sqrt(U) is the mean of sqrt(theta): 13 iterations if theta is 0.1, 1,
- * 10 or 100; 22 without the 0.1.  An imbalance of the first iteration is tried as in the ski
- * rental problem, when it has cost what plb_trigger_trial allows; a small one may belong to the
- * program itself, and counts in proportion.
+ * imbalance of the first iteration counts as one that no LB step can remove.  The default of
+ * `guess` comes from this: if the imbalance grows from zero, a first LB step at U instead of theta
+ * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
+ * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, U is 13
+ * iterations; without the 0.1, it is 22.  If the first iteration has an imbalance, a first LB step
+ * is tried as in the ski rental problem, when the imbalance has cost the time that
+ * plb_trigger_trial allows; a small imbalance may belong to the program itself, and counts in
+ * proportion.
  */
 #include <math.h>
 #include <string.h>
@@ -65,16 +73,16 @@ static const double JUMP = 3.0;
 static const double DRIFT = 0.41;
 
 typedef struct state {
-    double sum[RING];   /* U up to and including the n-th iteration of the cycle, at n % RING */
-    double level[RING]; /* the least of the last three u, at n % RING */
-    double u[FIRST];    /* the last three, at n % FIRST */
-    double first[FIRST];
-    double residual; /* max/mean that the last LB step left */
-    double promised; /* max/mean that the last LB step predicted */
-    double mean;     /* mean load in the last iteration */
-    double before;   /* the mean of the iteration before it */
-    double rate;     /* the last result of best_rate */
-    double steady;   /* the least level since the last LB step */
+    double sum[RING];    /* U up to and including the n-th iteration of the cycle, at n % RING */
+    double level[RING];  /* the least of the last three u, at n % RING */
+    double u[FIRST];     /* the last three u, at n % FIRST */
+    double first[FIRST]; /* the first three u of the cycle */
+    double residual;     /* max/mean that the last LB step left */
+    double promised;     /* max/mean that the last LB step predicted */
+    double mean;         /* mean load in the last iteration */
+    double before;       /* the mean of the iteration before it */
+    double rate;         /* the last result of best_rate */
+    double steady;       /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */
     double ages[2];  /* the weights in these sums; each older LB step counts half */
@@ -123,7 +131,8 @@ static double excess(const state_t *s, double u)
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before the first LB step it is not known how much imbalance an LB step can remove. */
+/* Before the first LB step, assume that an LB step cannot remove the steady part of the imbalance.
+ */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
@@ -173,9 +182,9 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
 }
 
-/* Sum what LB steps SHORTEST << i iterations ago would have gained since then, and what would have
- * been expected of them.  Only imbalances near the rate count: others would not have led to an LB
- * step. */
+/* For LB steps SHORTEST << i iterations ago: sum the seconds that they would have gained since
+ * then, and the seconds that they would have been expected to gain.  Only imbalances near the rate
+ * count: others would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
@@ -248,7 +257,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
 
-/* How many iterations ago a cycle may have been cut. */
+/* A cycle may be cut so many iterations ago. */
 static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
@@ -281,7 +290,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Is it worth trying to remove an imbalance that exists from the first iterations on? */
+/* Whether it is worth trying to remove an imbalance that exists from the first iterations on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -301,7 +310,8 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
 /* Estimate what the next iteration would save if an LB step came before it: its u without an LB
  * step, minus that with one.  With one, u is the usual one of first iterations after LB steps.
  * Without, it is the present u or, after a first iteration, the usual one of second iterations.
- * Half of that for each LB step in a row that came at once: the usual u becomes out of date.
+ * Each LB step in a row that came at once halves the estimate, because the usual u becomes out of
+ * date.
  * If no cycle had a second iteration yet, the part of u that the last LB step did not predict is
  * taken once as the effect of random changes.
  * -inf: not known, or there is time to look at more iterations. */
@@ -319,7 +329,8 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
-/* Before the first LB step: is the program still starting up?  Its loads do not count then. */
+/* Whether the program is still starting up, before the first LB step: then its loads do not count.
+ */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&

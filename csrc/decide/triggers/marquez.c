@@ -1,7 +1,7 @@
 /* marquez: a rank is outside a band around the mean.
  *
- * Only the slower side of the band is checked: the reduced statistics hold the maximum and the
- * mean, and only the slowest rank costs time. */
+ * Only the slow side of the band is checked: the reduced statistics have the maximum and the mean,
+ * and only the slowest rank costs time. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

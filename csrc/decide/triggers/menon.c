@@ -1,4 +1,5 @@
-/* menon: U >= C, Menon 2012 as written in Boulmier 2021.
+/* menon: U >= C, Menon 2012 as written in Boulmier 2021.  U is the sum of the imbalance (max -
+ * mean) since the last LB step, C the cost of an LB step.
  *
  * If the imbalance grows linearly from zero, this is the iteration of eq. 3.5: m tau^2 / 2 =
  * theta.  An unknown cost is learned from a first LB step (plb_trigger_first). */

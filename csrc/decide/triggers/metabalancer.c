@@ -1,12 +1,14 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period: plb_period_tau, refined at each iteration.  If the imbalance grows linearly, it
- * has cost m tau^2 / 2 = theta when the period is over.  If it has not cost even half of that
- * (theta / 2 is right for quadratic growth), the slope was noise, and the period continues.
+ * The period is plb_period_tau (decide/period.h), computed again at each iteration.  If the
+ * imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
+ * quadratic growth it has cost theta / 2.)  If it has cost less than half of theta, the slope was
+ * noise, and the period continues.
  *
- * The dynamic trigger: max/mean beyond `threshold`.  Noise, or an imbalance that cannot be
- * removed, could make it fire again and again.  It could also overrule a long period fitted to a
- * slow growth.  The thesis does not say how to prevent this.  Here it is
+ * The dynamic trigger fires when max/mean is above `threshold`.  Noise, or an imbalance that
+ * cannot be removed, could make it fire again and again.  It could also overrule a long period
+ * fitted to a slow growth.  The thesis does not say how to prevent this.  Here the dynamic trigger
+ * is
  *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may
  *     have been disturbed; unconfirmed iterations are not fitted;
@@ -33,7 +35,7 @@ static const double PAID = 0.5;
 
 typedef struct metabalancer {
     plb_period_t period;
-    double promised; /* max/mean after the last LB step, as the strategy saw it */
+    double promised; /* max/mean that the strategy predicted in the last LB step */
     double ratio[FIRST_RATIOS];
     double sum_max, sum_mean; /* seconds: sums since the last LB step */
     int64_t n;                /* observations since the last LB step */
@@ -56,8 +58,9 @@ static void init(plb_trigger_t *self)
     restart(s, 1.0);
 }
 
-/* The residual from the first three ratios: the lower of their median, which ignores one
- * disturbed iteration, and of their fitted line at the LB step, which ignores growth. */
+/* The residual from the first three max/mean: the lower of their median, which ignores one
+ * disturbed iteration, and of the value of their fitted line at the LB step, which ignores growth.
+ */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
@@ -80,8 +83,8 @@ static void count(metabalancer_t *s, const plb_observation_t *o)
     s->sum_mean += o->mean;
 }
 
-/* Would the dynamic trigger fire at this iteration?  Called before the iteration is fitted: the
- * lines give the expected loads. */
+/* Whether the dynamic trigger fires at this iteration.  Called before the iteration is added to
+ * the fitted lines, which give the expected loads. */
 static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, double x,
                             const plb_observation_t *o, const plb_verdict_t *v)
 {

@@ -1,7 +1,7 @@
 /* zhai: the sum of (median of the last three iteration times - reference) >= C.
  *
- * The reference is the mean of the first `reference` iteration times after the LB step; the
- * average load is not used.  An unknown cost is learned as in menon. */
+ * C is the cost of an LB step.  The reference is the mean of the first `reference` iteration times
+ * after the LB step; the mean load is not used.  An unknown cost is learned as in menon. */
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
