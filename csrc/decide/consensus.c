@@ -375,8 +375,8 @@ static int take_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
     return PLB_OK;
 }
 
-static int take_ruling(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
-                       plb_actions_t *out, plb_err_t *err)
+static int follow_ruling(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
+                         plb_actions_t *out, plb_err_t *err)
 {
     switch (ruling->kind) {
     case PLB_RULING_TENTATIVE:
@@ -407,7 +407,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
     self->seen = iteration;
     bool more = self->lag > 0;
     /* Take the ruling first: it may stop objects that the statistics alone would let go on. */
-    PLB_PASS(take_ruling(self, ruling, &more, out, err));
+    PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {
         act(out, PLB_ACT_RESUME, self->limit);
@@ -420,7 +420,7 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 {
     out->n = 0;
     bool more = false;
-    PLB_PASS(take_ruling(self, ruling, &more, out, err));
+    PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more) {
         act(out, PLB_ACT_RESUME, self->limit);

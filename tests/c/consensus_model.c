@@ -63,7 +63,7 @@ static bool has_message(const model_t *m, const system_t *s, int from, int64_t k
 
 static bool can_reach(const model_t *m, const system_t *s, int g)
 {
-    if (!present(s, g) || stands(reach_of(s, g))) {
+    if (!present(s, g) || waits(reach_of(s, g))) {
         return false;
     }
     const int64_t k = begun(reach_of(s, g));
@@ -82,7 +82,7 @@ static bool can_reach(const model_t *m, const system_t *s, int g)
 
 static bool can_go(const model_t *m, const system_t *s, int g)
 {
-    return present(s, g) && stands(reach_of(s, g)) && !at_end(m, s, g) &&
+    return present(s, g) && waits(reach_of(s, g)) && !at_end(m, s, g) &&
            plb_consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
 }
 
@@ -104,7 +104,7 @@ static bool can_start(const model_t *m, const system_t *s, int r)
 static bool can_enter(const model_t *m, const system_t *s, int r)
 {
     for (int g = 0; s->serving[r] && g < n_objects(m); g++) {
-        if (s->owner[g] == r && present(s, g) && !stands(reach_of(s, g))) {
+        if (s->owner[g] == r && present(s, g) && !waits(reach_of(s, g))) {
             return true;
         }
     }
@@ -151,7 +151,7 @@ static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
  * whenever the ruling comes; system_take sees to that. */
 static bool enters_balancing(const system_t *s, int r, int64_t at)
 {
-    return measure(&s->rank[r]).slowest >= at && stands(measure(&s->rank[r]).reach);
+    return measure(&s->rank[r]).slowest >= at && waits(measure(&s->rank[r]).reach);
 }
 
 /* Whether rule 6 applies at these statistics. */
@@ -835,7 +835,7 @@ void system_print(const model_t *m, const system_t *s, FILE *out)
         for (int g = 0; g < n_objects(m); g++) {
             if (s->owner[g] == r && present(s, g)) {
                 const int64_t reach = reach_of(s, g);
-                fprintf(out, " object %d %s %lld,", g, stands(reach) ? "stands at" : "runs",
+                fprintf(out, " object %d %s %lld,", g, waits(reach) ? "stands at" : "runs",
                         (long long)begun(reach));
             }
         }
