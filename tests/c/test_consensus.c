@@ -352,8 +352,7 @@ static void test_wrong_use(void **state)
     assert_fails(plb_consensus_reached(&rank, 1, &out, &err), PLB_ERR_KEY, "slot 1");
     assert_fails(plb_consensus_remove(&rank, -1, &out, &err), PLB_ERR_KEY, "slot -1");
     assert_fails(plb_consensus_ask(&rank, 3, &answer, &err), PLB_ERR_KEY, "slot 3");
-    assert_fails(plb_consensus_reached(&rank, 0, &out, &err), PLB_ERR_STATE,
-                 "waits at AtSync(0)");
+    assert_fails(plb_consensus_reached(&rank, 0, &out, &err), PLB_ERR_STATE, "waits at AtSync(0)");
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_GO);
     assert_fails(plb_consensus_ask(&rank, 0, &answer, &err), PLB_ERR_STATE, "runs iteration 1");
     OK(plb_consensus_reached(&rank, 0, &out, &err));
