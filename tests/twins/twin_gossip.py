@@ -7,7 +7,7 @@ import math
 import twin_place as twins
 from twin_random import MASK, Random
 
-SLACK, IDLE, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.002, 5, 8, 512
+SLACK, IDLE, FEW, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 5, 8, 512
 UNLIMITED = 2**63 - 1
 
 
@@ -268,7 +268,7 @@ class Gossip:
             for a in self.ranks:
                 a.taken = 0
             idle = iteration > 0 and (
-                taken == 0 or ((self.swapping or self.within) and n_overloaded > IDLE * last)
+                taken <= FEW * n_overloaded or ((self.swapping or self.within) and n_overloaded > IDLE * last)
             )
             last, stalled = n_overloaded, stalled + 1 if idle else 0
             if stalled and self.within:  # the rest has to leave its node

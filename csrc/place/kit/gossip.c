@@ -21,7 +21,9 @@
 #include "place/kit/gossip.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "base/ints.h"
 #include "base/mem.h"
 #include "place/kit/rounds.h"
@@ -37,6 +39,10 @@ static const double SLACK = 1e-9;
 
 /* There is no progress if more than this fraction of the overloaded ranks remain overloaded. */
 static const double IDLE = 0.9;
+
+/* An iteration makes no progress if fewer objects than this fraction of the overloaded ranks found
+ * a new rank.  Among very many ranks, there are always some by chance. */
+static const double FEW = 0.02;
 
 /* The search for the lowest reachable limit ends when the limit is known to within this fraction.
  */
@@ -110,6 +116,22 @@ static int draw(plb_gossip_t *self, int32_t *to)
     return drawn;
 }
 
+/* Whether a rank is remembered.  Most are new, and have a bit that is not set yet. */
+static bool is_known(plb_gossip_t *self, int32_t rank)
+{
+    const uint32_t bit = (uint32_t)plb_mix64((uint64_t)rank) % (64 * PLB_GOSSIP_WORDS);
+    uint64_t *word = &self->heard_of[bit / 64];
+    const uint64_t mask = (uint64_t)1 << bit % 64;
+    const bool maybe = (*word & mask) != 0;
+    *word |= mask;
+    for (int32_t k = 0; maybe && k < self->n_known; k++) {
+        if (self->known[k].rank == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Remember a rank with room.  If the list is full, replace a random entry, so that all ranks of
  * which this rank has heard stay in the list with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
@@ -117,10 +139,8 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
     if (note->rank == self->agent.share->rank) {
         return;
     }
-    for (int32_t k = 0; k < self->n_known; k++) {
-        if (self->known[k].rank == note->rank) {
-            return;
-        }
+    if (is_known(self, note->rank)) {
+        return;
     }
     const plb_receiver_t r = {note->rank, false, note->load, note->memory};
     self->n_heard++;
@@ -492,8 +512,8 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
     const bool few_helped = (double)n_overloaded > IDLE * self->n_overloaded;
     const bool idle =
-        self->iteration > 0 &&
-        (all->count[COUNT_TAKEN] == 0 || ((self->swapping || self->within_node) && few_helped));
+        self->iteration > 0 && ((double)all->count[COUNT_TAKEN] <= FEW * (double)n_overloaded ||
+                                ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
     if (self->stalled > 0 && self->within_node) { /* from now on objects may leave their node */
@@ -517,6 +537,7 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     const int ret = take_back(self, in, n_in, err);
     self->n_known = 0;
     self->n_heard = 0;
+    memset(self->heard_of, 0, sizeof self->heard_of);
     agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
     agent->mine.count[COUNT_TAKEN] = self->taken;
     agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);

@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "place/kit/agent.h"
 
-enum { PLB_GOSSIP_MOST_FAN_OUT = 64 };
+enum { PLB_GOSSIP_MOST_FAN_OUT = 64, PLB_GOSSIP_WORDS = 16 };
 
 /* Parameters of the agents; they come first in the table of such a strategy. */
 enum {
@@ -55,7 +55,9 @@ typedef struct plb_gossip {
     int64_t taken;                /* number of objects taken in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks with room */
     int32_t n_known, most_known;
-    int64_t n_heard; /* notes about ranks with room in this iteration */
+    int64_t n_heard;                     /* notes about ranks with room in this iteration */
+    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit is set for each rank heard of: the hash of its
+                                            number */
 } plb_gossip_t;
 
 /** The functions of plb_agent_type_t. */
