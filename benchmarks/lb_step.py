@@ -6,7 +6,7 @@ Objects on a square, each of which sends to two neighbours; a hot spot whose obj
 as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
 LogGP network (`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the
 fraction of the run time that the LB step takes if there are 100 iterations of 100 ms between LB
-steps.  Bytes are those of the rank that sends, receives or keeps the most.
+steps.  The default of `Balancer` is "auto".  Bytes are those of the rank that sends, receives or keeps the most.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import pylb
 from pylb.console import show
 from pylb.replay import LogGP, SimulatedStep, simulate_step
 
-STRATEGIES = ("BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
+STRATEGIES = ("auto", "BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 BETWEEN = 100 * 0.1  # seconds from one LB step to the next
 NODE = 64  # ranks
-SHARE = 0.01  # target for the best strategy
+SHARE = 0.01  # target for the default, "auto"
 
 
 def snapshot_of(n: int, p: int) -> pylb.Snapshot:
@@ -45,11 +45,12 @@ def snapshot_of(n: int, p: int) -> pylb.Snapshot:
     )
 
 
-def row_of(run: SimulatedStep) -> dict[str, Any]:
+def row_of(run: SimulatedStep, given: str) -> dict[str, Any]:
     """A row of the table, as JSON."""
     return {
         "ranks": run.n_ranks,
         "objects": run.n_objects,
+        "given": given,
         "strategy": run.strategy,
         "before": run.before,
         "after": run.after,
@@ -66,7 +67,7 @@ def cells_of(row: dict[str, Any]) -> list[Any]:
     most = [max(part[what] for part in row["parts"]) for what in ("sent", "received", "kept")]
     names = ("statistics", "database", "strategy", "answer", "migration", "directory")
     return [
-        f"{row['ranks']:,}", row["strategy"], f"{row['before']:.2f}", f"{row['after']:.4f}",
+        f"{row['ranks']:,}", row["given"], row["strategy"], f"{row['before']:.2f}", f"{row['after']:.4f}",
         f"{row['migrations']:,}", *(ms.get(name, "") for name in names),
         f"{1e3 * row['seconds']:.3g}", f"{100 * row['share']:.2f} %",
         *(f"{x / 1e6:.3g}" for x in most),
@@ -83,18 +84,19 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for p in (size for size in SIZES if size <= args.most):
         snapshot = snapshot_of(args.objects * p, p)
-        rows += [row_of(simulate_step(snapshot, name)) for name in STRATEGIES]
+        rows += [row_of(simulate_step(snapshot, name), name) for name in STRATEGIES]
     columns = [
-        "ranks", "strategy", "before", "max/mean", "moved", "statistics, ms", "database",
+        "ranks", "given", "strategy", "before", "max/mean", "moved", "statistics, ms", "database",
         "strategy", "answer", "migration", "directory", "all", "share", "sent, MB", "received",
         "kept",
     ]  # fmt: skip
     show(columns, [cells_of(row) for row in rows])
     print(f"network: {LogGP()}")
     for p in sorted({row["ranks"] for row in rows}):
-        best = min((row for row in rows if row["ranks"] == p), key=lambda row: row["seconds"])
-        word = "met   " if best["share"] <= SHARE else "MISSED"
-        print(f"{word} {p:,} ranks: {best['strategy']} takes {100 * best['share']:.2f} % (1 %)")
+        row = next(row for row in rows if row["ranks"] == p and row["given"] == "auto")
+        word = "met   " if row["share"] <= SHARE else "MISSED"
+        said = f"the default ({row['strategy']}) takes {100 * row['share']:.2f} % (1 %)"
+        print(f"{word} {p:,} ranks: {said}")
     save(args.json, {"network": LogGP()._asdict(), "rows": rows})
 
 

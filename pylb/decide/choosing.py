@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pylb.decide.decider import FIGURES, settings
+from pylb.decide.decider import FIGURES, Decider, Settings, settings
 from pylb.measure.evaluation import evaluate
 from pylb.model.snapshot import Snapshot
 from pylb.place.placement import CHOOSERS, Placement
+from pylb.place.registry import Strategy
 
 
 def choose_and_place(
@@ -17,12 +18,7 @@ def choose_and_place(
 ) -> Placement:
     """Choose the strategy that `Balancer` would use in its first LB step, and place by it."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
-    decider = given.decider(snapshot.n_ranks, (alpha, beta))
-    before = snapshot.metrics
-    crossing = _crossing(snapshot)
-    utilization = before.min / before.max if before.max > 0 else 1.0
-    loads = before.max, before.max, before.mean, before.min, before.mean * snapshot.n_ranks
-    decider.core.observe(0, *loads, utilization, *crossing)
+    decider = _informed(snapshot, given, (alpha, beta))
     decider.choose()
     figures = np.zeros(len(FIGURES))
     speed = np.zeros(snapshot.n_ranks)
@@ -37,7 +33,7 @@ def choose_and_place(
     receipt = decider.history[-1]
     return Placement(
         rank=rank,
-        before=before,
+        before=snapshot.metrics,
         after=snapshot.with_rank(rank).metrics,
         migrations=receipt.migrations,
         bytes=nbytes,
@@ -46,6 +42,26 @@ def choose_and_place(
         seed=seed,
         why=receipt.why,
     )
+
+
+def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strategy:
+    """Choose the strategy of a `Balancer`'s first LB step for these loads and messages.
+
+    It is distributed where rank 0 would be the longest part.  If it is central, `Balancer` may
+    still replace it by a refinement, as `choose_and_place` does.
+    """
+    given = settings(every=1, unlike=False, distributed=True)
+    return _informed(snapshot, given, network).choose(-1, snapshot.n_objects)
+
+
+def _informed(snapshot: Snapshot, given: Settings, network: tuple[float, float]) -> Decider:
+    """Return a decider that has seen one iteration with these loads and messages."""
+    decider = given.decider(snapshot.n_ranks, network)
+    now = snapshot.metrics
+    utilization = now.min / now.max if now.max > 0 else 1.0
+    loads = now.max, now.max, now.mean, now.min, now.mean * snapshot.n_ranks
+    decider.core.observe(0, *loads, utilization, *_crossing(snapshot))
+    return decider
 
 
 def _crossing(snapshot: Snapshot) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.decide.choosing import choose_for_ranks
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.multicasts import Rows
@@ -97,6 +98,7 @@ class SimulatedStep(NamedTuple):
     Attributes
     ----------
     strategy : str
+        The one that was used.
     n_ranks, n_objects, migrations : int
     before, after : float
         max/mean of the ranks' times before and after the LB step.
@@ -145,6 +147,7 @@ def simulate_step(
     ----------
     snapshot : Snapshot
     strategy : str
+        "auto": the strategy that `Balancer` uses in its first LB step on such a network.
     network : LogGP, optional
         Default: the network of `simulate_protocol`.
     seed : int
@@ -168,12 +171,17 @@ def simulate_step(
     handled = 3 * RECORD  # bytes: the records of a rank and its two children
     both_ways = 2 * net.tree(snapshot.n_ranks, RECORD)
     record = StepPart("statistics", both_ways, handled, handled, handled)
-    entry = find(strategy)
-    rank, parts = (_distributed if entry.distributed else _central)(snapshot, entry.name, net, seed)
+    chosen = strategy == "auto"
+    entry = choose_for_ranks(snapshot, (net.message(1.0), net.G)) if chosen else find(strategy)
+    if entry.distributed:
+        name = entry.name
+        rank, parts = _distributed(snapshot, name, net, seed)
+    else:
+        name, rank, parts = _central(snapshot, strategy, net, seed)
     moved = np.flatnonzero(rank != snapshot.rank)
     after = snapshot.with_rank(rank)
     return SimulatedStep(
-        strategy=entry.name,
+        strategy=name,
         n_ranks=snapshot.n_ranks,
         n_objects=snapshot.n_objects,
         migrations=len(moved),
@@ -188,19 +196,25 @@ def simulate_step(
     )
 
 
-def _central(snapshot: Snapshot, name: str, net: LogGP, seed: int) -> tuple[I32, list[StepPart]]:
+def _central(
+    snapshot: Snapshot, name: str, net: LogGP, seed: int
+) -> tuple[str, I32, list[StepPart]]:
     p = snapshot.n_ranks
     plan = place(snapshot, name, seed=seed)
     own = FACTS * np.bincount(snapshot.rank, minlength=p)
     own += EDGE * np.bincount(snapshot.rank[Rows.of(snapshot).src], minlength=p)
     facts, moves = int(own.sum()), MOVE * plan.migrations
     start = net.tree(p, 0)
-    return plan.rank, [
-        # Half of what goes up the tree passes through a child of rank 0.
-        StepPart("database", start + facts * net.G, facts // 2, facts, facts),
-        StepPart("strategy", plan.seconds, 0, 0, 0),
-        StepPart("answer", start + moves * net.G, moves, moves // 2, moves),
-    ]
+    return (
+        plan.strategy,
+        plan.rank,
+        [
+            # Half of what goes up the tree passes through a child of rank 0.
+            StepPart("database", start + facts * net.G, facts // 2, facts, facts),
+            StepPart("strategy", plan.seconds, 0, 0, 0),
+            StepPart("answer", start + moves * net.G, moves, moves // 2, moves),
+        ],
+    )
 
 
 def _distributed(

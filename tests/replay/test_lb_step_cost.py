@@ -84,6 +84,15 @@ def test_central_parts_grow():
     assert part(large, "database").kept == 4 * part(small, "database").kept
 
 
+def test_auto_is_the_default_of_a_balancer():
+    s = ring(24, 3)
+    assert simulate_step(s, "auto").strategy == pylb.place(s, "auto").strategy == "BestFitLB"
+    slow = NET._replace(G=1e-3)  # then 80 bytes of an object more take longer on rank 0
+    many = ring(4000, 4)
+    assert simulate_step(many, "auto", network=slow).strategy == "GossipLB"
+    assert simulate_step(many, "auto", network=NET).strategy == "BestFitLB"
+
+
 def test_bad_arguments():
     with pytest.raises(DomainError, match="1 rank: expected 2 or more"):
         simulate_step(pylb.Snapshot([1.0], [0]))
