@@ -6,7 +6,8 @@ Objects on a square, each of which sends to two neighbours; a hot spot whose obj
 as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
 LogGP network (`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the
 fraction of the run time that the LB step takes if there are 100 iterations of 100 ms between LB
-steps.  The default of `Balancer` is "auto".  Bytes are those of the rank that sends, receives or keeps the most.
+steps.  The default of `Balancer` is "auto".  Bytes are those of the rank that sends, receives or
+keeps the most.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def cells_of(row: dict[str, Any]) -> list[Any]:
     most = [max(part[what] for part in row["parts"]) for what in ("sent", "received", "kept")]
     names = ("statistics", "database", "strategy", "answer", "migration", "directory")
     return [
-        f"{row['ranks']:,}", row["given"], row["strategy"], f"{row['before']:.2f}", f"{row['after']:.4f}",
-        f"{row['migrations']:,}", *(ms.get(name, "") for name in names),
+        f"{row['ranks']:,}", row["given"], row["strategy"],
+        f"{row['before']:.2f}", f"{row['after']:.4f}", f"{row['migrations']:,}",
+        *(ms.get(name, "") for name in names),
         f"{1e3 * row['seconds']:.3g}", f"{100 * row['share']:.2f} %",
         *(f"{x / 1e6:.3g}" for x in most),
     ]  # fmt: skip

@@ -22,6 +22,7 @@ from pylb.run.load_database import Database, joined
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_migration import migrate
 from pylb.run.object_store import HERE, LeavingObjects, Properties
+from pylb.run.partners import PartnerSpeeds, Speeds, exchange_speeds
 from pylb.run.rank_facts import RankFacts
 from pylb.run.rank_facts import joined as of_ranks
 from pylb.run.rounds import PlacedInRounds, place_in_rounds
@@ -44,8 +45,13 @@ class Placed(NamedTuple):
     """
 
     figures: F64
-    speed: F64 | None
+    speed: Speeds
     moves: LeavingObjects
+
+    @property
+    def speed_of_all(self) -> F64 | None:
+        """The speeds of all ranks, if this rank knows them."""
+        return None if isinstance(self.speed, PartnerSpeeds) else self.speed
 
 
 @dataclass
@@ -58,7 +64,7 @@ class LBStep:
     iteration: int
     facts: RankFacts
 
-    def run(self, reason: int = -1) -> F64 | None:
+    def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
 
         reason: number of the decision that asked for the LB step; -1: the last one.
@@ -87,7 +93,7 @@ class LBStep:
         objects.store.forget()
         objects.mailbox.mail.clear()
         core = self.decider.core
-        core.placed(placed.figures, placed.speed)
+        core.placed(placed.figures, placed.speed_of_all)
         core.balanced(moved, stats.message_bytes, stats.time_max, stats.cost_max, True)
         return placed.speed
 
@@ -97,16 +103,23 @@ class LBStep:
         """Place the objects by a distributed strategy: each rank places its own objects."""
         start = _core.clock()
         given, own = self.decider.settings, self.facts.own(self.iteration)
-        speed = learn(self.agreement, self.iteration, self.objects, self.decider, own)
+        me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
+        if speed is None:
+            learned = learn(self.agreement, self.iteration, self.objects, self.decider)
+        mine = float(learned[me] if learned is not None else speed or 1.0)
         found = place_in_rounds(
             *(self.agreement, self.iteration, strategy),
             *(given.params_of(strategy), given.seed, self.objects),
             own=own,
-            speed=speed,
+            near=self.facts.near(self.iteration, strategy),
+            speed=mine,
         )
         stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
-        me = self.agreement.transport.rank
-        return Placed(_figures(found, stats.time_max), speed, _moves_of(me, found.rank))
+        moves = _moves_of(me, found.rank)
+        speeds: Speeds = learned
+        if speed is not None:
+            speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
+        return Placed(_figures(found, stats.time_max), speeds, moves)
 
     def _say_memory(self, figures: F64) -> None:
         """Say once, on rank 0, that a rank holds more than its memory limit."""

@@ -16,9 +16,9 @@ from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 from pylb.errors import SerializationError
-from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import Items, LeavingObjects, Properties, converted
+from pylb.run.partners import Speeds
 
 
 def migrate(
@@ -26,7 +26,7 @@ def migrate(
     iteration: int,
     objects: LocalObjects,
     moves: LeavingObjects,
-    speed: F64 | None,
+    speed: Speeds,
 ) -> int:
     """Send each leaving object directly to its new rank; return the bytes.  Collective.
 
@@ -80,7 +80,7 @@ def _exchanged(
     return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
 
 
-def _packed(objects: LocalObjects, moves: LeavingObjects, speed: F64 | None) -> Sends:
+def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Sends:
     """Pack the leaving objects for each new rank, with their messages."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()
@@ -90,7 +90,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: F64 | None) -> 
     out: Sends = []
     for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = store.take(rows[:, 0])
-        factor = 1.0 if speed is None else speed[rank] / speed[me]
+        factor = 1.0 if speed is None else float(speed[rank] / speed[me])
         items = items._replace(estimates=converted(items.estimates, factor))
         out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))
     return out

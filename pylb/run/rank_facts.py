@@ -14,8 +14,10 @@ from pylb.comm.parcel import gather_objects
 from pylb.console import clip
 from pylb.errors import DomainError
 from pylb.model.machine import Machine
-from pylb.model.snapshot import F64
+from pylb.model.snapshot import F64, I32
+from pylb.place.registry import Strategy
 from pylb.run import memory_share
+from pylb.run.partners import neighbours, own_node
 
 Own = dict[str, float | int]
 DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
@@ -50,6 +52,7 @@ class RankFacts:
         }
         self._before = memory_share.resident() if "auto" in self.words.values() else 0
         self._is_said = False
+        self._near: I32 | None = None
 
     def _resolved(self, name: str, value: Any) -> Any:
         """Return this rank's number; return a function or "auto" unchanged, for later."""
@@ -96,6 +99,17 @@ class RankFacts:
             out["memory_limit"] = memory_share.share(self._agreement.transport, self._before)
         return out
 
+    def near(self, iteration: int, strategy: Strategy) -> I32:
+        """Return the ranks of this rank's node, if the strategy needs to know; empty: one node.
+
+        Collective.
+        """
+        if "nodes" not in strategy.looks_at:
+            return np.zeros(0, np.int32)
+        if self._near is None:
+            self._near = neighbours(self._agreement, iteration, own_node())
+        return self._near
+
     def limit_of_root(self, iteration: int) -> int | None:
         """Return the memory limit of rank 0, on all ranks; None: there is none.  Collective."""
         if "memory_limit" not in self.words:
@@ -127,15 +141,6 @@ def joined(every: list[Own]) -> dict[str, NDArray[Any]]:
         for name, dtype in DTYPES.items()
         if every and name in every[0]
     }
-
-
-def gathered(agreement: Agreement, own: Own) -> dict[str, NDArray[Any]]:
-    """Return the numbers of all ranks, on every rank.  Collective unless there are none."""
-    out = {}
-    for name, value in own.items():
-        every = agreement.transport.allgather(np.array([value], DTYPES[name]))
-        out[name] = np.frombuffer(b"".join(every), DTYPES[name])
-    return out
 
 
 def relative(speed: F64) -> F64:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import socket
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +11,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transport
-from pylb.model.snapshot import F64, I32
+from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
 from pylb.run.central_placement import occupied
 from pylb.run.local_objects import LocalObjects
@@ -59,16 +57,6 @@ class RankTimes(NamedTuple):
     idle_max: float
 
 
-def neighbours(transport: Transport) -> I32:
-    """Return the ranks of this rank's node, ascending, including this rank.  Collective.
-
-    A node is a host; the environment variable ``PYLB_NODE`` overrides the name of the host.
-    """
-    mine = os.environ.get("PYLB_NODE") or socket.gethostname()
-    names = transport.allgather(mine.encode())
-    return np.flatnonzero([name == mine.encode() for name in names]).astype(np.int32)
-
-
 class PlacedInRounds(NamedTuple):
     """The result of a placement in rounds on one rank.
 
@@ -95,13 +83,14 @@ def place_in_rounds(
     seed: int,
     objects: LocalObjects,
     own: Own,
-    speed: F64 | None,
+    near: I32,
+    speed: float,
 ) -> PlacedInRounds:
     """Place the objects of this rank.  Collective.
 
-    own: the facts that are given about this rank; speed: speeds of all ranks, None if they count
-    as equal.  An agent knows only its own objects, the messages of other agents, and sums over
-    all ranks.
+    own: the facts that are given about this rank; near: the ranks of its node, see `neighbours`;
+    speed: of this rank.  An agent knows only its own objects, the messages of other agents, and
+    sums over all ranks.
 
     Raises
     ------
@@ -111,7 +100,6 @@ def place_in_rounds(
     agent: Any = None
     received: Sends = []
     tally = Tally()
-    near = neighbours(agreement.transport)
     while True:
         sends: Sends = []
         mine, error = tally, None
@@ -151,12 +139,11 @@ def _agent(
     objects: LocalObjects,
     near: I32,
     own: Own,
-    speeds: F64 | None,
+    speed: float,
 ) -> Any:
     """Make the agent for this rank's part of the load database."""
     store = objects.store
-    learned = 1.0 if speeds is None else speeds[transport.rank]
-    speed, limit = float(own.get("speed", learned)), own.get("memory_limit")
+    limit = own.get("memory_limit")
     given = store.properties
     edges = objects.edges()
     here = store.places.places(edges[:, 1])

@@ -1,4 +1,4 @@
-"""The speeds of the ranks for a distributed strategy: given, or learned from a sample."""
+"""The speeds of the ranks for a distributed strategy, learned from a sample of the objects."""
 
 from __future__ import annotations
 
@@ -13,34 +13,38 @@ from pylb.decide.decider import Decider
 from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import HERE
-from pylb.run.rank_facts import Own, gathered, relative
 
 
 def learn(
-    agreement: Agreement, iteration: int, objects: LocalObjects, decider: Decider, own: Own
+    agreement: Agreement, iteration: int, objects: LocalObjects, decider: Decider
 ) -> F64 | None:
     """Return the speed of each rank, (p,); None: they count as equal.  Collective.
 
     Rank 0 learns from about 32 objects of each rank, always the same ones.
     """
     size = agreement.transport.size
-    if "speed" in own:
-        return relative(gathered(agreement, {"speed": own["speed"]})["speed"])
     if not decider.settings.learns:
         return None
-    speed = np.zeros(size)
+    unlike, speed = np.zeros(1, np.uint8), np.zeros(0)
     whole = list(gather_objects(agreement, Step.GATHER, iteration, _sample(objects, size)).values())
 
     def observe() -> None:
+        nonlocal speed
+        speed = np.zeros(size)
         keys, here, work = (np.concatenate(part) for part in zip(*whole, strict=True))
         rank = np.repeat(np.arange(size, dtype=np.int32), [len(part[0]) for part in whole])
         order = np.argsort(keys)
         given = work[order] if work.any() else None
         decider.core.learn(keys[order], rank[order], here[order], given, speed)
+        unlike[0] = speed[0] > 0
 
     agreement.on_root(Step.PLACE, iteration, observe)
+    agreement.transport.bcast(unlike, 0)
+    if not unlike[0]:
+        return None
+    speed = speed if len(speed) else np.zeros(size)
     agreement.transport.bcast(speed.view(np.uint8), 0)
-    return speed if speed[0] > 0 else None
+    return speed
 
 
 def _sample(objects: LocalObjects, size: int) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
-from pylb.model.snapshot import F64
 from pylb.run.local_objects import LocalObjects
+from pylb.run.partners import Speeds
 
 
 class Savings:
@@ -17,9 +17,9 @@ class Savings:
 
     def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
         self._agreement, self._objects = agreement, objects
-        self._speed: F64 | None = None
+        self._speed: Speeds = None
 
-    def learn(self, speed: F64 | None) -> None:
+    def learn(self, speed: Speeds) -> None:
         """Set the speeds of the ranks that the LB step used; None: all ranks are equally fast.
 
         They are needed because an object that left a slow rank would have taken longer there.

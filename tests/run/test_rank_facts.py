@@ -47,7 +47,10 @@ def test_given_speeds_are_used(strategy):
     pace = np.array([1.0, 2.0, 4.0, 1.0])
     _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
     assert np.allclose(counts, 20 * pace, atol=3)
-    assert np.allclose(history[0].speed, pace / 8**0.25)
+    if pylb.strategies()[strategy].distributed:  # no rank needs to know all speeds
+        assert history[0].speed == ()
+    else:
+        assert np.allclose(history[0].speed, pace / 8**0.25)
     assert history[0].predicted < 1.1 < history[0].before
 
 
@@ -231,7 +234,9 @@ def test_limits_of_control_groups(tmp_path):
 
 def test_an_update_counts():
     def main(comm):
-        lb = pylb.Balancer(comm, strategy="BestFitLB", every=2, memory_limit=[100, 1000])
+        lb = pylb.Balancer(
+            comm, strategy="BestFitLB", every=2, memory_limit=[100, 1000], load=lambda key, _: 1.0
+        )
         for key in range(20):
             if key % 2 == comm.rank:
                 lb.add(key, key, memory=1)

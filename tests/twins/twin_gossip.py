@@ -267,8 +267,9 @@ class Gossip:
             mail = self.begin()
             for a in self.ranks:
                 a.taken = 0
+            few_helped = n_overloaded > IDLE * last
             idle = iteration > 0 and (
-                taken <= FEW * n_overloaded or ((self.swapping or self.within) and n_overloaded > IDLE * last)
+                taken <= FEW * n_overloaded or ((self.swapping or self.within) and few_helped)
             )
             last, stalled = n_overloaded, stalled + 1 if idle else 0
             if stalled and self.within:  # the rest has to leave its node

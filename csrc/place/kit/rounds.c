@@ -113,7 +113,7 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
         .edge_peer_rank = self->edge_peer_rank + edge,
         .edge_bytes = self->edge_bytes + edge,
     };
-    if (in->node != NULL) {
+    if (self->node != NULL) {
         const int64_t *start = &self->ranks.start[self->node[r]];
         out.neighbour = self->ranks.item + start[0];
         out.n_neighbours = (int32_t)(start[1] - start[0]);
@@ -121,7 +121,8 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
     return out;
 }
 
-/* Group the ranks by node.  The nodes' numbers may be any: they are numbered again, from 0. */
+/* Group the ranks by node, if there are several.  The numbers of the nodes may be any: they are
+ * numbered again, from 0. */
 static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     plb_keys_t nodes = {0};
@@ -130,7 +131,12 @@ static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
     for (int32_t r = 0; r < in->n_ranks; r++) {
         PLB_TRY(plb_keys_add(&nodes, in->node[r], &self->node[r], err));
     }
-    ret = plb_groups_init(&self->ranks, self->node, in->n_ranks, (int32_t)nodes.n, err);
+    if (nodes.n == 1) {
+        PLB_FREE(self->node);
+        self->node = NULL;
+    } else {
+        ret = plb_groups_init(&self->ranks, self->node, in->n_ranks, (int32_t)nodes.n, err);
+    }
 out:
     plb_keys_free(&nodes);
     return ret;

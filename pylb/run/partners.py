@@ -1,0 +1,79 @@
+"""What a rank knows of others without hearing of all: its node's ranks, its partners' speeds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.transport import Sends
+from pylb.model.snapshot import F64, I32
+
+
+def own_node() -> str:
+    """Return the name of this rank's node: the host's, or ``PYLB_NODE``."""
+    return os.environ.get("PYLB_NODE") or socket.gethostname()
+
+
+def neighbours(agreement: Agreement, iteration: int, node: str) -> I32:
+    """Return the ranks of this rank's node, ascending, including this rank.  Collective.
+
+    Empty: all ranks are on one node.  One rank for each name, to which the hash of the name points,
+    collects the ranks of this node and tells them.
+    """
+    me, size, name = agreement.transport.rank, agreement.transport.size, node.encode()
+    code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
+    part = (code >> 11) / 2**53  # so that 1 - part is exact
+    ends, _ = agreement.step(Step.PLACE, iteration, time=part, cost=1.0 - part)
+    if ends.time_max == 1.0 - ends.cost_max:  # the largest is the smallest
+        return np.zeros(0, np.int32)
+    known: defaultdict[bytes, list[int]] = defaultdict(list)
+    collector = code % size
+    asks: Sends = [] if collector == me else [(collector, [name])]
+    if collector == me:
+        known[name].append(me)
+    for rank, parts in agreement.step(Step.PLACE, iteration, sends=asks)[1]:
+        known[bytes(parts[0])].append(rank)
+    own = np.zeros(0, np.int32)
+    tells: Sends = []
+    for who in known.values():
+        ranks = np.array(sorted(who), np.int32)
+        if me in who:
+            own = ranks
+        tells += [(rank, [ranks]) for rank in who if rank != me]
+    for _, parts in agreement.step(Step.PLACE, iteration, sends=tells)[1]:
+        own = np.frombuffer(bytes(parts[0]), np.int32)
+    return own
+
+
+class PartnerSpeeds:
+    """Speeds of this rank and of those with which it exchanges objects, indexed by rank."""
+
+    def __init__(self, known: dict[int, float]) -> None:
+        self._rank = np.array(sorted(known))
+        self._speed = np.array([known[rank] for rank in sorted(known)])
+
+    def __getitem__(self, rank: int | NDArray[np.integer]) -> F64:
+        """Return the speeds of these ranks."""
+        out: F64 = self._speed[np.searchsorted(self._rank, rank)]
+        return out
+
+
+def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
+    """Tell this rank's speed to the ranks that get objects of it; they answer.  Collective."""
+    me, speed = agreement.transport.rank, np.array([own])
+    known, ranks = {me: own}, np.unique(to).tolist()
+    for _ in ("tell", "answer"):
+        sends: Sends = [(rank, [speed]) for rank in ranks]
+        _, received = agreement.step(Step.PLACE, iteration, sends=sends)
+        ranks = [rank for rank, _ in received]
+        known.update((rank, float(np.frombuffer(parts[0])[0])) for rank, parts in received)
+    return PartnerSpeeds(known)
+
+
+Speeds = F64 | PartnerSpeeds | None  # of the ranks; None: all are equally fast

@@ -1,0 +1,63 @@
+"""What ranks learn of their node and their partners, by few messages."""
+
+import numpy as np
+import pytest
+from chance import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylb import VirtualCluster
+from pylb.comm.agreement import Agreement
+from pylb.comm.transport_virtual import Virtual
+from pylb.run.partners import exchange_speeds, neighbours
+
+
+@examples(30)
+@given(st.data())
+def test_each_rank_learns_the_ranks_of_its_node(data):
+    """Empty if there is one node."""
+    p = data.draw(st.integers(1, 12))
+    names = data.draw(st.lists(st.sampled_from(["a", "b", "ü", "node17"]), min_size=p, max_size=p))
+
+    def main(comm):
+        return neighbours(Agreement(Virtual(comm)), 0, names[comm.rank]).tolist()
+
+    one = len(set(names)) == 1
+    expected = [[] if one else [r for r in range(p) if names[r] == name] for name in names]
+    assert VirtualCluster(p).run(main) == expected
+
+
+@examples(30)
+@given(st.data())
+def test_partners_learn_their_speeds(data):
+    p = data.draw(st.integers(2, 8))
+    others = [[s for s in range(p) if s != r] for r in range(p)]
+    to = [data.draw(st.lists(st.sampled_from(others[r]), max_size=6)) for r in range(p)]
+
+    def main(comm):
+        me = comm.rank
+        known = exchange_speeds(Agreement(Virtual(comm)), 0, 1.0 + me, np.array(to[me], np.int32))
+        partners = sorted({me, *to[me], *(r for r in range(p) if me in to[r])})
+        assert known[np.array(partners)].tolist() == [1.0 + r for r in partners]
+        assert known[me] == 1.0 + me
+
+    VirtualCluster(p).run(main)
+
+
+@pytest.mark.parametrize("p", [64, 256])
+def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch):
+    """With 16 ranks on a node."""
+    heard = np.zeros(p, np.int64)
+    step = Virtual.step
+
+    def counting(self, sample, sends, into=None):
+        record, received = step(self, sample, sends, into)
+        heard[self.rank] += sum(len(part) for _, parts in received for part in parts)
+        return record, received
+
+    monkeypatch.setattr(Virtual, "step", counting)
+    found = VirtualCluster(p).run(
+        lambda comm: neighbours(Agreement(Virtual(comm)), 0, f"node {comm.rank // 16}").tolist()
+    )
+    assert found == [list(range(r - r % 16, r - r % 16 + 16)) for r in range(p)]
+    assert heard.max() <= 3 * 16 * len("node 15") + 16 * 4
