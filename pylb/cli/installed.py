@@ -1,4 +1,4 @@
-"""Find out what this pylb was built with, and what it finds at run time."""
+"""Find out what this pylb was built with, and which optional parts are installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The user's own functions for ``--strategy`` and ``--trigger``, from modules of ``--import``.
+"""The user's own functions for ``--strategy`` and ``--trigger``; ``--import`` names their modules.
 
-A module is first read without executing it.  It is executed only if it does nothing but define
-things: a script without ``if __name__ == "__main__":`` would run its whole program.
+A module is first read without executing it.  It is executed only if it contains only definitions: a
+script without ``if __name__ == "__main__":`` would run its whole program.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
-    """Say whether a statement is a call that may run a program (not `sys.path.insert(...)`)."""
+    """Say whether a statement is a call that may run a program.
+
+    Calls of functions of imported modules, e.g. ``sys.path.insert(...)``, do not.
+    """
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
     root: ast.expr = node.value.func
@@ -186,11 +189,11 @@ class Functions:
         raise error(f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}")
 
     def strategy(self, name: str) -> str | Strategy:
-        """Return the strategy of this name; ``auto`` and the baselines of a replay stay names."""
+        """Return the strategy of this name; for ``auto`` and baselines of a replay, the name."""
         return name if name in WORDS else find(self._calls.get(name, name))
 
     def trigger(self, name: str) -> str | Call:
-        """Return the trigger of this name."""
+        """Return the user's function of this name, or the name of a built-in trigger."""
         return name if name in triggers() else self._calls[name]
 
 

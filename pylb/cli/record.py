@@ -82,7 +82,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _save(recording: Recording, path: str) -> str:
-    """Write the recording; if that fails, to a temporary folder, so that the run is not lost."""
+    """Write the recording, and return its path.
+
+    If it cannot be written there, write it to a temporary folder, so that the run is not lost.
+    """
     try:
         recording.save(path)
     except OSError as error:

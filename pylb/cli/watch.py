@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the state of the run whenever the file has changed.
 
-    Wait for a file that does not exist yet, unless ``--once`` is given.
+    If the file does not exist yet, wait for it, unless ``--once`` is given.
     """
     seen = None
     while True:

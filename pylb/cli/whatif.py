@@ -28,8 +28,8 @@ AS_GIVEN = ("overhead", "eager", "quantum", "waiting", "matching")
 PREDICTED = ("complete", "finish", "busy", "waiting", "end", "warnings")
 NOTES = {
     "seconds": "from the end of MPI_Init to the last MPI_Finalize, as predicted",
-    "used": "share of the processors' time",
-    "waiting": "share of the ranks' time that they wait within MPI",
+    "used": "fraction of the processors' time in which ranks work",
+    "waiting": "fraction of the ranks' time in which they wait within MPI",
 }
 SUGGESTED = ("saves", "placement", "procedure", "reason")
 
@@ -72,29 +72,29 @@ def run(args: argparse.Namespace) -> int:
     recording, given = Recording.read(args.recording), _given(args)
     places: list[Any] = [common.numbers("place", text, int) for text in args.place]
     with common.noting_warnings(), progress("simulating"):
-        told = [whatif(recording, placement=p, **given) for p in places or [None]]
+        predictions = [whatif(recording, placement=p, **given) for p in places or [None]]
         better: list[Suggestion] = []
         if args.suggest is not None:
-            last = told[-1].target.placement
+            last = predictions[-1].target.placement
             better = suggest(recording, placement=last, best=args.suggest, **given)
     if args.json:
         answer = {
             "recording": args.recording,
             "n_ranks": recording.n_ranks,
             "recorded_seconds": recording.seconds,
-            "predictions": [_as_dict(one) for one in told],
+            "predictions": [_as_dict(one) for one in predictions],
             "suggestions": list(map(_suggested, better)),
         }
         common.print_json(args, answer)
     else:
-        _show(recording, told, args.ranks)
+        _show(recording, predictions, args.ranks)
         if args.suggest is not None and not better:
             print("no change of the last placement was found that saves time")
         for one in better:
             print(console.fill(str(one), console.width_of(sys.stdout)))
             if one.placement is not None and len(one.placement) <= 64:
                 print("  --place " + ",".join(map(str, one.placement)))
-    return 0 if all(one.complete for one in told) else 1
+    return 0 if all(one.complete for one in predictions) else 1
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -112,9 +112,9 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {**out, "network": network}
 
 
-def _as_dict(told: Prediction) -> dict[str, Any]:
-    target = {name: getattr(told.target, name) for name in ("placement", "speed")}
-    return target | {"seconds": told.time} | {name: getattr(told, name) for name in PREDICTED}
+def _as_dict(one: Prediction) -> dict[str, Any]:
+    target = {name: getattr(one.target, name) for name in ("placement", "speed")}
+    return target | {"seconds": one.time} | {name: getattr(one, name) for name in PREDICTED}
 
 
 def _suggested(one: Suggestion) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _percent(part: float, whole: float) -> str | None:
     return f"{100 * part / whole:.0f} %" if whole > 0 else None
 
 
-def _show(recording: Recording, told: list[Prediction], ranks: bool) -> None:
+def _show(recording: Recording, predictions: list[Prediction], ranks: bool) -> None:
     took = "" if recording.seconds is None else f", {recording.seconds:.4g} s when recorded"
     title = f"{recording.n_ranks} ranks, {recording.n_ops} operations{took}"
     rows = [
@@ -136,12 +136,12 @@ def _show(recording: Recording, told: list[Prediction], ranks: bool) -> None:
             _percent(one.waiting.sum(), one.finish.sum()),
             None if one.complete else "incomplete",
         ]
-        for one in told
+        for one in predictions
     ]
     columns = ["placement", "seconds", "used", "waiting", ""]
     console.show(columns, rows, title=title, drop_empty=True, notes=NOTES)
     if ranks:
-        for one in told:
+        for one in predictions:
             print()
             cells = zip(one.finish, one.busy, one.waiting, one.paused, one.end, strict=True)
             console.show(

@@ -1,6 +1,6 @@
 """A laboratory on one machine: each MPI rank gets a share of a core and no more.
 
-So wall-clock times are realistic even with more ranks than cores, or with ranks of different speed.
+So measured times are realistic even with more ranks than cores, and ranks can differ in speed.
 The kernel limits each rank to its share of a core (CPU bandwidth control of cgroups, v1 or v2) and
 to its memory (the rest is swapped out), and each host to its bandwidth (network namespaces).
 """

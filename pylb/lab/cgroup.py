@@ -1,4 +1,4 @@
-"""Control groups of a lab: find where they can be made, make, change, read and remove them."""
+"""Control groups of a lab: find where they can be made; make, change, read and remove them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
 )
-PATIENCE = 5.0  # seconds until killed processes have left their groups
+PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
-# The largest weights, so that ranks get their shares even if other processes want the cores.  These
-# do not starve, because the ranks' shares are limited.
+# The largest weights, so that ranks get their shares even if other processes want the cores.  The
+# other processes still get some time, because the ranks' shares are limited.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
-# For each field of `Usage`: (file, key in this file or "", unit).  The first that exists is read.
+# Where to read each field of `Usage`: (file, key in this file or "", unit); the first file that
+# exists counts.
 READ = {
     "cpu_seconds": (("cpuacct.usage", "", 1e-9), ("cpu.stat", "usage_usec", 1e-6)),
     "periods": (("cpu.stat", "nr_periods", 1),),
@@ -43,7 +44,10 @@ READ = {
 
 
 def control(limit: Limit) -> list[tuple[str, str]]:
-    """Return (file, text) pairs, in the order of writing; a group has only some of the files."""
+    """Return what to write to set a limit: (file, text) pairs, in this order.
+
+    A group has only the files of its version; the others are left out.
+    """
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
         ("cpu.max", f"{quota} {period}"),
@@ -70,7 +74,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy, or the part of it below `root`, which is mounted at `point`."""
+    """A mounted hierarchy of control groups: what is below `root` in it is found at `point`."""
 
     point: Path
     root: str
@@ -91,7 +95,10 @@ def mounts(mountinfo: str) -> list[Mount]:
 
 
 def own_paths(cgroup: str) -> dict[str, str]:
-    """Return {controller: path} from the text of /proc/self/cgroup; version 2 has the key ""."""
+    """Return this process's group for each controller, from the text of /proc/self/cgroup.
+
+    The group in the hierarchy of version 2 has the key "".
+    """
     out = {}
     for line in cgroup.splitlines():
         _, names, path = line.split(":", 2)
@@ -150,9 +157,9 @@ def _words(path: Path) -> list[str]:
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
     """Return the nearest directory from `own` up to `top` whose children can have the controllers.
 
-    Directories whose children have them already come first.  In version 2, a group has either
-    processes or children with controllers, except for the real root.  If this process is alone in a
-    group, it moves to a child group; then the group's children can have controllers.
+    A directory whose children already have them is preferred.  In version 2, a group has either
+    processes or children with controllers, except for the real root.  So if this process is alone
+    in a group, it moves to a child group; then the other children can have controllers.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
@@ -182,9 +189,10 @@ def _plus(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """The directories of one lab, `bases`; each has a group per rank and one for other processes.
+    """The directories of one lab, `bases`: one in each hierarchy of control groups.
 
-    The first directory is locked while the lab lives.  If it is not locked, its lab was killed.
+    Each has a group for each rank, and one for other processes.  The first directory is locked
+    while the lab lives; if it is not locked, its lab was killed.
 
     Raises
     ------
@@ -215,11 +223,11 @@ class Groups:
             raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
 
     def ranks(self) -> list[int]:
-        """The ranks that have a group."""
+        """Return the ranks that have a group."""
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
     def folder(self, rank: int, file: str) -> Path | None:
-        """Return a rank's group in the hierarchy that has such a file."""
+        """Return the group of a rank that has a file of this name; None: no group has it."""
         return next((group for group in self._of(rank) if (group / file).exists()), None)
 
     def _of(self, rank: int) -> list[Path]:
@@ -297,7 +305,10 @@ def _kill(bases: Sequence[Path]) -> None:
 
 
 def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Remove the groups, then their bases; this also removes the kernel's files in them."""
+    """Kill the processes, and remove `folders`; by default, the groups and then their bases.
+
+    Removing a group also removes the kernel's files in it.
+    """
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone(bases):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pylb.lab import cgroup, state
 
-# A shell waits for a line from the lab.  If the lab ends without one, the shell becomes Python.  So
-# no Python process runs beside the ranks that are measured.
+# A shell waits for a line from the lab.  If the lab ends without a line, the shell executes Python,
+# which cleans up.  So no Python process runs beside the ranks that are measured.
 WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
 
 
@@ -24,7 +24,7 @@ class Guard:
     Parameters
     ----------
     where : sequence of Path
-        The directories in which the lab has made its own.
+        The directories in which the lab has made its own directories.
     """
 
     def __init__(self, where: Sequence[Path]) -> None:

@@ -22,7 +22,10 @@ PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this
 
 @contextmanager
 def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
-    """Keep the ranks within their memory; `ranks` returns each rank's group and limit in bytes."""
+    """Keep the ranks within their memory while the block runs.
+
+    ranks: returns (group, limit in bytes) for each rank.
+    """
     end = threading.Event()
     thread = threading.Thread(target=_keep, args=(ranks, end))
     thread.start()

@@ -1,4 +1,4 @@
-"""Make the kernel check the quotas often.
+"""Make the kernel check often whether a process has used up its quota of processor time.
 
 This file is run by its path and does not import pylb, so that it starts quickly.
 
@@ -9,8 +9,8 @@ tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs fo
 is stopped for up to 16 ms (measured), so that the quota is right only on average.  This program has
 real-time priority and wakes often for an instant, which interrupts the process sooner.
 
-It ends with the process that started it.  If it may not have that priority, it ends at once with
-code 1.
+This program ends when the process that started it ends.  If it may not have real-time priority, it
+ends at once with code 1.
 """
 
 import contextlib

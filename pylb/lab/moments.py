@@ -1,4 +1,4 @@
-"""Moments: a program under ``pylb lab`` announces them, and the lab then makes its changes."""
+"""Announce a moment of the program, e.g. "half", at which ``pylb lab`` then makes its changes."""
 
 from __future__ import annotations
 

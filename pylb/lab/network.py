@@ -27,7 +27,7 @@ TOOLS = {
 NETWORK = "10.77.0."
 LONGEST_QUEUE = "50ms"
 LEAST_BURST = 65_536  # bytes: the largest segment that the kernel passes to a network card
-TICK = 0.004  # seconds: with a bucket below rate * TICK, the rate is not reached
+TICK = 0.004  # seconds; with a bucket of less than rate * TICK bytes, the rate is not reached
 
 # A host has the machine's file systems, but its own host names.
 ENTER = """\

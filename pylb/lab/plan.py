@@ -20,7 +20,7 @@ LEAST_MEMORY = 2**20  # bytes
 SWAP = 2**30  # bytes
 MOST_RANKS = 100_000  # limit of rank numbers in changes
 MOST_BYTES = 2**20  # limit of the file's size
-DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # 50 brackets inside each other
+DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 brackets nested in each other
 
 
 class Profile(NamedTuple):
@@ -46,7 +46,10 @@ class Profile(NamedTuple):
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
-        """Convert to limits for the kernel; `equal` is the share if the profile has none."""
+        """Convert to limits for the kernel.
+
+        equal: the share if the profile has none; node: number of the rank or host, for its cap.
+        """
         share = equal if self.share is None else self.share
         if self.cap is not None:
             share *= caps.speed(self.cap, node)
@@ -58,7 +61,8 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A host's connection: bits per second each way, and seconds one way; None: no limit.
+    """A host's connection to the switch: bandwidth in bits per second in each direction, latency in
+    seconds in one direction; None: no limit.
 
     Examples
     --------
@@ -235,7 +239,8 @@ class LabPlan(NamedTuple):
         equal = min(1.0, cores / count)
         nodes = self.nodes
         if not self.hosts and any(profile.cap for profile in nodes):
-            # Under a cap nodes differ, so each rank needs a profile, until both lists repeat.
+            # Under a cap, the limits of equal profiles differ, so each rank needs its own, up to
+            # the number after which profiles and speeds of nodes repeat.
             most = math.lcm(len(nodes), len(caps.NODES))
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]

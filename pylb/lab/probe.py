@@ -36,7 +36,7 @@ def touch(size: int) -> None:
 
 
 def serve() -> None:
-    """For each connection: answer its pings, then receive its data; until killed."""
+    """Answer the pings of each connection, and receive its data; runs until it is killed."""
     with socket.create_server(("", 0)) as server:
         print(server.getsockname()[1], flush=True)
         while True:

@@ -31,10 +31,10 @@ from pylb.lab.swap import swap_on
 
 JOIN = Path(__file__).with_name("join.py")
 METRONOME = Path(__file__).with_name("metronome.py")
-BEAT_US = 500  # microseconds between two checks of the quotas, which take 3 to 5 % of each core
+BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds to wait after Ctrl-C, which the terminal may have sent to the command, too
+TYPED = 2.0  # seconds before Ctrl-C is passed on: a terminal sends it to the command, too
 
 
 class Lab:

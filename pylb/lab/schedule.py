@@ -1,4 +1,4 @@
-"""Make changes while the command runs: at a time, or at a moment that the program announces."""
+"""Make changes of a lab while the command runs: at a time, or at a moment that it announces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pylb.lab.plan import Change
 
-MOST_WORDS = 4096  # limit of a moment's name in bytes
+MOST_WORDS = 4096  # largest length of a moment's name in bytes
 PATIENCE = 5.0  # seconds that a program may take to send the name of the moment
 
 
@@ -35,7 +35,7 @@ class Done(NamedTuple):
 def running(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; yield the list of changes so far."""
+    """Make each change when its time comes, in a thread; yield the list of changes made so far."""
     done: list[Done] = []
     if not changes:
         yield done

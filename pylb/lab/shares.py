@@ -13,16 +13,16 @@ MOST = 1_000_000
 
 PERIOD_US = 5_000
 """Default period in microseconds.  A rank that waits actively in MPI uses up its quota, and is then
-stopped for the rest of the period.  Ranks that wait for it are delayed, too; with a short period,
-only by milliseconds."""
+stopped for the rest of the period.  Ranks that wait for it are delayed, too.  Since the period is
+short, they are delayed only by milliseconds."""
 
 SLACK = 2**28
 """Bytes by which a group of version 1 may briefly exceed its rank's memory (see keeper.py)."""
 
 
 class Limit(NamedTuple):
-    """The limits of a rank: `quota_us` microseconds of processor time in every `period_us`, and
-    `memory` bytes, or None.
+    """The limits of a rank: `quota_us` microseconds of processor time in every `period_us`
+    microseconds, and `memory` bytes (None: no limit).
 
     Examples
     --------
@@ -50,15 +50,16 @@ class Usage(NamedTuple):
     cpu_seconds : float
         Processor time of the rank with all its threads and children.
     periods, throttled : int
-        Number of periods in which it was ready to run, and of those in which it used up its quota.
+        Number of periods in which the rank was ready to run, and number of periods in which it used
+        up its quota.
     throttled_seconds : float
-        Time for which it was stopped because its quota was used up.
+        Time for which the rank was stopped because its quota was used up.
     host : str
-        The host where it ran; empty in a lab without hosts.
+        The host where the rank ran; empty in a lab without hosts.
     memory : int or None
-        Largest number of bytes that it had in memory; None: not counted.
+        Largest number of bytes that the rank had in memory; None: not counted.
     paged : int or None
-        Number of pages that it had to wait for, from swap or a file; None: not counted.
+        Number of pages from swap or a file for which the rank had to wait; None: not counted.
     killed : int
         Processes that the kernel killed because memory was full.
 

@@ -65,7 +65,7 @@ def claim(parent: Path) -> tuple[Path, int]:
 
 
 def abandoned(parent: Path) -> Iterator[Path]:
-    """Yield the folders of dead labs; each is locked until the next one is yielded."""
+    """Yield the folders of labs that were killed; a folder is locked until the next is yielded."""
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -81,7 +81,7 @@ def abandoned(parent: Path) -> Iterator[Path]:
 
 
 class State:
-    """The folder of one lab; its `name` begins the names of all that the lab makes."""
+    """The folder of one lab; the names of all things that the lab makes begin with `name`."""
 
     def __init__(self) -> None:
         self.folder, self._lock = claim(home())
@@ -95,7 +95,7 @@ class State:
             os.fsync(journal.fileno())
 
     def remove(self) -> list[str]:
-        """Undo everything; return what could not be undone.  May be called twice."""
+        """Remove all that the lab has made; return what failed.  May be called twice."""
         if self._lock < 0:
             return []
         failed = _undo(self.folder)[1]

@@ -1,4 +1,4 @@
-"""A swap file for the ranks' memory beyond their limits."""
+"""Provide swap, to which the memory of ranks goes that is beyond their limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylb.lab import units
 from pylb.lab.state import State, must
 
 FOLDER = Path("/var/tmp")  # it is on a disk; /tmp may be in memory
-KEPT = 0.5  # fraction of the free disk space that a swap file may take
+MOST = 0.5  # largest fraction of the free disk space that a swap file may take
 
 
 def swap_on(state: State, size: int) -> str:
@@ -27,7 +27,7 @@ def swap_on(state: State, size: int) -> str:
     free = swap_free()
     if free >= size:
         return f"swap: {units.shown_bytes(free)} free of the machine's own"
-    if size > KEPT * shutil.disk_usage(FOLDER).free:
+    if size > MOST * shutil.disk_usage(FOLDER).free:
         raise NotAllowedError(
             f"swap is {units.shown_bytes(size)}: expected at most half of the free disk of {FOLDER}"
         )

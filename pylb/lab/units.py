@@ -15,9 +15,9 @@ SHORT.maxlevel, SHORT.maxstring = 2, 60
 
 
 class Quantity(NamedTuple):
-    """A physical quantity: its units, each with its size, and an example for messages.
+    """A physical quantity: its name, the size of each of its units, and an example for messages.
 
-    If `bare`, a number without a unit is accepted; it counts in the unit of size 1.
+    bare: whether a number without a unit is accepted; it counts in the unit of size 1.
     """
 
     name: str

@@ -22,7 +22,10 @@ MOST_PARTS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a graph, or the nets of a hypergraph; `start` and `to` have 32 or 64 bits."""
+    """The rows of a graph, or the nets of a hypergraph.
+
+    Row i has the objects ``to[start[i]:start[i + 1]]``; both arrays have 32-bit or 64-bit integers.
+    """
 
     start: NDArray[Any]
     to: NDArray[Any]
@@ -33,7 +36,7 @@ class Rows:
 
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
-    """Check for a vector of integers, (n,); return int32 unchanged and others as int64."""
+    """Check that the value is a vector of integers, (n,); return int32 unchanged, else int64."""
     given = np.asarray(value)
     if given.ndim != 1 or (n is not None and len(given) != n):
         shape = "(n,)" if n is None else f"({n},)"
@@ -48,7 +51,7 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def number(name: str, value: Any, above: float) -> float:
-    """Check for a finite number greater than `above`."""
+    """Check that the value is a finite number greater than `above`."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -59,7 +62,7 @@ def number(name: str, value: Any, above: float) -> float:
 
 
 def floats(name: str, value: Any) -> F64:
-    """Check for real numbers."""
+    """Check that the value has only real numbers; return them as an array."""
     try:
         given = np.asarray(value)
         if given.dtype.kind == "c":
@@ -72,7 +75,7 @@ def floats(name: str, value: Any) -> F64:
 
 
 def places(name: str, value: Any, n: int, parts: int) -> I32:
-    """Check for the number of a part, or -1, for each object."""
+    """Check that the value has the number of a part, or -1, for each object."""
     given = whole(name, value, n)
     bad = np.flatnonzero((given < -1) | (given >= parts))
     if len(bad):
@@ -83,7 +86,10 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
-    """Check for finite numbers, zero or more; shape (n,), or with `several` also (n, d)."""
+    """Check that the value has finite numbers, zero or more, and the shape (n,).
+
+    several: the shape (n, d) is allowed, too.
+    """
     out = floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
@@ -96,7 +102,10 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 
 def points(name: str, value: Any) -> F64:
-    """Check for coordinates (n, 1 ... 3) whose squares are finite; (n,) means points on a line."""
+    """Check that the value has coordinates, (n, 1 ... 3), whose squares are finite.
+
+    A vector (n,) means points on a line.
+    """
     xyz = floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
@@ -110,9 +119,9 @@ def points(name: str, value: Any) -> F64:
 
 
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
-    """Convert a scipy.sparse matrix or (start, indices[, weight]).
+    """Convert a scipy.sparse matrix or (start, indices[, weight]) to `Rows`.
 
-    `per_entry`: there is a weight for each entry, otherwise for each row.
+    per_entry: the weights belong to the entries; otherwise, to the rows.
     """
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()
@@ -197,9 +206,9 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
 
 
 def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
-    """Check the rows of this rank; return (loops, skew).
+    """Check the rows of this rank; return the number of loops, and a checksum for symmetry.
 
-    `skew` is a checksum: added over all ranks, it is 0 modulo 2^64 if the graph is symmetric.
+    If the graph is symmetric, the sum of the checksums of all ranks is 0 modulo 2^64.
     """
     return _core.scan_rows(name, given.start, given.to, first, n_objects)
 

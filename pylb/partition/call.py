@@ -195,7 +195,7 @@ def partition(
 class Request(NamedTuple):
     """What a call asks for: methods, approach, levels and effort."""
 
-    names: tuple[str, ...]  # of the methods, one for each level
+    names: tuple[str, ...]  # names of the methods, one for each level
     approach: str
     levels: Levels | None
     work: tuple[int, int, bool]  # starts, cycles, symmetrize
@@ -246,7 +246,7 @@ def _choice(
 
 
 def _check_words(params: dict[str, Any]) -> None:
-    """Reject unknown parameters, i.e. those in lower case: names of libraries are in capitals."""
+    """Raise DomainError for an unknown parameter; those of libraries are in capital letters."""
     for word in params:
         if not word.isupper():
             known = list(inspect.signature(partition).parameters)[:-1]
@@ -319,7 +319,7 @@ def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
 
 
 def _free(problem: Problem, name: str) -> bool:
-    """Say whether the parts of a method may be renumbered; parts along a curve keep their order."""
+    """Say whether the parts may be renumbered; new parts along a curve must keep their order."""
     ordered = METHODS[name].takes == "tree" and problem.old is None
     return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
 

@@ -29,7 +29,7 @@ class Coloring:
         Number of vertices of each colour, on all ranks together.
     distance : int
     conflicts : int
-        Number of pairs of neighbours with equal colours, on all ranks together: 0.
+        Number of pairs of neighbours with equal colours, on all ranks together; it is always 0.
     seconds : float
         Run time of Zoltan on the slowest rank.
 

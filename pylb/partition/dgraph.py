@@ -61,7 +61,7 @@ def read(
 ) -> LocalGraph:
     """Make the graph of this rank from the user's arguments.  Collective.
 
-    If `error`, an error in another argument, is given on any rank, all ranks raise it.
+    error: an error that the caller has found in another argument; all ranks raise it.
 
     Raises
     ------
@@ -121,7 +121,10 @@ def _arrays(graph: Any) -> tuple[I64, I64]:
 def _symmetric(
     agreement: Agreement, firsts: I64, row: I64, number: I64, symmetrize: bool
 ) -> tuple[I64, I64]:
-    """Sort the edges, without loops and repeats; report edges without their other direction."""
+    """Sort the edges, and remove loops and repeated edges.
+
+    If an edge is given in one direction only, add the other direction or raise an error.
+    """
     total = max(int(firsts[-1]), 1)
     mine = np.unique((row * total + number)[row != number])
     row, number = mine // total, mine % total

@@ -12,7 +12,7 @@ from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 
 MOST_LONELY = 1 << 20  # a file of b bytes may have at most b + MOST_LONELY objects
-MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
+MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
     *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
@@ -86,7 +86,7 @@ def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
 
 
 def _check_count(file: Path, line: int, *counts: int) -> None:
-    """Reject a number of objects that is too large for the size of the file."""
+    """Raise FormatError if a number of objects is too large for the size of the file."""
     most = file.stat().st_size + MOST_LONELY
     wrong = [n for n in counts if not 0 <= n <= most]
     if wrong:
@@ -97,7 +97,7 @@ def _check_count(file: Path, line: int, *counts: int) -> None:
 
 
 def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArray[np.int64]]:
-    """Return the n lines after the first; blank lines may follow."""
+    """Return the numbers in the n lines after the first line; blank lines may follow."""
     rest = lines[1:]
     while len(rest) > max(n, 0) and not rest[-1][1]:
         rest.pop()
@@ -194,7 +194,7 @@ def _market(file: Path) -> dict[str, Any]:
 
 
 def _rows(n: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Any, Any]:
-    """Sort the entries by row, each once."""
+    """Sort the entries by row, and remove repeated ones; return starts of rows, and columns."""
     order = np.lexsort((j, i))
     i, j = i[order], j[order]
     new = np.ones(len(i), bool)

@@ -35,7 +35,7 @@ class Hits(NamedTuple):
 
 
 class Cuts:
-    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts, so the methods are local.
+    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts: no call is collective.
 
     Attributes
     ----------

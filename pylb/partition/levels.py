@@ -20,7 +20,7 @@ from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem
 from pylb.partition.result import ghosts
 
-Branch = tuple[Any, ...]  # a tuple of branches; a leaf is empty
+Branch = tuple[Any, ...]  # a vertex of the tree: the tuple of its children; a leaf is ()
 
 
 class Levels:
@@ -35,7 +35,7 @@ class Levels:
     ----------
     branch : Branch
     label : (k,) int32
-        The part at each leaf, which is the number of its rank; leaves in the order of the tree.
+        The part at each leaf, in the order of the tree: the number of the rank there.
     shares : (k,) float64 or None
         The share of each part, if the machine has speeds.
 
@@ -99,7 +99,8 @@ def divide(
 ) -> I32:
     """Divide level by level, and return the part of each object.  Collective.
 
-    If k levels divide, the allowed imbalance of each is the k-th root of the problem's.
+    If there are up to k divisions between the root and a leaf, each one is allowed the k-th root of
+    the problem's imbalance.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def _inner(problem: Problem, first: int, end: int) -> Problem:
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """Return the problem for some of the objects, renumbered, without edges to the others."""
+    """Return the problem of some of the objects, with new numbers, without edges to the others."""
     ranks = problem.ranks
     counts = ranks.gather(int(np.count_nonzero(keep)))
     dist = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

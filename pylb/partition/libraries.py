@@ -13,7 +13,7 @@ NAMES = ("METIS", "Scotch", "Zoltan", *_core.PACKAGES)
 
 
 class Method(NamedTuple):
-    """A row of the table.
+    """A method of `pylb.partition`: a row of the table `METHODS`.
 
     Attributes
     ----------
@@ -24,12 +24,12 @@ class Method(NamedTuple):
     options : tuple of (name, value)
         Zoltan's parameters.
     several : bool
-        Whether it balances several weights per object.
+        Whether the method balances several weights per object.
     fixes : bool
-        Whether it accepts fixed objects.
+        Whether the method accepts fixed objects.
     over : str
-        The method that replaces it on several ranks.  "": the same; a library that is not parallel
-        then runs on the first rank.
+        The method that replaces this one on several ranks.  "": none does; if the library is not
+        parallel, it runs on the first rank.
     """
 
     library: str

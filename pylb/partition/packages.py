@@ -1,7 +1,7 @@
-"""Answer the C core's questions by Mt-KaHyPar and KaMinPar, which are Python packages.
+"""Partition by Mt-KaHyPar and KaMinPar, which are Python packages; the C core calls this module.
 
-Both run on one thread: the ranks of a program use the other cores, and only on one thread does the
-same seed give the same parts.
+Both run on one thread: the ranks of a program use the other cores, and only with one thread does a
+seed always give the same parts.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return weight limits of the parts that some partition keeps; otherwise a package may hang.
+    """Return limits for the weights of the parts that can be kept; else a package may hang.
 
     If a vertex is heavier than the tolerance allows, a greedy placement (the heaviest vertex first,
     to the part with most room) shows which limits can be kept.

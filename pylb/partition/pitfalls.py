@@ -10,7 +10,7 @@ import numpy as np
 from pylb.partition.arrays import F64, I32
 from pylb.partition.problem import Problem
 
-MANY = 10**6  # with more objects, Zoltan's sums in 32 bits are not exact
+MANY = 10**6  # for more objects, Zoltan's 32-bit sums are not exact
 
 
 def exact_scale(problem: Problem) -> float:
@@ -44,7 +44,7 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 def may_end_early(problem: Problem) -> bool:
     """Say whether HSFC may end its last part before the last object, and then fail.
 
-    That happens if the remaining objects together weigh less than the rounding error of its sums.
+    This happens if the last objects together weigh less than the rounding error of HSFC's sums.
     """
     uneven = problem.weight is not None or problem.shares is not None
     return uneven or problem.n_all > MANY

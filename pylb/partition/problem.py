@@ -1,4 +1,4 @@
-"""The input of every method, checked on all ranks, with numbered objects."""
+"""The input of all methods: checked on all ranks, and with a number for each object."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pylb.partition.ranks import Numbering, RankFacts, Ranks
 from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # added to exponents of doubles, so that they are positive
+LEAST = 2000  # is added to exponents of doubles, so that they are positive
 
 
 @dataclass(eq=False)
 class Problem:
     """The objects of this rank, and the arguments that are the same on all ranks.
 
-    `graph` and `nets` contain numbers of objects; rank r has the objects dist[r] to
+    Objects have numbers, also in `graph` and `nets`: rank r has the objects dist[r] to
     dist[r + 1] - 1.
     """
 
@@ -49,7 +49,7 @@ class Problem:
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
     exponent: int = 0  # exponent of a power of two above all weights
-    spare: int = 0  # bits of the kept Zoltan structures that are free on all ranks
+    spare: int = 0  # a bit for each kept Zoltan structure: 1 if it is free on all ranks
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -68,7 +68,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """Collect facts that must be equal on all ranks; a rank without objects has only some."""
+        """Return what all ranks compare; a rank without objects leaves out the objects' facts."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -270,7 +270,10 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
 
 
 def _drop_zeros(problem: Problem, some: bool) -> None:
-    """Remove columns of weights that are zero on all ranks; without weights, objects count 1."""
+    """Remove columns of weights that are zero on all ranks.
+
+    some: whether any weight is above zero; if none is, each object counts 1.
+    """
     weight = problem.weight
     assert weight is not None
     if weight.shape[1] == 1 or not some:

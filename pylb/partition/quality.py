@@ -26,7 +26,7 @@ class Quality:
     imbalance : (d,) float64
         Largest part divided by its share, for each weight; max/mean if the shares are equal.
     object_imbalance : float
-        The same with weight 1 for each object.
+        The imbalance if each object had the weight 1.
     cut_edges, cut_weight : (k,) float64 or None
         Number and weight of the edges from each part to other parts.  The sum over the parts counts
         each edge twice, as in Zoltan.  Without a graph, these, `boundary` and `neighbours` are
@@ -99,12 +99,14 @@ class Quality:
 
 
 class Counts(NamedTuple):
-    """The counts of all ranks together, from which a `Quality` is made on demand.
+    """The counts of all ranks together; `quality` makes a `Quality` of them on demand.
 
     Attributes
     ----------
-    objects, weights : (k,) float64, list of such
-        For each part: number of objects, and sum of each weight.
+    objects : (k,) float64
+        Number of objects of each part.
+    weights : list of (k,) float64
+        For each weight, its sum over the objects of each part.
     cut : list of array or None
         For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
         neighbours of each part.
@@ -130,13 +132,13 @@ class Counts(NamedTuple):
             "object_imbalance": _over(self.objects, shares),
         }
         if self.cut is not None:
-            out |= _told(*self.cut)
+            out |= _graph_figures(*self.cut)
         if self.nets is not None:
             out["connectivity"], out["cut_nets"] = self.nets.tolist()
         return Quality(**out)
 
 
-def _told(
+def _graph_figures(
     cut: F64, weight: F64, boundary: F64, volume: F64, neighbours: NDArray[Any]
 ) -> dict[str, Any]:
     """Return the figures of a graph by name."""

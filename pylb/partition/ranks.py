@@ -1,4 +1,4 @@
-"""What the ranks of a partition do together: exchange `RankFacts`, and number the objects."""
+"""Collective steps of a partition: compare the arguments of all ranks, and number the objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW = struct.Struct(f"{1 + NUMBERS}q")  # a digest and the numbers
 
 
 class RankFacts(NamedTuple):
-    """Facts about a result that a rank tells all other ranks.
+    """What a rank sends to all other ranks about its arguments.
 
     Attributes
     ----------
@@ -84,9 +84,10 @@ class Ranks:
         return out
 
     def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
-        """Call a function on every rank; if one fails, all ranks raise its error.
+        """Call a function on every rank; if it fails on one rank, all ranks raise its error.
 
-        Then all ranks exchange the `facts` of the result: see `heard` and `numbers`.
+        facts: returns the `RankFacts` of the result, which all ranks then exchange; see `heard` and
+        `numbers`.
         """
         said: Exception | None = None
         mine = RankFacts()
@@ -104,7 +105,7 @@ class Ranks:
         return value
 
     def _tell(self, mine: RankFacts) -> None:
-        """Exchange digests of the facts, and the facts themselves only if digests differ."""
+        """Exchange `numbers` and digests of `same`, and `same` itself only if digests differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]
             return
@@ -151,7 +152,7 @@ class Numbering:
     ids : (n,) int64
         Ids of this rank's objects.
     first : int
-        Number of the first of them; the others follow.
+        Number of the first of these objects; the numbers of the others follow.
 
     Raises
     ------

@@ -30,7 +30,8 @@ def check_leaves(problem: Problem) -> None:
 def divide(problem: Problem) -> I32:
     """Return the part of each leaf of this rank.  Collective; ranks get the weights of all leaves.
 
-    On the curve, each leaf has the length of its weight; the part at its midpoint gets the leaf.
+    On the curve, a leaf takes a length equal to its weight.  The leaf goes to the part to which its
+    midpoint belongs.
     """
     assert problem.tree is not None
     place, k = problem.tree.place, problem.parts

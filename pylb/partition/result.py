@@ -30,11 +30,11 @@ class Moves(NamedTuple):
     id : (m,) int64
         Id of each object.
     row : (m,) int64
-        Its row in this rank's arrays; -1 for incoming objects.
+        The object's row in this rank's arrays; -1 for incoming objects.
     rank : (m,) int32
-        The rank to which it goes, or from which it comes.
+        The rank to which the object goes, or from which it comes.
     part : (m,) int32
-        Its new part.
+        The object's new part.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Partition:
     part : (n,) int32
         New part of each object of this rank.
     rank : (n,) int32
-        The rank that has that part; parts are assigned to ranks in order.
+        The rank that has the object's new part; parts are assigned to ranks in order.
     n_parts : int
     exports, imports : Moves
         Objects of this rank that change their part, and objects that come to parts of this rank.
@@ -164,7 +164,7 @@ _NO_OVERLAP: Overlap = (None, None, None)
 
 
 class Settled(NamedTuple):
-    """A partition on this rank with the final numbers of its parts.
+    """A partition on this rank, with the final numbers of the parts, and the moves.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
 
 
 def count(problem: Problem, part: I32, sums: F64) -> Counts:
-    """Count cuts and volume on all ranks; `sums`: objects and weights of each part.  Collective."""
+    """Count cuts and volume on all ranks; sums: `Settled.sums`.  Collective."""
     k = problem.parts
     objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
     if problem.graph is None and problem.nets is None:

@@ -85,7 +85,7 @@ def _answer(
 
 
 class _Question:
-    """The input for the C core, in 32-bit integers."""
+    """A question to the C core: the problem in 32-bit integers."""
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
@@ -130,7 +130,7 @@ class _Question:
     def ask(
         self, library: str | None, part: I32 | None = None, cycles: int = -1, step: int = 0
     ) -> I32:
-        """Call the core."""
+        """Divide by a library, or improve `part`; step: added to the seed."""
         problem = self.problem
         return _core.partition(
             library,
@@ -145,7 +145,10 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """Return what "hypergraph" minimizes: (connectivity + cost of migrations, largest part)."""
+        """Return what "hypergraph" minimizes: connectivity + cost of migrations.
+
+        If two partitions are equal in this, the second number counts: the size of the largest part.
+        """
         g = self.given
         weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))
         cost = float(_core.connectivity(g["net_start"], g["pin"], weight, part, self.problem.parts))
@@ -191,7 +194,7 @@ def _narrow(x: NDArray[Any]) -> I32:
 
 
 def _integers(x: F64, least: int) -> tuple[I32, float]:
-    """Return weights as integers whose sum fits into 32 bits, and their scale factor."""
+    """Return weights as integers, `least` or more, whose sum fits into 32 bits; and their scale."""
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total

@@ -68,12 +68,12 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Return which of the communicator's kept Zoltan structures are free here, one bit each."""
+    """Return which of the Zoltan structures kept for a communicator are free here, one bit each."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
-    """The parts that can have objects: those with a share, and not more than there are objects."""
+    """The parts that can get objects: parts with a share, at most as many as there are objects."""
 
     def __init__(self, problem: Problem):
         k, shares = problem.parts, problem.shares
@@ -99,7 +99,7 @@ class _Parts:
             self.shares = left / left.sum()
 
     def of(self, part: I32) -> I32:
-        """Return the numbers of parts among those that can have objects; -1 stays -1."""
+        """Return the number that Zoltan uses for each part; -1 stays -1."""
         if self.same:
             return part
         return np.where(part < 0, -1, self.index[part]).astype(np.int32)
@@ -131,7 +131,7 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
 
 
 def _near_one(problem: Problem, weight: F64) -> F64:
-    """Scale weights far from 1 by a power of two, as Zoltan computes in 32 bits."""
+    """If weights are far from 1, scale them by a power of two: Zoltan computes in 32 bits."""
     exponent = np.array([problem.exponent])
     if weight.shape[1] > 1:
         exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
@@ -161,7 +161,7 @@ def home(problem: Problem) -> int:
 
 
 def _sizes(problem: Problem) -> tuple[I32 | None, float]:
-    """Return sizes as integers, and their scale factor."""
+    """Return the sizes of objects as integers whose sum fits into 32 bits, and their scale."""
     sizes = problem.sizes
     if sizes is None:
         return None, 1.0
@@ -206,7 +206,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
 
 
 def _tell(name: str, said: str) -> None:
-    """Turn Zoltan's output into warnings; pass on other output."""
+    """Turn Zoltan's output into warnings; print other output to standard error."""
     if not said:
         return
     lines = [line for line in said.splitlines() if line.strip()]

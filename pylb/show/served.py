@@ -35,7 +35,11 @@ HEADERS = {
 
 
 class RunFile:
-    """The state of the run in a growing file, which is read at most every `interval` seconds."""
+    """The state of the run in a growing file.
+
+    The file is read at most once in `interval` seconds, and so rarely that reading takes at most
+    the fraction `share` of a core.
+    """
 
     def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
         self._path, self._interval, self._share = Path(path), interval, share
@@ -47,8 +51,8 @@ class RunFile:
     def news(self, seen: str) -> dict[str, Any]:
         """Return the data for a page.
 
-        seen: the state that the page shows.  If it is still the present one, the data are only the
-        line that describes the run.
+        seen: the state of the file that the page shows already.  If the file has not changed since,
+        the data are only the line that describes the run.
         """
         with self._lock:
             if time.monotonic() >= self._due:
@@ -67,7 +71,7 @@ class RunFile:
                     self._now = new
                 self._tried = changed
         except (FileNotFoundError, DomainError, FormatError):
-            pass  # it is being written, or has no complete iteration yet: the last state remains
+            pass  # the file is being written, or has no complete iteration yet: keep the old state
         used = time.thread_time() - begin
         self._due = time.monotonic() + max(self._interval, used / self._share)
 
@@ -140,7 +144,7 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def page(self) -> str:
-        """The page, which then asks for the run."""
+        """Return the page, which then asks for the data of the run."""
         return page.framed(script_json(None), "live.js", also="; connect-src 'self'")
 
 
@@ -148,7 +152,7 @@ class _Answer(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Answer with the page, or with the run."""
+        """Send the page, or the data of the run."""
         asked = urlsplit(self.path)
         _, token, *name = asked.path.split("/")
         host = self.headers.get("Host", "").rpartition(":")[0]

@@ -16,13 +16,13 @@ from pylb.replay.replayed import BASELINES, Replay, replay
 from pylb.replay.trace import Trace
 from pylb.show import aggregate, course, page
 
-MOST_ROWS, MOST_COLUMNS = 128, 512  # limits of the cells of the heat map
-MOST_DECISIONS = 400  # limit of the list of decisions
+MOST_ROWS, MOST_COLUMNS = 128, 512  # largest numbers of rows and columns of the heat map
+MOST_DECISIONS = 400  # largest number of decisions in the list
 
 
 @dataclass(frozen=True)
 class ExplorerSettings:
-    """The settings that a user can change."""
+    """The settings of the explorer, which a user can change."""
 
     strategy: str = "auto"
     trigger: str = "auto"  # name of the trigger; empty: use `every`
@@ -140,9 +140,8 @@ def _of_tasks(trace: Trace, where: I32) -> I32:
     """Return the rank of each task from the rank of its entity."""
     same = trace._repeats is not None and trace._repeats[1:].all()
     if not same:
-        return where.take(
-            trace.task_entity, mode="clip"
-        )  # mode "clip" is fast; it changes nothing, as all indices are valid
+        # All indices are valid, so "clip" changes none of them; it is the fastest mode.
+        return where.take(trace.task_entity, mode="clip")
     return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
 
 
@@ -192,12 +191,12 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
-    """Return the list of decisions; `told` gives details of each."""
+    """Return the list of decisions, without their details; see `details`."""
     return [page.listed(r) for r in run.decisions[:MOST_DECISIONS]]
 
 
-def told(run: Replay, index: int) -> dict[str, Any]:
-    """Return details of decision number `index`: receipt in sentences, fitted lines, migrations.
+def details(run: Replay, index: int) -> dict[str, Any]:
+    """Return details of decision number `index`: explanation, fitted lines, migrations.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from pylb.show.course import Course
 
 # Process ids.  The ranks are threads of one process, which Perfetto can collapse.
 RANKS, FIGURES = 1, 2
-EIGHTH = 0.125  # microseconds: 125 ns, which binary floating-point numbers represent exactly
+EIGHTH = 0.125  # microseconds; floating-point numbers represent multiples of it exactly
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
@@ -60,7 +60,7 @@ def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _thread(rank: int) -> int:
-    """Return the thread number of a rank; not 0, which means the idle thread to some readers."""
+    """Return the thread number of a rank, 1 or more: for some programs, 0 is the idle thread."""
     return rank + 1
 
 
@@ -79,7 +79,7 @@ def begins(course: Course) -> Any:
     early = sum(r.cost for r in course.balancings if r.iteration < 0)
     costs = course.costs.copy()
     if len(costs):
-        costs[0] -= early  # `costs` counts LB steps before the first iteration there
+        costs[0] -= early  # in `costs`, LB steps before the first iteration count for it
     return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
 
 

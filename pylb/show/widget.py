@@ -32,7 +32,7 @@ GONE = (
 
 
 class Explorer(anywidget.AnyWidget):
-    """See `pylb.explore`.
+    """The widget that `pylb.explore` returns.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class Explorer(anywidget.AnyWidget):
             if kind == "hello":
                 self.send({"kind": "hello"})
             elif kind == "receipt":
-                told = settings.told(self.replay, int(message["index"]))
-                self.send({"kind": "receipt", "told": plain(told)})
+                details = settings.details(self.replay, int(message["index"]))
+                self.send({"kind": "receipt", "told": plain(details)})
             elif kind == "objects":
                 self.send({"kind": "objects", **self._objects(message)})
             elif kind == "replay":
@@ -144,7 +144,7 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and for places that cannot show it, its last picture with a note."""
+        """Return the widget, and its last picture with a note for viewers that cannot show it."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None

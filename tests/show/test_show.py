@@ -486,11 +486,11 @@ def test_the_picture_of_a_replay(trace):
     np.testing.assert_allclose(cells, run.rank_times.T, atol=p["top"] / 65535)
     listed = settings.decisions(run)
     assert [d["iteration"] for d in listed] == [r.iteration for r in run.decisions]
-    told = settings.told(run, 1)
+    told = settings.details(run, 1)
     assert told["said"] == run.decisions[1].explain()
     assert sum(f[2] for f in told["flows"]) <= told["migrations"]
     with pytest.raises(DomainError, match="decision 99"):
-        settings.told(run, 99)
+        settings.details(run, 99)
 
 
 # ---- live ----
