@@ -23,11 +23,11 @@ import pylb
 from pylb import console
 
 SOURCE = Path(__file__).with_suffix(".c")
-RATIO, CELLS = 1.3, 1e-3  # targets: times the bare reduction; seconds with cells
+RATIO, CELLS = 1.3, 1e-3  # targets: ratio to the bare reduction; seconds of a step with cells
 
 
 def build(folder: str) -> str:
-    """The program."""
+    """Compile the C program, and return its path."""
     program, library = f"{folder}/advise", pylb.get_library()
     words = ["mpicc", "-O2", "-std=c11", f"-I{pylb.get_include()}", str(SOURCE)]
     words.append(f"-DRECORD={pylb._core.STATS_BYTES}")

@@ -53,7 +53,7 @@ PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")
 
 
 def strategies(*wanted: str) -> list[str]:
-    """The strategies of the registry, or those of the wanted ones that it has."""
+    """Return all registered strategies, or those of the wanted ones that are registered."""
     known = pylb.strategies()
     return [name for name in wanted or known if name in known]
 
@@ -66,7 +66,7 @@ OVERLOADS = (1.003, 1.0)  # a rank is overloaded above this multiple of the aver
 
 
 def leanmd_snapshot(fluid: Fluid, radius: float, steps: int) -> pylb.Snapshot:
-    """The objects of a run of leanmd on one rank, with their median measured loads."""
+    """Return the objects of leanmd, with the medians of their loads in a run on one rank."""
     seen: list[pylb.Snapshot] = []
 
     def look(snapshot: pylb.Snapshot) -> np.ndarray:
@@ -80,7 +80,7 @@ def leanmd_snapshot(fluid: Fluid, radius: float, steps: int) -> pylb.Snapshot:
 
 
 def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Time of a step of leanmd."""
+    """Print and draw the time of a step of leanmd under each strategy."""
     fluid, rows = Fluid(3), []
     for system, radius in SYSTEMS.items():
         whole = leanmd_snapshot(fluid, radius, 20 if quick else 60)
@@ -106,7 +106,7 @@ def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
 
 
 def run_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """leanmd itself on virtual ranks: the time of a step after the first LB step."""
+    """Run leanmd itself on virtual ranks, and print the time of a step after the first LB step."""
     fluid, rows = Fluid(3), []
     atoms = fluid.drop()
     for p in (3,) if quick else (3, 5, 6, 7):
@@ -118,7 +118,7 @@ def run_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) -> dict[str, Any]:
-    """Figures of a driver of examples/ on p virtual ranks; medians after the first LB step."""
+    """Run a program of examples/ on p virtual ranks; return medians after the first LB step."""
     cluster = pylb.VirtualCluster(p)
     way = {"mode": "off"} if strategy == "none" else {"strategy": strategy, "every": every}
     run = cluster.run(lambda comm: solve(comm, *args, clock="cpu", **way))[0]
@@ -133,7 +133,7 @@ def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) 
 
 
 def print_runs(title: str, rows: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> None:
-    """A row for each strategy and number of ranks; all runs must give the same result."""
+    """Print a row for each strategy and number of ranks; all runs must give the same result."""
     shown = []
     for r in rows:
         base = next(o for o in rows if o["ranks"] == r["ranks"] and o["strategy"] == "none")
@@ -165,7 +165,7 @@ def print_21(rows: list[dict[str, Any]], objects: int) -> None:
 
 
 def zone_seconds(problem: multizone.Problem) -> np.ndarray:
-    """Measured processor seconds of a time step of each zone, the least of three."""
+    """Return the processor seconds of a time step of each zone, the least of three."""
     out = []
     for box in problem.boxes:
         zone, seconds = Zone(box), []
@@ -178,7 +178,7 @@ def zone_seconds(problem: multizone.Problem) -> np.ndarray:
 
 
 def zone_snapshot(problem: multizone.Problem, load: np.ndarray, p: int) -> pylb.Snapshot:
-    """The zones as a snapshot, row by row."""
+    """Return the zones as a snapshot, row by row."""
     boxes = problem.boxes
     edges = []
     for key, box in enumerate(boxes):
@@ -192,7 +192,7 @@ def zone_snapshot(problem: multizone.Problem, load: np.ndarray, p: int) -> pylb.
 
 
 def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Speed-up of a run of multizone."""
+    """Print and draw the speed-up of a run of multizone under each strategy."""
     names, rows = strategies(), []
     alpha, beta = NETWORK["2.2"]
     for size, ranks in (("C", (32, 64)), *(() if quick else (("D", (128, 256)),))):
@@ -260,7 +260,7 @@ def judge_22(where: str, by: dict[str, dict[str, Any]], verdicts: list[dict[str,
 
 
 def run_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """multizone itself on virtual ranks."""
+    """Run multizone itself on virtual ranks."""
     size, p = ("W", 4) if quick else ("B", 16)
     problem = multizone.CLASSES[size]
     rows = [
@@ -272,7 +272,7 @@ def run_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace:
-    """A trace with a phase for each 1,000 steps; loads vary by 1 % between phases."""
+    """Return a trace with a phase for each 1,000 steps; loads vary by 1 % between phases."""
     rng = np.random.default_rng(snapshot.n_ranks)
     phases = [
         pylb.Snapshot(
@@ -291,7 +291,7 @@ def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace
 
 
 def figure_23(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Time of a step of lbtest."""
+    """Print and draw the time of a step of lbtest under each strategy."""
     rows = []
     for graph in ("cube", "random"):
         for p in (64, 128) if quick else (64, 128, 256, 512):
@@ -323,18 +323,18 @@ def figure_23(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
     return rows
 
 
-def told(strategy: str, alpha: float, beta: float) -> dict[str, float]:
-    """The cost of messages, for strategies that have parameters for it."""
+def message_costs(strategy: str, alpha: float, beta: float) -> dict[str, float]:
+    """Return the cost of messages as parameters of a strategy, if it has such parameters."""
     known = {param.name for param in pylb.strategies()[strategy].params}
     return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
 
 def lbtest_rows(graph: str, p: int, snapshot: pylb.Snapshot) -> list[dict[str, Any]]:
-    """A row for each strategy."""
+    """Return a row of the table for each strategy."""
     alpha, beta = NETWORK["2.3"]
     rows = []
     for name in strategies():
-        plans = (pylb.place(snapshot, name, **told(name, alpha, beta)) for _ in range(3))
+        plans = (pylb.place(snapshot, name, **message_costs(name, alpha, beta)) for _ in range(3))
         plan = min(plans, key=lambda plan: plan.seconds)
         placed = pylb.Trace.from_snapshots([snapshot.with_rank(plan.rank)])
         step = placed.replay("none", alpha=alpha, beta=beta).iteration_time[0]
@@ -381,7 +381,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#0
 
 
 def lines(ax: Any, series: dict[str, tuple[Iterable[float], Iterable[float]]]) -> None:
-    """A line for each strategy, with its own colour and mark."""
+    """Draw a line for each strategy, with its own colour and mark."""
     for i, (name, (x, y)) in enumerate(series.items()):
         colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]
         ax.plot(list(x), list(y), color=colour, marker=mark, label=name, lw=1.5, ms=6)

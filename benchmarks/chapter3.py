@@ -43,12 +43,12 @@ STRATEGY_SECONDS = 0.05  # several iterations
 STEP = 2e-6  # seconds for one step of kneighbor
 NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
 TRIGGERS = ("metabalancer", "auto")
-WITHIN = 1.03  # of the best fixed period
-GAINS = (1.25, 1.0)  # of leanmd and of kneighbor, at least
+WITHIN = 1.03  # largest time of a trigger's run, divided by that of the best fixed period
+GAINS = (1.25, 1.0)  # least speed-up of leanmd and of kneighbor
 PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20))
 
 
-ABOVE = 24  # points: a title above the legend of plots.imbalance
+ABOVE = 24  # in points: puts a title above the legend of plots.imbalance
 
 
 # ---- figures 3.2 and 3.3 -----------------------------------------------------------------------
@@ -68,7 +68,7 @@ class Solved(NamedTuple):
 
 
 def solve_once(plate: Plate, iterations: int) -> Solved:
-    """Sweeps of each block in each iteration, at the mean seconds of a sweep."""
+    """Solve the plate on one rank; a block's work is its sweeps, at the mean seconds of one."""
     blocks = {key: Block(plate, key) for key in range(plate.blocks**2)}
     sweeps = np.zeros((iterations, len(blocks)))
     begin = time.thread_time()
@@ -88,7 +88,7 @@ def solve_once(plate: Plate, iterations: int) -> Solved:
 
 
 def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
-    """jacobi2d with the work declared, not done."""
+    """Run jacobi2d on virtual ranks that do not compute, but declare the seconds of their work."""
 
     def strategy(snapshot: pylb.Snapshot) -> np.ndarray:
         comm.elapse(STRATEGY_SECONDS)
@@ -115,7 +115,7 @@ def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
 
 
 def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Elapsed time of jacobi2d over the period, and under the triggers."""
+    """Print and draw the elapsed time of jacobi2d over the period, and under the triggers."""
     iterations = 100 if quick else 300
     plate = Plate(12, 8, period=2 * iterations, tolerance=1e-4)
     solved = solve_once(plate, iterations)
@@ -176,7 +176,7 @@ def draw_32(made: dict[str, Any], axes: list[Any]) -> None:
 
 
 def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """A sudden imbalance in kneighbor."""
+    """Print and draw how soon pylb reacts to a sudden imbalance in kneighbor."""
     start, iterations = (15, 30) if quick else (40, 80)
     ring = kneighbor.Ring(
         objects=16 * RANKS,
@@ -188,7 +188,7 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         factor=4,
     )
     rows, out = [], {}
-    # Loads are computed steps: noise of the machine triggers nothing.
+    # Loads are numbers of computed steps, so noise of the machine triggers no LB step.
     for name in TRIGGERS:
         way = {"strategy": "GreedyLB", "trigger": name, "load": lambda _, node: STEP * node.steps}
         run = pylb.VirtualCluster(RANKS).run(kneighbor.solve, ring, iterations, **way)[0]
@@ -225,7 +225,7 @@ def draw_34(made: dict[str, Any], axes: list[Any]) -> None:
 
 
 def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, Any]:
-    """Which strategies "auto" runs, and the whole time, compared with the unbalanced run.
+    """Return which strategies "auto" runs, and the times of this and of the unbalanced run.
 
     Each runs twice, in turns, and the faster run counts, because the machine's speed varies.
     """
@@ -264,16 +264,16 @@ def parts_of(run: runs.Run) -> dict[str, float]:
 
 
 class Scattered(kneighbor.Ring):
-    """The ring dealt round-robin to the ranks: neighbours begin on different ranks."""
+    """A ring that is dealt round-robin to the ranks: neighbours begin on different ranks."""
 
     def neighbours(self, key: int) -> list[int]:
-        """The k objects on either side, nearest first."""
+        """Return the k objects on either side, the nearest first."""
         stride = self.objects // RANKS + 1
         return [(key + d * stride) % self.objects for i in range(1, self.k + 1) for d in (-i, i)]
 
 
 def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The family of strategies picked for leanmd and for kneighbor with large messages."""
+    """Print which strategies are picked for leanmd and for kneighbor with large messages."""
     fluid, steps = Fluid(4), 60 if quick else 150
     fast = pylb.VirtualCluster(RANKS)
     slow = pylb.VirtualCluster(RANKS, network=NETWORK)

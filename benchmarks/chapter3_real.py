@@ -40,20 +40,20 @@ from lennardjones import Fluid  # isort: skip
 
 comm = MPI.COMM_WORLD
 TRIGGERS = ("metabalancer", "auto")
-BOUND = 1.2  # of the time that leanmd's work would take in perfect balance
+BOUND = 1.2  # largest time of leanmd, divided by that in perfect balance
 PERIODS = (1, 2, 4, 8, 14, 20, 30, 45, 60, 90, 120)
 Program = Callable[..., runs.Run]
 
 
 def elapsed(run: runs.Run) -> float:
-    """Seconds of the loop on the rank where it took longest.  Collective."""
+    """Return the seconds of the loop on the rank where it took longest.  Collective."""
     return float(comm.allreduce(run.report.seconds, op=MPI.MAX))
 
 
 def fastest(
     ways: dict[str, dict[str, Any]], repeats: int, solve: Program, *args: Any
 ) -> dict[str, dict[str, Any]]:
-    """The fastest run of each variant, and the times of all runs."""
+    """Return the fastest run of each variant, and the times of all runs."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     best: dict[str, runs.Run] = {}
     for turn in range(repeats):
@@ -91,7 +91,7 @@ def ranks() -> str:
 
 
 def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Elapsed time of jacobi2d over the period, and under the triggers."""
+    """Print and draw the elapsed time of jacobi2d over the period, and under the triggers."""
     iterations, repeats = (100, 2) if quick else (200, 5)
     plate = Plate(8, 8, period=2 * iterations, tolerance=1e-3)
     periods = [every for every in PERIODS if every < iterations]
@@ -122,7 +122,7 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """A sudden imbalance in kneighbor."""
+    """Print how soon pylb reacts to a sudden imbalance in kneighbor."""
     start, iterations, repeats = (15, 30, 3) if quick else (40, 80, 7)
     work = kneighbor.calibrate(comm, 0.3e-3)
     ring = kneighbor.Ring(16 * comm.size, 2, 8192, work, start, 0.5, 4)
@@ -159,7 +159,7 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def shows(run: runs.Run, start: int) -> bool:
-    """Whether the ranks are imbalanced; they are not if earlier LB steps mixed the ring."""
+    """Say whether the ranks are imbalanced; they are not if earlier LB steps mixed the ring."""
     return float(run.iterations.max_over_mean[start]) > 1.1
 
 
@@ -167,7 +167,7 @@ def shows(run: runs.Run, start: int) -> bool:
 
 
 def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The family of strategies picked for leanmd and for kneighbor with large messages."""
+    """Print which strategies are picked for leanmd and for kneighbor with large messages."""
     steps, repeats = (60, 2) if quick else (150, 3)
     fluid = Fluid(4)
     work = kneighbor.calibrate(comm, 0.1e-3)

@@ -35,11 +35,11 @@ TRIED += [("BestFitLB", {"tolerance": t}) for t in (0.0, 0.02, 0.05, 0.1)]
 TRIED += [("RefineLB", {"overload": 1.003 + t}) for t in (0.0, 0.02, 0.05, 0.1)]
 
 
-STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # where the region is at first
+STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # of the heavy region: fractions of the ring
 
 
 def region(where, width=0.08):
-    """Weight of each object in a region around `where` of the ring."""
+    """Return how much each object belongs to the region around `where` of the ring."""
     apart = np.abs((np.arange(OBJECTS) / OBJECTS - where + 0.5) % 1.0 - 0.5)
     return np.exp(-0.5 * (apart / width) ** 2)
 
@@ -68,12 +68,12 @@ KINDS = {f.__name__: f for f in (wandering, growing, ramp, stepping, breathing)}
 
 
 def loads_of(kind, start):
-    """Seconds of the objects in each iteration, (120, 128)."""
+    """Return the seconds of the objects in each iteration, (120, 128)."""
     return 1e-3 * np.array([KINDS[kind](t, start) for t in range(ITERATIONS)])
 
 
 def program(comm, load, size, options):
-    """The loop of one rank: its time, LB steps and migrations."""
+    """Run the loop of one rank; return its time, LB steps and migrations."""
     lb = pylb.Balancer(comm, **options)
     for key in range(lb.rank * OBJECTS // lb.n_ranks, (lb.rank + 1) * OBJECTS // lb.n_ranks):
         lb.add(key, np.zeros(int(size / SMALLER), np.uint8))
@@ -84,7 +84,7 @@ def program(comm, load, size, options):
 
 
 def run(kind, size, start, **options):
-    """Time over that of the oracle, LB steps, migrations."""
+    """Return the time divided by the oracle's, the number of LB steps, and of migrations."""
     load = loads_of(kind, start)
     network = (1e-6, SECONDS_PER_BYTE * SMALLER)
     cluster = pylb.VirtualCluster(RANKS, clock="none", network=network)
@@ -94,7 +94,7 @@ def run(kind, size, start, **options):
 
 
 def mean_of(kind, size, starts, **options):
-    """The means of these figures over some places of the heavy region."""
+    """Return the means of these figures over several positions of the heavy region."""
     rows = [run(kind, size, start, **options) for start in starts]
     return dict(zip(("ratio", "steps", "migrations"), np.mean(rows, axis=0).tolist(), strict=True))
 
@@ -104,7 +104,7 @@ def cells(row):
 
 
 def best_tried(kind, size, starts, quick):
-    """The best of all strategies, periods and tolerances."""
+    """Try all strategies, periods and tolerances, and return the best."""
     tried = itertools.product(TRIED[1:3] if quick else TRIED, PERIODS[1::3] if quick else PERIODS)
     found = {
         f"{name} {params} every {every}": mean_of(

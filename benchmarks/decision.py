@@ -21,12 +21,12 @@ import pylb
 from pylb import console
 from pylb.decide.decider import FIGURES, settings
 
-MOST = 0.050  # seconds
+MOST = 0.050  # seconds that a decision may take
 STEPS = 12
 
 
 def decisions(n: int, p: int, strategy: str) -> list[dict[str, Any]]:
-    """A row for each LB step."""
+    """Return a row of the table for each LB step."""
     rng = np.random.default_rng(1)
     speed = rng.uniform(0.5, 2.0, p)
     base = rng.lognormal(0.0, 0.5, n)

@@ -32,12 +32,12 @@ from pylb.console import show
 WITHIN = 1.05
 CONSTANT = 4.0  # the factor in the O() of what a rank may hold
 RANKS_PER_NODE = 64
-CLOSE = 1.01  # max/mean over that of the central strategy, where ranks differ
-PER_LOG = 120.0  # messages of a rank over log2(p), likewise
+CLOSE = 1.01  # max/mean divided by that of the central strategy, on ranks that differ
+PER_LOG = 120.0  # messages of a rank divided by log2(p), on ranks that differ
 
 
 def cases(n, p):
-    """(name, load, rank) of each case."""
+    """Yield (name, load, rank) of each case."""
     rng = np.random.default_rng(1)
     block = np.arange(n) * p // n
     spot = np.exp(-0.5 * ((np.arange(n) / n - 0.5) / 0.05) ** 2)
@@ -59,7 +59,7 @@ def edges_of(n):
 
 
 def measure(kind, snapshot, greedy):
-    """A row for each distributed strategy."""
+    """Return a row of the table for each distributed strategy."""
     p = snapshot.n_ranks
     sent = np.bincount(snapshot.rank[snapshot.edge_src], minlength=p).max()
     rows, node = [], snapshot.node
@@ -93,7 +93,7 @@ def measure(kind, snapshot, greedy):
 
 
 def unlike(p):
-    """A snapshot of p ranks that differ."""
+    """Return a snapshot of p ranks that differ in speed, memory and other work."""
     rng = np.random.default_rng(1)
     n = 100 * p
     rank = np.arange(n) // 100
@@ -114,7 +114,7 @@ def unlike(p):
 
 
 def measure_unlike(p):
-    """A row for each distributed strategy, and one for the central reference."""
+    """Return a row for each distributed strategy, and one for the central reference."""
     snapshot = unlike(p)
     plan = pylb.place(snapshot, "BestFitLB")
     central = plan.after.max_over_mean

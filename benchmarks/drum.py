@@ -32,7 +32,7 @@ WEIGHTS = (0.0, 0.1, 0.25, 0.5)
 
 
 def heat(comm: Any, counts: Any, iterations: int) -> tuple[float, Any]:
-    """Median seconds of an iteration, and of the computation on each rank."""
+    """Return the median seconds of an iteration, and of the computation on each rank."""
     end = np.cumsum(counts)
     first, last = int(end[comm.rank] - counts[comm.rank]), int(end[comm.rank])
     mine = np.arange(first, last)
@@ -57,7 +57,7 @@ def heat(comm: Any, counts: Any, iterations: int) -> tuple[float, Any]:
 
 
 def program(path: str, iterations: int) -> None:
-    """What each rank does."""
+    """Measure the machine on each rank, and run the stencil with all parts."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

@@ -32,7 +32,7 @@ CHARM = {  # milliseconds for 64, 1,024 and 16,384 ranks
 }
 CHARM_ON_A_TENTH = 1136  # limit for RefineB if a tenth of the ranks hold most load
 CHARM_MOVED = {"Greedy": (1.0, 1.0, 1.0), "GreedyRefine": (0.002, None, 0.17)}
-REFINE_B = 1.008  # max/mean that it leaves
+REFINE_B = 1.008  # max/mean that Charm++'s RefineB leaves
 
 STRATEGIES = {
     "BestFitLB": ("BestFitLB", {}),
@@ -45,7 +45,7 @@ FITS = {"Greedy": "GreedyLB", "GreedyRefine": "BestFitLB", "RefineB": "BestFitLB
 
 
 def snapshot(kind, n, p):
-    """Objects in blocks with random loads, scattered, or with most load on a tenth of the ranks."""
+    """Return random loads: in blocks, scattered, or with most load on a tenth of the ranks."""
     rng = np.random.default_rng(n + p)
     load = {"log-normal": lambda: rng.lognormal(0.0, 1.0, n)}.get(kind, lambda: rng.random(n))()
     rank = rng.integers(p, size=n) if kind == "scattered" else np.arange(n) * p // n
@@ -58,7 +58,7 @@ KINDS = ("uniform", "log-normal", "scattered", "on a tenth")
 
 
 def must_leave(s, ratio):
-    """Fewest objects that have to leave their ranks for max/mean to be `ratio`."""
+    """Return how many objects at least have to leave their ranks to reach a max/mean of `ratio`."""
     times = s.rank_times
     limit = max(times.mean() * ratio, s.load.max())
     order = np.lexsort((-s.load, s.rank))
@@ -73,7 +73,7 @@ def must_leave(s, ratio):
 
 
 def timed(s, repeats):
-    """The least time and the placement of each strategy; repeats in turn."""
+    """Return the least time and the placement of each strategy; repeats are taken in turn."""
     best = dict.fromkeys(STRATEGIES, float("inf"))
     plans = {}
     for _ in range(repeats):
@@ -108,7 +108,7 @@ def charm_ms(name, kind, p):
 
 
 def verdicts(row):
-    """(Charm++'s strategy, pylb's, factor of time, what is missed) of each peer."""
+    """Return (Charm++'s strategy, pylb's, factor of time, missed targets) of each peer."""
     n, p, out = row["objects"], row["ranks"], []
     for peer, (_, factor) in CHARM.items():
         mine = row["pylb"][FITS[peer]]
@@ -126,11 +126,11 @@ def verdicts(row):
 
 
 def most_moved(peer, row):
-    """Part of the objects that the peer moves, if that is published."""
+    """Return the part of the objects that Charm++'s strategy moves, if that is published."""
     if peer == "RefineB":
         return 1.5 * row["must_leave"][FITS[peer]] / row["objects"]
     if peer == "GreedyRefine" and row["loads"] != "uniform":
-        return CHARM_MOVED[peer][2]  # the range is given, not the loads
+        return CHARM_MOVED[peer][2]  # only the range of the loads is published
     return CHARM_MOVED[peer][RANKS.index(row["ranks"])]
 
 

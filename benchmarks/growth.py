@@ -45,7 +45,7 @@ EVERY, ITERATIONS = 3, 8  # two LB steps
 
 
 class Traffic:
-    """Bytes that each rank sends and receives, by part, and its steps.
+    """The bytes that each rank sends and receives, by part, and its collective steps.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def counted(p: int) -> Iterator[Traffic]:
 
 
 def kept(lb: pylb.Balancer) -> tuple[int, int]:
-    """Bytes that a rank keeps for the places of objects, and for its own objects."""
+    """Return the bytes that a rank keeps to know where objects are, and for its own objects."""
     objects = lb._objects
     store, places = objects.store, objects.addresses
     columns = [store.keys, store.seconds, store.window, store.estimates]
@@ -105,7 +105,7 @@ def kept(lb: pylb.Balancer) -> tuple[int, int]:
 
 
 def run(p: int, strategy: str, n: int) -> dict[str, Any]:
-    """A program on p virtual ranks with n objects each."""
+    """Run a program on p virtual ranks with n objects each."""
 
     def main(comm: Any) -> Any:
         every = n * comm.size

@@ -30,7 +30,7 @@ SHARE = 0.01  # target for the default, "auto"
 
 
 def snapshot_of(n: int, p: int) -> pylb.Snapshot:
-    """A hot spot on a square."""
+    """Return a snapshot with a hot spot on a square."""
     rng, key = np.random.default_rng(1), np.arange(n)
     spot = np.exp(-0.5 * ((key / n - 0.5) / 0.05) ** 2)
     load = 1e-3 * (1.0 + 8.0 * spot) * rng.lognormal(0.0, 0.1, n)
@@ -47,7 +47,7 @@ def snapshot_of(n: int, p: int) -> pylb.Snapshot:
 
 
 def row_of(run: SimulatedStep, given: str) -> dict[str, Any]:
-    """A row of the table, as JSON."""
+    """Return a row of the table, as JSON."""
     return {
         "ranks": run.n_ranks,
         "objects": run.n_objects,
@@ -63,7 +63,7 @@ def row_of(run: SimulatedStep, given: str) -> dict[str, Any]:
 
 
 def cells_of(row: dict[str, Any]) -> list[Any]:
-    """The cells of the printed row."""
+    """Return the cells of the printed row."""
     ms = {part["name"]: f"{1e3 * part['seconds']:.3g}" for part in row["parts"]}
     most = [max(part[what] for part in row["parts"]) for what in ("sent", "received", "kept")]
     names = ("statistics", "database", "strategy", "answer", "migration", "directory")

@@ -70,7 +70,7 @@ def unlike(n: int, verdicts: list[dict[str, Any]]) -> None:
 
 
 def seconds_each(n: int, p: int, moving: float) -> float:
-    """Processor time of an observation of n objects on p ranks, eight placements remembered."""
+    """Measure the time to observe n objects on p ranks, with eight placements remembered."""
     rng = np.random.default_rng(1)
     speed, work = np.exp(rng.uniform(np.log(0.25), 0.0, p)), np.exp(rng.normal(0.0, 1.0, n))
     key, rank, learner = np.arange(n), (np.arange(n) * p // n).astype(np.int32), SpeedLearner(p)

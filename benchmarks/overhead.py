@@ -30,7 +30,7 @@ RECORD = _core.STATS_BYTES  # the size of the statistics of an iteration, plb_st
 
 
 def least(call: Callable[[], float], repeats: int) -> float:
-    """The least of several results, on the rank where it is largest."""
+    """Return the least of several results, on the rank where it is largest."""
     answers = []
     for _ in range(repeats):
         comm.Barrier()
@@ -39,7 +39,7 @@ def least(call: Callable[[], float], repeats: int) -> float:
 
 
 def per_object(n: int = 100_000) -> dict[str, float]:
-    """Seconds per object: the bare loop, lb.local(), two readings of the clock."""
+    """Return seconds per object: of the bare loop, of lb.local(), of two readings of the clock."""
     lb = pylb.Balancer()
     for key in range(n):
         lb.add(key, None)
@@ -108,7 +108,7 @@ def per_iteration(n: int = 500) -> dict[str, float]:
 
 
 def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
-    """Seconds to move `total` bytes from rank 0 to rank 1 into new arrays."""
+    """Return the seconds to move `total` bytes from rank 0 to rank 1 into new arrays."""
     size = total // arrays // 8
     blocks = [np.full(size, float(i)) for i in range(arrays)]
 
@@ -149,7 +149,7 @@ def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
 
 
 def results() -> list[dict[str, Any]]:
-    """Each figure with its reference; `most` is the target, if there is one."""
+    """Return each figure with its reference; `most` is the target, if there is one."""
     i, m, o = per_iteration(), migration(), per_object()
     rows = [
         ("object in lb.local()", o["lb.local()"], "two clocks", o["two clocks"], 1.5),

@@ -26,15 +26,15 @@ import numpy as np
 import pylb
 
 CELLS = 256
-SECOND = 1e-3  # of a balanced step
-COSTS = (2, 10, 50)  # balanced steps
+SECOND = 1e-3  # seconds of a balanced step
+COSTS = (2, 10, 50)  # cost of an LB step, in balanced steps
 PERIODS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 64, 85, 113, 150, 200, 300, 10**6)
 LIMIT = 1.05
 Loads = Callable[[int], np.ndarray]
 
 
 def ramp(steps: int, rng: np.random.Generator) -> Loads:
-    """A hump goes round the ring, twice in the run."""
+    """Return loads with a hump that goes round the ring twice in the run."""
     x, speed, height = np.arange(CELLS) / CELLS, 2.0 / steps, rng.uniform(2.0, 8.0)
 
     def loads(step: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def ramp(steps: int, rng: np.random.Generator) -> Loads:
 
 
 def jump(steps: int, rng: np.random.Generator) -> Loads:
-    """A hot spot jumps to another place at some times."""
+    """Return loads with a hot spot that jumps to another position from time to time."""
     x, n = np.arange(CELLS) / CELLS, 5
     times = np.sort(rng.integers(steps // 20, steps, n))
     places, heights = rng.random(n + 1), rng.uniform(3.0, 10.0, n + 1)
@@ -59,7 +59,7 @@ def jump(steps: int, rng: np.random.Generator) -> Loads:
 
 
 def growth(steps: int, rng: np.random.Generator) -> Loads:
-    """Some cells grow slowly."""
+    """Return loads of which some grow slowly."""
     x, most = np.arange(CELLS) / CELLS, rng.uniform(1.0, 5.0)
     near = np.exp(-(((x - rng.random() + 0.5) % 1.0 - 0.5) ** 2) / (2 * 0.12**2))
     return lambda step: 1.0 + most * near * step / steps
@@ -69,18 +69,18 @@ DRIFTS = {"ramp": ramp, "jump": jump, "growth": growth}
 
 
 class Program:
-    """A run: the owner of each cell, moved in the program's own way or by a plan."""
+    """A run of the program, which redistributes its cells in its own way or by a plan."""
 
     def __init__(self, loads: list[np.ndarray], cost: float, places: bool) -> None:
         self.loads, self.cost, self.places = loads, cost, places
 
     def cut(self, load: np.ndarray, n_ranks: int) -> np.ndarray:
-        """Parts of equal load along the ring."""
+        """Cut the ring into parts of equal load."""
         middle = np.cumsum(load) - 0.5 * load
         return np.minimum((middle * n_ranks / load.sum()).astype(int), n_ranks - 1)
 
     def main(self, comm: Any, told: bool, arguments: dict[str, Any]) -> tuple[float, int]:
-        """Seconds of the run, and LB steps."""
+        """Run the loop of one rank; return the seconds of the run, and the LB steps."""
         lb = pylb.Advisor(comm, network=(0.0, 0.0), record=False, **arguments)
         owner = np.arange(CELLS) * comm.size // CELLS
         steps = lb.iterate(len(self.loads)) if told else range(len(self.loads))
@@ -111,14 +111,14 @@ class Program:
 
 
 def run(program: Program, ranks: int, told: bool = False, **arguments: Any) -> tuple[float, int]:
-    """Seconds and LB steps of a run on virtual ranks."""
+    """Run on virtual ranks; return the seconds and the LB steps."""
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
     seconds, n = cluster.run(program.main, told, arguments)[0]
     return float(seconds), int(n)
 
 
 def case(name: str, cost: int, places: bool, seed: int, ranks: int, steps: int) -> dict[str, Any]:
-    """The row of a case."""
+    """Return the row of the table for a case."""
     rng = np.random.default_rng(seed)
     drift = DRIFTS[name](steps, rng)
     scale = SECOND * ranks / float(np.mean([drift(step).sum() for step in range(steps)]))

@@ -24,7 +24,7 @@ while True:
 
 
 def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
-    """Write the page of a replay."""
+    """Measure how long it takes to write the page of a replay."""
     trace = pylb.replay.hotspot(n_ranks=n_ranks, n_objects=n_objects, n_phases=n_phases, seed=1)
     run = course.of(trace.replay("GreedyLB", every=5))
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
 
 
 def reading(iterations: int) -> None:
-    """Read a run record as the server of a live page does."""
+    """Measure how long the server of a live page takes to read a run record."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run.h5")
         pylb.demo.run(8, 128, iterations, save=path)
@@ -51,7 +51,7 @@ def reading(iterations: int) -> None:
 
 
 def beside(seconds: float = 8.0) -> None:
-    """Share of a core that a process gets with the server's policy, beside one that computes."""
+    """Measure the share of a core that the server's process gets beside one that computes."""
     core = min(os.sched_getaffinity(0))
     command = [sys.executable, "-c", SPIN, str(core)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
@@ -70,7 +70,7 @@ def beside(seconds: float = 8.0) -> None:
 
 
 def used(pid: int) -> float:
-    """CPU seconds of a process."""
+    """Return the CPU seconds of a process."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 

@@ -32,12 +32,12 @@ from pylb.lab import Lab, LabPlan, Profile
 
 RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
 CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
-BUSIEST = 0.3  # share of the fastest; four on two cores leave some for others
+BUSIEST = 0.3  # core share of the fastest rank: two cores have some time left
 EVEN = {"fits": 0.2, "pages": 1.2}  # rows of an even part, by the smallest memory
 # Times differ by some 10 % from one redistribution to the next, which the constant model does not
 # know; evenly divided rows that fit differ by a third.
 TOLERANCE = {"fits": 0.25, "pages": 0.12}
-SWEEPS = {"fits": 200, "pages": 5}  # for times that are long against the period of the shares
+SWEEPS = {"fits": 200, "pages": 5}  # an iteration takes many periods of the shares
 MOST_STEPS = 5  # in which the functional model balances
 SCRIPT = Path(__file__).parents[1] / "examples/jacobi_rows.py"
 MODELS = ("none", "cpm", "fpm")
@@ -45,12 +45,12 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def unknowns(even: float, unit: int) -> int:
-    """n of an n x n matrix of doubles whose quarter is `even` of the smallest memory."""
+    """Return n of an n x n matrix whose quarter is `even` times the smallest memory."""
     return round((4 * even * unit * 2**20 / 8) ** 0.5 / 20) * 20
 
 
 def plan(unit: int) -> LabPlan:
-    """The four processors; the smallest memory is `unit` MiB."""
+    """Return the four processors; the smallest memory is `unit` MiB."""
     profiles = tuple(
         Profile(round(BUSIEST * clock / max(CLOCKS), 3), memory=ratio * unit * 2**20)
         for ratio, clock in zip(RATIOS, CLOCKS, strict=True)
@@ -61,7 +61,7 @@ def plan(unit: int) -> LabPlan:
 def solve(
     lab: Lab, case: str, n: int, model: str, iterations: int, picture: Path | None
 ) -> dict[str, Any]:
-    """One run; what the script writes, and the pages that the ranks read."""
+    """Run the script once; return what it writes, and how many pages the ranks read from disk."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run.json"
         words = [sys.executable, str(SCRIPT), "--n", n, "--model", model, "--json", out]
@@ -77,7 +77,7 @@ def solve(
 
 
 def moved_later(run: dict[str, Any]) -> int | None:
-    """Redistributions that moved rows after it was balanced."""
+    """Return the number of redistributions that moved rows after the parts were balanced."""
     after = run["iterations"][run["steps"] :] if run["steps"] is not None else []
     return None if run["steps"] is None else sum(i["moved"] > 0 for i in after)
 
@@ -94,7 +94,7 @@ def judge(case: str, model: str, run: dict[str, Any], verdicts: list[dict[str, A
 
 
 def row(case: str, n: int, model: str, run: dict[str, Any], alone: float) -> list[Any]:
-    """A row of the table."""
+    """Return a row of the table."""
     times = [max(i["seconds"]) for i in run["iterations"]]
     last = run["iterations"][-1]
     return [
@@ -115,7 +115,7 @@ def row(case: str, n: int, model: str, run: dict[str, Any], alone: float) -> lis
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -41,13 +41,13 @@ HEXFEM_BEST, HEXFEM_SECONDS = 5172, 10.0
 
 
 def hexfem(n: int = 32) -> sp.csr_array:
-    """The matrix: 830,584 entries."""
+    """Return the matrix of HexFEM, which has 830,584 entries."""
     line = sp.diags_array([np.ones(n - 1), np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1])
     return sp.csr_array(sp.kron(sp.kron(line, line), line))
 
 
 def table3(quick: bool) -> tuple[list[list[Any]], bool]:
-    """Volume and time of each method over seeds."""
+    """Return volume and time of each method over seeds."""
     A = hexfem()
     methods: dict[str, dict[str, Any]] = {
         "METIS, k-way": {"method": "metis"},
@@ -81,7 +81,7 @@ def table3(quick: bool) -> tuple[list[list[Any]], bool]:
 
 
 def leanmd(two_away: bool, p: int = 64) -> pylb.Snapshot:
-    """8^3 periodic cells with 14 or 23 computes each, uniform density; cells are cheap.
+    """Return 8^3 periodic cells of uniform density, and the 14 or 23 computes of each.
 
     A compute of two cells has load 1, a cell's own one half of that, a cell a tenth.
     """
@@ -110,13 +110,13 @@ def leanmd(two_away: bool, p: int = 64) -> pylb.Snapshot:
 
 
 def reached(snapshot: pylb.Snapshot, rank: np.ndarray) -> float:
-    """Mean number of ranks that have receivers of a multicast."""
+    """Return the mean number of ranks that have receivers of a multicast."""
     start, to = snapshot.multicast_start, snapshot.multicast_dst
     return float(np.mean([len({*rank[to[a:b]].tolist()}) for a, b in itertools.pairwise(start)]))
 
 
 def table21() -> tuple[list[list[Any]], bool]:
-    """Ranks that a multicast reaches under each strategy."""
+    """Return how many ranks a multicast reaches under each strategy."""
     paper = {"MetisLB": (8.5, 10.15), "ScotchLB": (8.2, 10.9), "ZoltanLB": (5.5, 7.0)}
     rows, good = [], True
     for two_away in (False, True):
@@ -152,7 +152,7 @@ def table21() -> tuple[list[list[Any]], bool]:
 
 
 def own_share(quick: bool) -> tuple[list[list[Any]], bool]:
-    """Whole calls of strategies beside their libraries."""
+    """Compare whole calls of strategies with calls of their libraries."""
     rows, good = [], True
     sizes = [(10**4, 64)] if quick else [(10**4, 64), (10**5, 64), (10**5, 1024)]
     for n, p in sizes:

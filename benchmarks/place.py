@@ -32,7 +32,7 @@ MODERATE = 1.5
 
 
 def with_heapq(load, p):
-    """LPT with a heap of (time, rank)."""
+    """Place the longest processing time first, with a heap of (time, rank)."""
     heap = [(0.0, r) for r in range(p)]
     out = np.empty(len(load), np.int32)
     values = load.tolist()
@@ -50,7 +50,7 @@ def timed(call):
 
 
 def measure(kind, n, p, repeats, heap):
-    """Figures of one case; repeats are taken in turn, so that all see the same machine."""
+    """Measure one case; repeats are taken in turn, so that all see the same machine."""
     load = LOADS[kind](np.random.default_rng(n + p), n)
     snapshot = pylb.Snapshot(load, np.arange(n) * p // n, n_ranks=p)
     calls = {
@@ -78,7 +78,7 @@ def measure(kind, n, p, repeats, heap):
 
 
 def targets(row):
-    """(what, value, limit, met) of each target that this case has."""
+    """Return (what, value, limit, met) of each target that this case has."""
     greedy, refine = row["GreedyLB"], row["RefineLB"]
     out = []
     if row["objects"] == 10**6 and row["ranks"] in MOST_RATIO:

@@ -36,7 +36,7 @@ PAPER = {  # figures 3 and 4: LBF, measured, zeroing
 
 
 def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
-    """Operations a second of one pass."""
+    """Measure how long `pylb.critical_path` takes for some millions of recorded operations."""
     n = events // ranks // 4
     ops = np.zeros((ranks, 4 * n), OP)
     ops["kind"] = np.tile([OpKind.SEND, OpKind.ENTER, OpKind.LEAVE, OpKind.RECV], n)
@@ -52,7 +52,7 @@ def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
 
 
 def measure(steps: float, rounds: int) -> tuple[pylb.Procedures, dict[str, float]]:
-    """The predictions, and the seconds of each run by the moved service ("": none)."""
+    """Return the predictions, and the seconds of each run by the moved service ("": none)."""
     words = [sys.executable, str(ROOT / "examples" / "spa.py"), "--steps", str(steps)]
     told = []
     times: dict[str, list[float]] = {name: [] for name in ("", *PAPER)}
@@ -66,7 +66,7 @@ def measure(steps: float, rounds: int) -> tuple[pylb.Procedures, dict[str, float
 
 
 def main() -> None:
-    """Predict, run, compare."""
+    """Predict the times, run the programs, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=float, default=2e5, help="of the server (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def table(title: str, rows: list[dict[str, object]]) -> None:
-    """Rows of the same keys."""
+    """Print rows of the same keys as a table."""
     show(list(rows[0]), [list(row.values()) for row in rows], title=title)
     print()
 

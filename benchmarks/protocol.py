@@ -33,7 +33,7 @@ WAYS: dict[str, dict[str, int]] = {
     "at AtSync, D = 8": {"serves": 1, "lag": 8, "blocked": 1},
     "at once, D = 2": {"serves": 0, "lag": 2, "blocked": 1},
 }
-GROWS = {  # what to fit a line to
+GROWS = {  # the figures to which a line is fitted
     "at AtSync": "iterations_to_consensus",
     "ten times an iteration": "iterations_to_consensus",
     "at once": "pause_per_lb_step",
@@ -44,7 +44,7 @@ SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
 def row_of(way: str, p: int) -> dict[str, Any]:
-    """One simulation: a run with several decisions, fewer where it is large."""
+    """Simulate a run with several decisions, fewer if it is large; return a row of the table."""
     iterations = 200 if p < 100_000 else 60
     begin = time.process_time()
     run = simulate_protocol(n_ranks=p, iterations=iterations, every=EVERY, **WAYS[way])
@@ -65,7 +65,7 @@ def row_of(way: str, p: int) -> dict[str, Any]:
 
 
 def fits(way: str, p: int) -> bool:
-    """Whether the simulation takes seconds, not minutes."""
+    """Say whether the simulation takes seconds rather than minutes."""
     return p * max(1, WAYS[way]["serves"]) <= MOST_SERVED
 
 
@@ -79,7 +79,7 @@ def lost(run: ProtocolRun, seconds: float) -> float:
 
 
 def line(rows: list[dict[str, Any]], of: str) -> dict[str, float]:
-    """The line over log2 of the ranks, and how much of the variation it explains."""
+    """Fit a line over log2 of the ranks; return it, and the part of the variance explained."""
     x, y = np.log2([r["ranks"] for r in rows]), np.array([r[of] for r in rows])
     slope, at_1 = np.polyfit(x, y, 1)
     rest = y - (slope * x + at_1)
@@ -92,7 +92,7 @@ def line(rows: list[dict[str, Any]], of: str) -> dict[str, float]:
 
 
 def plot(rows: list[dict[str, Any]], path: str) -> None:
-    """Iterations to the consensus and pause, over the ranks."""
+    """Draw the iterations to the consensus, and the pause, over the number of ranks."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -52,7 +52,7 @@ class Estimates:
 
 
 def with_numpy(trace, every):
-    """Iteration times and final placement: where, bincount and maximum, phase by phase."""
+    """Replay with NumPy's bincount and maximum; return iteration times and the last placement."""
     rank = trace.task_rank[: trace.task_ptr[1]].copy()
     known = Estimates(trace.n_entities)
     out = np.empty(trace.n_phases)
@@ -74,7 +74,7 @@ def with_pylb(trace, every):
 
 
 def least(repeats, **calls):
-    """The least seconds of each call, repeats taken in turn; and what it returned last."""
+    """Return the least seconds of each call, repeats taken in turn, and what it returned last."""
     best, results = dict.fromkeys(calls, float("inf")), {}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -112,7 +112,7 @@ CHOICES = (
 
 
 def explored(trace, repeats):
-    """How long the explorer's user waits for the replay: trigger auto, costs by the model."""
+    """Measure how long a user of the explorer waits for a replay (trigger auto, modelled costs)."""
     trace = trace.compared()
     calls = {name: lambda name=name: trace.replay(name) for name in CHOICES}
     best, results = least(repeats, **calls)
@@ -123,7 +123,7 @@ def explored(trace, repeats):
 
 
 def with_lbaf(python, folder, trace, repeats):
-    """pylb and LBAF on the same files: a row for the table."""
+    """Run pylb and LBAF on the same files; return a row of the table."""
     (stem, *_) = pylb.Trace.stems(folder)
     script = Path(__file__).with_name("common") / "lbaf_replay.py"
     words = [python, str(script), str(Path(folder).resolve() / stem)]

@@ -31,17 +31,17 @@ BEFORE, AFTER = 6, 6  # iterations before and after the LB step
 
 
 def peak() -> int:
-    """The largest memory of this process so far, in bytes."""
+    """Return the largest memory of this process so far, in bytes."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def resident() -> int:
-    """The present memory of this process, in bytes."""
+    """Return the present memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def plain_loop(n: int) -> float:
-    """Seconds of the same loop over n objects in plain Python, the least of five."""
+    """Return the seconds of the same loop over n objects in plain Python, the least of five."""
     items = {key: key for key in range(n)}
     seconds = []
     for _ in range(5):
@@ -53,7 +53,7 @@ def plain_loop(n: int) -> float:
 
 
 def balanced_run(comm: Any, n: int) -> dict[str, Any]:
-    """One run with n objects a rank on average; the figures of the slowest or largest rank."""
+    """Run with n objects per rank on average; return figures of the slowest or largest rank."""
     total = n * comm.size
     first = [round(n * r + (0.2 * n if r else 0)) for r in range(comm.size)]
     first += [total]
@@ -93,10 +93,10 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
 
 
 def messages_run(comm: Any, n: int) -> dict[str, Any]:
-    """Four messages an object and iteration, around it on a ring; four fifths of them local."""
+    """Run objects on a ring that send four messages an iteration, four fifths of them local."""
     total, mine = n * comm.size, range(n * comm.rank, n * (comm.rank + 1))
     steps = (1, 2, 3, 4)
-    far = n // 5 if comm.size > 1 else 0  # of each block of keys: neighbours on the next rank
+    far = n // 5 if comm.size > 1 else 0  # objects with neighbours on the next rank
     lb = pylb.Balancer(comm, mode="off", record=False)
     for key in mine:
         lb.add(key, None)
@@ -129,7 +129,7 @@ def messages_run(comm: Any, n: int) -> dict[str, Any]:
 
 
 def virtual_run(p: int, objects: int = 10, iterations: int = 20) -> dict[str, Any]:
-    """A program on p virtual ranks."""
+    """Run a program on p virtual ranks, and return its figures."""
 
     def main(comm: Any) -> int:
         lb = pylb.Balancer(comm)
@@ -151,7 +151,7 @@ def virtual_run(p: int, objects: int = 10, iterations: int = 20) -> dict[str, An
 
 
 def run_one(what: str, n: int) -> None:
-    """One row, as JSON on standard output."""
+    """Print one row as JSON on standard output."""
     if what == "virtual":
         print(json.dumps(virtual_run(n)))
         return
@@ -163,7 +163,7 @@ def run_one(what: str, n: int) -> None:
 
 
 def row_of(what: str, n: int, ranks: int) -> dict[str, Any]:
-    """A row, from a process of its own."""
+    """Return a row, which a process of its own measures."""
     start = [] if what == "virtual" else ["mpiexec", "-n", str(ranks)]
     command = [*start, sys.executable, __file__, "--one", what, "--objects", str(n)]
     out = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)

@@ -32,8 +32,8 @@ import pylb
 from pylb import console
 
 Row = dict[str, Any]
-SPARSE_KIB = (0.008, 1, 64, 4096)  # to the next rank
-DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # to each rank
+SPARSE_KIB = (0.008, 1, 64, 4096)  # sizes of what a rank sends to the next rank
+DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # sizes of what a rank sends to each rank
 # A call is repeated LEAST times if that takes less than LONGEST seconds, and up to MOST times if
 # all take less than SECONDS; but at least twice.
 LEAST, MOST = 7, 400
@@ -41,7 +41,7 @@ LONGEST, SECONDS = 15.0, 1.0
 
 
 def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
-    """The least time of each call, of the rank where it takes longest."""
+    """Return the least time of each call, on the rank where it takes longest."""
     times: list[list[float]] = [[] for _ in calls]
     begin = time.perf_counter()
     more = True
@@ -62,7 +62,7 @@ def _longest(a: Any, b: Any) -> Any:
 
 
 def alltoallv(comm: Any, to: Any) -> tuple[Callable[[], Any], Any, Any]:
-    """Items sorted by rank; what Alltoallv needs is made before the clock starts."""
+    """Time items sorted by rank; what Alltoallv needs is made before the clock starts."""
     counts = np.bincount(to, minlength=comm.size)
     come = np.array(comm.alltoall(counts.tolist()))
     send, receive = np.random.default_rng(comm.rank).random(len(to)), np.empty(come.sum())
@@ -95,7 +95,7 @@ def patterns(comm: Any, quick: bool) -> list[Row]:
 
 
 def unsorted(comm: Any) -> list[Row]:
-    """Items in any order, which must be packed."""
+    """Time items in any order, which must be packed."""
     to = np.random.default_rng(comm.rank).permutation(np.repeat(np.arange(comm.size), 10**5))
     order = np.argsort(to, kind="stable")
     theirs, send, receive = alltoallv(comm, to)
@@ -120,7 +120,7 @@ def unsorted(comm: Any) -> list[Row]:
 
 
 def building(comm: Any) -> list[Row]:
-    """Making a plan, compared with Alltoall of the counts and a sort by NumPy."""
+    """Time making a plan, compared with Alltoall of the counts and a sort by NumPy."""
     to = np.random.default_rng(comm.rank).integers(0, comm.size, 10**6).astype(np.int32)
 
     def by_hand() -> None:
@@ -152,7 +152,7 @@ def row(what: str, comm: Any, seconds: list[float], nbytes: int, least: float | 
 
 
 class DictDirectory:
-    """The obvious program: a dict on each rank, alltoall of arrays."""
+    """The obvious directory: a dict on each rank, and alltoall of arrays."""
 
     def __init__(self, comm: Any, ids: Any) -> None:
         self.comm, self.of = comm, {}
@@ -200,7 +200,7 @@ def directory(comm: Any, quick: bool) -> list[Row]:
 
 
 def measure(quick: bool) -> None:
-    """One of the ranks."""
+    """Measure all services on one of the ranks."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

@@ -35,7 +35,7 @@ MODES = ("off", "shadow")
 
 
 def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
-    """Seconds of each mode."""
+    """Return the seconds of the fastest run of each mode."""
     seconds = dict.fromkeys(MODES, float("inf"))
     jacobi2d.solve(comm, plate, 3, mode="shadow")
     for i in range(repeats):
@@ -49,7 +49,7 @@ def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
 
 
 def empty(mode: str, blocks: int, n: int = 512, repeats: int = 9) -> float:
-    """Seconds of an iteration in which the blocks do nothing: pylb's own time.
+    """Return the seconds of an iteration in which the blocks do nothing: pylb's own time.
 
     On a busy machine, noise hides the ratio of the whole runs, but not this one.
     """

@@ -36,13 +36,13 @@ from common.quality import quality
 import pylb
 from pylb.console import show
 
-REPEAT_SECONDS = 0.3  # spent on one strategy and case, if it is that fast
+REPEAT_SECONDS = 0.3  # repeat a call until it has taken so long
 MOST_REPEATS = 9
-MOST_OWN = 0.1  # of the time of a strategy on a library
+MOST_OWN = 0.1  # largest part of a strategy's time that may be pylb's own
 
 
 def all_cases(quick: bool) -> Iterator[Case]:
-    """Cases of a family from small to large."""
+    """Return the cases of each family from small to large."""
     sizes = [(10**3, 16), (10**5, 1024), (10**6, 64), (10**6, 1024), (10**6, 16_384)]
     for kind in cases.LOADS:
         for n, p in sizes[:2] if quick else sizes:
@@ -67,7 +67,7 @@ def all_cases(quick: bool) -> Iterator[Case]:
 
 
 def measure(case: Case, budget: float, before: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each strategy and peer; `before` has the family's last row of each."""
+    """Return a row for each strategy and library; `before` has their rows of a smaller case."""
     snapshot = case.make()
     rows = []
     for name, call in candidates(snapshot).items():
@@ -87,27 +87,27 @@ def measure(case: Case, budget: float, before: dict[str, dict[str, Any]]) -> lis
 
 
 def candidates(snapshot: pylb.Snapshot) -> dict[str, Callable[[], peers.Answer]]:
-    """What is run on a snapshot: functions that return seconds and a placement."""
+    """Return what is run on a snapshot: functions that return seconds and a placement."""
     own = {name: functools.partial(placed, snapshot, name) for name in pylb.strategies()}
     return {**own, **peers.peers(snapshot)}
 
 
 def placed(snapshot: pylb.Snapshot, name: str) -> peers.Answer:
-    """One call of pylb."""
+    """Call pylb once; return the seconds and the placement."""
     begin = time.perf_counter()
     plan = pylb.place(snapshot, name)
     return time.perf_counter() - begin, plan.rank
 
 
 def expected(last: dict[str, Any], n: int) -> float:
-    """Seconds that a strategy may take, by what it took on a smaller case."""
+    """Return the seconds that a strategy may take, judged by what it took on a smaller case."""
     if last["seconds"] is None:
         return float("inf")
     return last["seconds"] * n / last["objects"]
 
 
 def repeat(call: Callable[[], peers.Answer]) -> peers.Answer:
-    """The least seconds of some calls, and the placement."""
+    """Return the least seconds of some calls, and the placement."""
     best, rank = call()
     spent, done = best, 1
     while spent + best < REPEAT_SECONDS and done < MOST_REPEATS:
@@ -117,7 +117,7 @@ def repeat(call: Callable[[], peers.Answer]) -> peers.Answer:
 
 
 def outcome(snapshot: pylb.Snapshot, seconds: float, rank: np.ndarray) -> dict[str, Any]:
-    """Figures of a placement."""
+    """Return the figures of a placement."""
     moved = rank != snapshot.rank
     fixed = snapshot.migratable is not None and bool(np.any(moved & ~snapshot.migratable))
     return {
@@ -130,7 +130,7 @@ def outcome(snapshot: pylb.Snapshot, seconds: float, rank: np.ndarray) -> dict[s
 
 
 def print_case(case: Case, snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) -> None:
-    """One row a strategy, the fastest first."""
+    """Print one row for each strategy, the fastest first."""
     cells, left_out = [], []
     for row in sorted(rows, key=lambda row: row["seconds"] or np.inf):
         if row["seconds"] is None:
@@ -154,7 +154,7 @@ def print_case(case: Case, snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) 
 
 
 def worse(rows: list[dict[str, Any]], before: float) -> list[str]:
-    """Refinements whose placement is worse than the one that they were given."""
+    """Return the refinements whose placement is worse than the one that they were given."""
     families = {name: entry.family for name, entry in pylb.strategies().items()}
     return [
         row["name"]

@@ -58,7 +58,7 @@ def communication(draw, i, n, rank, ranks):
 
 
 def text(rank, args):
-    """One rank's file: tasks and communications to a neighbour, with the keys that vt writes."""
+    """Return the text of a rank's file: tasks, and messages to a neighbour, as vt writes them."""
     draw = random.Random(rank)
     n = args.tasks // (args.ranks * args.phases)
     phases = [
@@ -98,7 +98,7 @@ def json_load(folder):
 
 
 def loops(folder):
-    """What a plain loader does: dicts, then loops into arrays."""
+    """Read a run as a plain loader does: into dicts, then by loops into arrays."""
     load, rank, key, size = [], [], [], []
     for file in json_load(folder):
         for phase in file["phases"]:

@@ -39,7 +39,7 @@ from pylb.decide.trigger import make
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
 )  # fmt: skip
-COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # in balanced iterations
+COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # of an LB step, in iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
@@ -155,7 +155,7 @@ class Program:
 
 
 def periods(n):
-    """All short ones, then in steps of 3 percent."""
+    """Return the fixed periods to try: all short ones, then in steps of 3 percent."""
     k = 1
     while k < n:
         yield k
@@ -163,14 +163,14 @@ def periods(n):
 
 
 def handicapped(name="auto", **known):
-    """A fresh trigger that is told only this."""
+    """Return a fresh trigger that knows only the given facts."""
     trigger = make(trigger=name)
     trigger.expect(known.get("end"), known.get("cost", math.nan))
     return trigger
 
 
 def regrets(task):
-    """{(cost, strategy): {trigger: regret}} of one program."""
+    """Return {(cost, strategy): {trigger: regret}} of one program."""
     family, seed = task
     program, out = Program(family, seed), {}
     for perfect in (True, False):
@@ -193,7 +193,7 @@ def regrets(task):
 
 
 def collect(pool, seeds):
-    """{trigger: {(family, cost, strategy): [regret of each seed]}}."""
+    """Return {trigger: {(family, cost, strategy): [regret of each seed]}}."""
     out = collections.defaultdict(lambda: collections.defaultdict(list))
     tasks = [(family, seed) for family in FAMILIES for seed in seeds]
     for family, cells in pool.imap_unordered(regrets, tasks, chunksize=8):
@@ -217,7 +217,7 @@ def mean_of(cells, family=None, cost=None):
 
 
 def summary(cells):
-    """Mean and worst regrets of one trigger."""
+    """Return the mean and the worst regrets of one trigger."""
     worst = max(
         ((f, c) for f in FAMILIES for c in COSTS), key=lambda at: mean_of(cells, at[0], at[1])
     )
@@ -242,7 +242,7 @@ def print_table(rows):
 
 
 def verdicts(families):
-    """{trigger: its figures, their limits, and whether they are kept}."""
+    """Return {trigger: its figures, their limits, and whether they are kept}."""
     out = {}
     for t, (mean, worst) in LIMITS.items():
         row = {"mean": families[t]["mean"], "worst": families[t]["worst_cell"]["regret"]}
@@ -266,14 +266,14 @@ def print_verdicts(rows):
 
 
 def first_lb_step(name, ratio, n, **known):
-    """Iterations before the first LB step; None if there is none."""
+    """Return the number of iterations before the first LB step; None if there is none."""
     program = pylb.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
     run = program.run(handicapped(name, **known), cost=COSTS["medium"])
     return int(run.iterations[0]) + 1 if len(run.iterations) else None
 
 
 def constant_programs():
-    """{program: {trigger: iterations before the first LB step, by what is known}}."""
+    """Return {program: {trigger: iterations before the first LB step, by what is known}}."""
     out = {}
     for ratio, n in CONSTANT:
         out[f"max/mean {ratio}, {n} iterations"] = {
@@ -305,7 +305,7 @@ def print_constant(out):
 
 
 def levels_of_state(kernel, state, cost, n):
-    """The level of the state from which the optimal rule rebalances, by iterations left.
+    """Return the state from which on the optimal rule rebalances, by the number of iterations left.
 
     The imbalance is |state|; it moves by `kernel`, and is zero after an LB step.
     """
@@ -325,7 +325,7 @@ def rows_to_one(kernel):
 
 
 def knows_increments(program, cost):
-    """Optimal rule for steps and walks, as f(left, state, fits)."""
+    """Return the optimal rule for steps and walks, as f(left, state, fits)."""
     known, n = program.known, program.n
     if program.family == "walk":
         step = known["step"]
@@ -343,7 +343,7 @@ def knows_increments(program, cost):
 
 
 def knows_autoregression(program, cost):
-    """The optimal rule for a state that returns to zero by itself.
+    """Return the optimal rule for a state that returns to zero by itself.
 
     It depends on the state now, and on the state at the last LB step.
     """
@@ -365,7 +365,7 @@ def knows_autoregression(program, cost):
 
 
 def bound(task):
-    """(family, cost, regret) of the rule that knows the process, one program."""
+    """Return (family, cost, regret) of the rule that knows the process, for one program."""
     family, seed, name = task
     program, cost = Program(family, seed), COSTS[name]
     knows = knows_autoregression if family == "noise" else knows_increments
@@ -382,7 +382,7 @@ def bound(task):
 
 
 def bounds(pool, seeds):
-    """{family: {cost: mean regret}}; of the family noise only the random states."""
+    """Return {family: {cost: mean regret}}; of the family `noise` only the random states count."""
     tasks = [
         (family, seed, cost)
         for family in ("steps", "walk", "noise")
@@ -397,7 +397,7 @@ def bounds(pool, seeds):
 
 
 def time_left(run, cost):
-    """Seconds of the best schedule from each iteration on, after an LB step just before it."""
+    """Return the seconds of the best schedule from each iteration on, which begins balanced."""
     n, value = run.iterations, np.zeros(run.iterations + 1)
     growth, drift, noise = (
         np.zeros(n) if x is None else x for x in (run.growth, run.drift, run.noise)
@@ -411,7 +411,7 @@ def time_left(run, cost):
 
 
 def untold_bound(task):
-    """(family, {cost: regret}) of the best first LB step by mean regret, one program."""
+    """Return (family, {cost: regret}) of the first LB step with the least mean regret."""
     family, seed = task
     program, out = Program(family, seed), []
     for perfect in (True, False):
@@ -427,7 +427,7 @@ def untold_bound(task):
 
 
 def untold_bounds(pool, seeds):
-    """{family: {cost: mean regret}} of a rule that knows all but the cost of an LB step."""
+    """Return {family: {cost: mean regret}} of a rule that knows all but the cost of an LB step."""
     out = collections.defaultdict(list)
     for family, row in pool.imap_unordered(untold_bound, [(f, s) for f in FAMILIES for s in seeds]):
         out[family].append(row)
@@ -465,7 +465,7 @@ def recorded_runs():
 
 
 def recorded():
-    """{run: {cost in mean phases: {trigger: regret}}}."""
+    """Return {run: {cost in mean phases: {trigger: regret}}}."""
     out = {}
     for name, trace in recorded_runs():
         if trace.n_phases < 3:

@@ -52,7 +52,7 @@ SWEEPS, LONG = (
     360,
 )  # of a block in an iteration: some milliseconds, several periods of the quota
 EVERY = 10
-CHANGE = "the cap falls"  # the moment at which the lab changes
+CHANGE = "the cap falls"  # name of the moment at which the lab changes the cap
 
 
 class Way(NamedTuple):
@@ -77,10 +77,10 @@ SIZES = (LEFT, POWER, ALIKE, AUTO)
 
 
 class Even(Block):
-    """A block of the paper's Jacobi2D: X' = (X + L + R + T + B) / 5, so many sweeps."""
+    """A block of the paper's Jacobi2D, X' = (X + L + R + T + B) / 5, with its number of sweeps."""
 
     def sweep(self, times: int) -> None:
-        """Some sweeps with the neighbours' values of the last iteration."""
+        """Do some sweeps with the neighbours' values of the last iteration."""
         t = self.t
         for _ in range(times):
             t[1:-1, 1:-1] = (
@@ -90,7 +90,7 @@ class Even(Block):
 
 
 def work(spread: float, iteration: int) -> np.ndarray:
-    """Sweeps of each block; unequal ones differ by `spread` and drift, a turn in 80 iterations."""
+    """Return the sweeps of each block; unequal ones differ by `spread` and drift."""
     n = PLATE.blocks**2
     if spread == 1.0:
         return np.full(n, SWEEPS)
@@ -112,7 +112,7 @@ def rank_program(spread: float, iterations: int, change: int, ways: list[Way]) -
 
 
 def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> dict[str, Any]:
-    """One run of the plate."""
+    """Solve the plate once."""
     lb = pylb.Balancer(comm, **way.keywords)
     n = PLATE.blocks**2
     for key in range(n * lb.rank // RANKS, n * (lb.rank + 1) // RANKS):
@@ -149,7 +149,7 @@ def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> d
 
 
 def measure(plan: lab.LabPlan, *what: Any) -> list[dict[str, Any]]:
-    """The ranks' program in a lab."""
+    """Run the ranks' program in a lab, and return its measurements."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file, lab.Lab(plan) as room:
         words = [sys.executable, __file__, "--ranks", file.name, json.dumps(what)]
         code = room.run(["mpiexec", "-n", str(RANKS), *words])
@@ -164,20 +164,20 @@ def capped(watts: float) -> lab.LabPlan:
 
 
 def bound(run: dict[str, Any], begin: int, end: int) -> np.ndarray:
-    """Seconds of each iteration if all ranks work at their speed of that run."""
+    """Return the seconds of each iteration if all ranks work at their speed of that run."""
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     speed = sweeps.sum(axis=0) / loads.sum(axis=0)
     return np.asarray(sweeps.sum(axis=1) / speed.sum())
 
 
 def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """Time of the slowest ranks divided by the bound."""
+    """Return the time of the slowest ranks divided by the bound."""
     end = len(run["max"]) if end is None else end
     return float(np.sum(run["max"][begin:end]) / bound(run, begin, end).sum())
 
 
 def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """The same for parts that are right for the mean speeds: what load balancing cannot improve."""
+    """Return this ratio for parts that fit the mean speeds: no load balancing can improve it."""
     end = len(run["max"]) if end is None else end
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     mean = sweeps.sum(axis=0) / loads.sum(axis=0)
@@ -186,7 +186,7 @@ def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
 
 
 def least_over(runs: list[dict[str, Any]], begin: int) -> tuple[float, str]:
-    """The least of several runs, and a text with all of them."""
+    """Return the least of several runs, and a text with all of them."""
     ratios = sorted(over_bound(run, begin) for run in runs)
     return ratios[0], ", ".join(f"{x:.3f}" for x in ratios)
 

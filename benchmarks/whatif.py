@@ -69,7 +69,7 @@ class Program:
 
 
 def programs(folder: Path) -> list[Program]:
-    """All programs; those in C are compiled into `folder`."""
+    """Return all programs; those in C are compiled into `folder`."""
     mpicc = shutil.which("mpicc") or "mpicc"
     for name in IN_C:
         source = ROOT / "tests" / "recorded" / f"{name}.c"
@@ -118,7 +118,7 @@ def programs(folder: Path) -> list[Program]:
 
 
 def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
-    """The target for `pylb.whatif`; a rank with a share has a processor of its own."""
+    """Return the target for `pylb.whatif`; a rank with a share has a processor of its own."""
     if not place.shares:
         return {"placement": place.cores, "speed": [1.0] * 2}
     return {"placement": range(len(place.cores)), "share": place.shares, "speed": speeds}
@@ -141,11 +141,11 @@ class Runs:
 
     @property
     def seconds(self) -> list[float]:
-        """Run times, the fastest first."""
+        """Return the run times, the fastest first."""
         return sorted(one.seconds or 0.0 for one in self.recordings)
 
     def beyond(self, which: int) -> float:
-        """How much longer this run took than the fastest one, as a fraction."""
+        """Return how much longer this run took than the fastest one, as a fraction."""
         return self.seconds[which] / self.seconds[0] - 1.0
 
     def agree(self, within: float) -> bool:
@@ -155,7 +155,7 @@ class Runs:
 def measure(
     program: Program, args: argparse.Namespace, still: Stillness
 ) -> tuple[list[Runs], Runs, Runs]:
-    """Run it under all placements (the recorded one first), under shares, and only timed."""
+    """Run a program under all placements (the recorded one first), under shares, and only timed."""
     at = [Runs(place) for place in (program.recorded, *program.others)]
     held, alone = Runs(program.held), Runs(program.recorded, only_time=True)
     for number in range(args.most):
@@ -201,7 +201,7 @@ def compare(
 def row(
     recording: Recording, speeds: np.ndarray, runs: Runs, options: dict[str, object]
 ) -> dict[str, Any]:
-    """The prediction for a placement, and the measurement."""
+    """Return a row with the prediction for a placement, and the measurement."""
     same, place, measured = np.ones(len(speeds)), runs.place, runs.seconds[0]
     ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
     there = replace(runs.fastest, info=recording.info)
@@ -224,14 +224,14 @@ def row(
 def predict(
     recording: Recording, place: Place, speeds: np.ndarray, options: dict[str, object]
 ) -> float:
-    """Predicted seconds under this placement."""
+    """Return the predicted seconds under this placement."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pylb.whatif(recording, **aim(place, speeds), **options).time
 
 
 def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
-    """The cost of recording, by the fastest run of each kind."""
+    """Return the cost of recording, by the fastest run with and without it."""
     return {
         "seconds": alone.seconds[0],
         "recorded": recorded.seconds[0],
@@ -241,7 +241,7 @@ def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
 
 
 def cost_of(program: str, args: argparse.Namespace, still: Stillness) -> dict[str, float]:
-    """The cost of recording a pipeline that sends each millisecond; the two kinds take turns."""
+    """Return the cost of recording a pipeline that sends each millisecond; the two take turns."""
     place = Place((0, 1))
     kinds = Runs(place), Runs(place, only_time=True)
     for _ in range(args.pairs):
@@ -283,7 +283,7 @@ def speed(ranks: int, shared: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Record, run, predict, compare."""
+    """Record and run the programs, predict their times, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
     parser.add_argument("--rounds", type=int, default=5, help="at least")
@@ -314,7 +314,7 @@ def main() -> None:
 
 
 def percent(one: dict[str, Any], *names: str) -> list[str]:
-    """These numbers of a row, as text in percent."""
+    """Return the given numbers of a row as text in percent."""
     return [f"{100 * one[name]:+.1f} %" for name in names]
 
 

@@ -54,7 +54,7 @@ class Cell:
 
 
 def virtual_program(comm: Any, seed: int, path: str | None, **balancing: Any) -> Any:
-    """Two hot spots of different speed on a ring of cells; noise of `seed`."""
+    """Run a ring of cells with two hot spots that move at different speeds, and noise by `seed`."""
     n, iterations = 16 * comm.size, 160
     lb = pylb.Balancer(comm, **balancing)
     for key in range(n):
@@ -75,7 +75,7 @@ def virtual_program(comm: Any, seed: int, path: str | None, **balancing: Any) ->
 
 
 def seconds_of(run: Any) -> float:
-    """Seconds of iterations and LB steps; the slow iterations after an LB step count once."""
+    """Return the seconds of iterations and LB steps; slow iterations after a step count once."""
     iterations, history = run
     return float(iterations.time.sum()) + math.fsum(r.seconds for r in history.balancings)
 
@@ -83,7 +83,7 @@ def seconds_of(run: Any) -> float:
 def compare(
     name: str, off: float, real: float, spread: float, replayed: float, most: float
 ) -> dict[str, Any]:
-    """A row of the table."""
+    """Return a row of the table."""
     error = replayed / real - 1.0
     return {
         "setting": name,
@@ -98,7 +98,7 @@ def compare(
 
 
 def on_virtual_ranks(ranks: int, repeats: int) -> list[dict[str, Any]]:
-    """Every setting on virtual ranks."""
+    """Run every setting on virtual ranks."""
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(5e-6, 1e-9))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "off.h5"))
@@ -115,7 +115,7 @@ def on_virtual_ranks(ranks: int, repeats: int) -> list[dict[str, Any]]:
 
 
 def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
-    """Every setting with jacobi2d; on rank 0, nothing on the others."""
+    """Run every setting with jacobi2d; return rows on rank 0, nothing on the other ranks."""
     import jacobi2d
     from heat import Plate
 
@@ -158,7 +158,7 @@ def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """A table of the comparisons."""
+    """Print a table of the comparisons."""
     console.show(
         ["setting", "unbalanced s", "run s", "runs differ", "replay s", "off by", "at most", "met"],
         [

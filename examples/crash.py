@@ -29,7 +29,10 @@ PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
 
 
 def tube(side: int, when: float) -> np.ndarray:
-    """Points (4 side, side, 3) of a square tube of length 1; crushed while `when` goes 0 to 1."""
+    """Return the points (4 side, side, 3) of a square tube of length 1.
+
+    It is crushed while `when` goes from 0 to 1.
+    """
     around = np.arange(4 * side) / side
     edge, u = np.divmod(around, 1.0)
     corner = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) * 0.4
@@ -44,27 +47,27 @@ def tube(side: int, when: float) -> np.ndarray:
 
 
 def plate(side: int, when: float) -> np.ndarray:
-    """Points (side, side, 3) of a plate that presses on the tube's top and swings a little."""
+    """Return the points (side, side, 3) of a plate that presses on the tube and swings a little."""
     x, y = np.meshgrid(np.linspace(-0.1, 0.5, side), np.linspace(-0.1, 0.5, side), indexing="ij")
     height = 1 - CRUSHED * when + 0.003 + 0.02 * (1 - when) * x
     return np.stack([x + 0.05 * np.sin(6 * when), y, height + 0.002 * np.cos(20 * x)], axis=-1)
 
 
 class Surface(NamedTuple):
-    """Points and elements (four points each) of both surfaces."""
+    """The points and the elements (four points each) of both surfaces."""
 
     points: np.ndarray
     elements: np.ndarray
     is_plate: np.ndarray
 
     def boxes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper corners around each element."""
+        """Return the lower and the upper corner of the box around each element."""
         corners = self.points[self.elements]
         return corners.min(axis=1) - REACH, corners.max(axis=1) + REACH
 
 
 def elements(rows: int, columns: int, around: bool) -> np.ndarray:
-    """Quadrilaterals of a grid of points; `around`: the last row meets the first."""
+    """Return the quadrilaterals of a grid of points; `around`: the last row meets the first."""
     at = np.arange(rows * columns).reshape(rows, columns)
     after = np.roll(at, -1, axis=0)
     last = rows if around else rows - 1
@@ -73,7 +76,7 @@ def elements(rows: int, columns: int, around: bool) -> np.ndarray:
 
 
 def surfaces(side: int, when: float) -> Surface:
-    """Both surfaces at a time between 0 and 1."""
+    """Return both surfaces at a time between 0 and 1."""
     a, b = tube(side, when).reshape(-1, 3), plate(side, when).reshape(-1, 3)
     quads = [elements(4 * side, side, True), elements(side, side, False) + len(a)]
     is_plate = np.repeat([False, True], [len(quads[0]), len(quads[1])])
@@ -81,7 +84,7 @@ def surfaces(side: int, when: float) -> Surface:
 
 
 def pairs(lo: np.ndarray, hi: np.ndarray, is_plate: np.ndarray) -> np.ndarray:
-    """Pairs (tube element, plate element) whose boxes overlap, found by a sweep."""
+    """Return the pairs (tube element, plate element) whose boxes overlap, found by a sweep."""
     near = np.zeros(len(lo), bool)
     for mine, other in ((is_plate, ~is_plate), (~is_plate, is_plate)):
         if other.any():
@@ -119,7 +122,7 @@ class Crash:
         self.own = np.arange(n * self.rank // self.size, n * (self.rank + 1) // self.size)
 
     def partition(self, lo: np.ndarray, hi: np.ndarray) -> pylb.Partition:
-        """Partition the elements' centres, and take over the elements that come here."""
+        """Partition the elements' centres, and exchange the elements between the ranks."""
         middle = (lo + hi)[self.own] / 2
         out = pylb.partition(
             coords=middle @ PLANE,
@@ -134,19 +137,19 @@ class Crash:
         return out
 
     def contacts(self, found: pylb.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
-        """(pairs found here, boxes sent); each box goes to all parts that it touches."""
+        """Send each box to all parts that it touches; return (pairs found here, boxes sent)."""
         start, part = found.boxes(lo[self.own] @ PLANE, hi[self.own] @ PLANE)
         sent = np.repeat(self.own, np.diff(start))
         ids, lower, upper, which = pylb.migrate(
             self.comm, sent, lo[sent], hi[sent], kind[sent], to=part
         )
         near = pairs(lower, upper, which)
-        # of several parts that see a pair, the one with the lower corner of its overlap counts it
+        # if several parts find a pair, the one with the lower corner of its overlap counts it
         corner = np.maximum(lower[near[:, 0]], lower[near[:, 1]])
         return ids[near[found.points(corner @ PLANE) == self.rank]], len(sent)
 
     def run(self) -> list[dict[str, Any]]:
-        """A row for each step, the same on all ranks."""
+        """Run all steps; return a row of the table for each step, the same on all ranks."""
         rows, found, moved = [], None, 0
         for step in range(self.steps):
             surface = surfaces(self.side, step / max(1, self.steps - 1))

@@ -56,16 +56,16 @@ class Box:
 
     @property
     def n_cells(self) -> int:
-        """Cells of the zone."""
+        """The number of cells of the zone."""
         return math.prod(self.size)
 
     @property
     def dt(self) -> float:
-        """Time step, the same in all zones."""
+        """The time step, which is the same in all zones."""
         return FOURIER / (NU * max(self.whole) ** 2)
 
     def exact(self, time: float, margin: int = 0) -> np.ndarray:
-        """The exact solution at the centres of the cells, with `margin` layers around them."""
+        """Return the exact solution in the centres of the cells, and of `margin` layers around."""
         axes = zip(self.first, self.size, self.whole, strict=True)
         places = [(np.arange(i - margin, i + n + margin) + 0.5) / whole for i, n, whole in axes]
         x, y, z = np.meshgrid(*places, indexing="ij", sparse=True)
@@ -83,7 +83,7 @@ def _heat(
     z: np.ndarray,
     along: int | None = None,
 ) -> np.ndarray:
-    """A sum of decaying cosines, or its derivative along a direction."""
+    """Return a sum of decaying cosines, or its derivative along a direction."""
     total = np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape))
     for amplitude, a, b, c in modes:
         k = (2.0 * math.pi * a, 2.0 * math.pi * b, math.pi * c)
@@ -111,24 +111,24 @@ class Zone:
 
     @property
     def inside(self) -> np.ndarray:
-        """The zone's own cells, a view (5, nx, ny, nz)."""
+        """The zone's own cells, without border layers; a view (5, nx, ny, nz)."""
         return self.q[:, 1:-1, 1:-1, 1:-1]
 
     @property
     def error(self) -> float:
-        """Largest deviation of a value from the exact solution."""
+        """The largest deviation of a value from the exact solution."""
         return float(np.abs(self.inside - self.box.exact(self.step * self.box.dt)).max())
 
     def border(self, side: int) -> np.ndarray:
-        """The zone's own cells along a side, which the neighbour there needs; a view."""
+        """Return the zone's own cells along a side, which the neighbour there needs; a view."""
         return self.q[_layer(side, own=True)]
 
     def receive(self, side: int, values: np.ndarray) -> None:
-        """Take over the values of the neighbour beyond a side."""
+        """Store the values of the neighbour beyond a side."""
         self.q[_layer(side, own=False)] = values
 
     def advance(self) -> None:
-        """One implicit time step."""
+        """Compute one implicit time step."""
         self._reflect()
         change = _explicit(self.q, self.box)
         for axis in range(3):
@@ -144,7 +144,7 @@ class Zone:
 
 
 def _layer(side: int, own: bool) -> tuple[slice | int, ...]:
-    """Index of the border layer of a side: the outermost own cells, or the cells beyond."""
+    """Return the index of the outermost own cells along a side, or of the cells beyond them."""
     edge = (1 if own else 0) if side in (WEST, SOUTH) else (-2 if own else -1)
     inner = slice(1, -1)
     across = (edge, inner) if side in (WEST, EAST) else (inner, edge)
@@ -152,7 +152,7 @@ def _layer(side: int, own: bool) -> tuple[slice | int, ...]:
 
 
 def _explicit(q: np.ndarray, box: Box) -> np.ndarray:
-    """dt times the right-hand side, (5, nx, ny, nz)."""
+    """Return dt times the right-hand side, (5, nx, ny, nz)."""
     middle = q[:, 1:-1, 1:-1, 1:-1]
     out = np.zeros(middle.shape)
     for axis, n in enumerate(box.whole):
@@ -163,7 +163,7 @@ def _explicit(q: np.ndarray, box: Box) -> np.ndarray:
 
 
 def _shifted(axis: int, by: int) -> tuple[slice, ...]:
-    """Index of the zone's own cells, moved by one along an axis."""
+    """Return the index of the zone's own cells, moved by one along an axis."""
     index = [slice(None), *[slice(1, -1)] * 3]
     index[axis + 1] = slice(1 + by, -1 + by or None)
     return tuple(index)

@@ -48,7 +48,7 @@ class Plate:
         return 0.5 - 0.3 * math.cos(angle), 0.5 + 0.3 * math.sin(angle)
 
     def neighbours(self, key: int) -> dict[tuple[int, int], int]:
-        """Key of the block beyond each side that is not the plate's rim."""
+        """Return the key of the block beyond each side that is not on the plate's rim."""
         row, col = divmod(key, self.blocks)
         inside = range(self.blocks)
         return {
@@ -59,7 +59,7 @@ class Plate:
 
 
 class Block:
-    """Temperatures of one block, with one layer of neighbours' values around it."""
+    """The temperatures of one block, with one layer of neighbours' values around it."""
 
     def __init__(self, plate: Plate, key: int):
         self.plate, self.key = plate, key
@@ -68,17 +68,17 @@ class Block:
         self.sweeps = 0
 
     def border(self, side: tuple[int, int]) -> np.ndarray:
-        """The block's own cells along a side, which the neighbour there needs; (size,) view."""
+        """Return the block's own cells along a side, for the neighbour there; (size,) view."""
         return self.t[_layer(side, own=True)]
 
     def receive(self, source: int, values: np.ndarray) -> None:
-        """Take over the border of the neighbouring block `source`."""
+        """Store the border of the neighbouring block `source`."""
         row, col = divmod(source, self.plate.blocks)
         mine = divmod(self.key, self.plate.blocks)
         self.t[_layer((row - mine[0], col - mine[1]), own=False)] = values
 
     def advance(self) -> None:
-        """One implicit time step: Jacobi sweeps until the block has converged."""
+        """Compute one implicit time step by Jacobi sweeps until the block has converged."""
         plate, work = self.plate, _workspace(self.plate.size)
         inner = self.t[1:-1, 1:-1]
         np.copyto(work.right, inner)
@@ -92,7 +92,7 @@ class Block:
         self.step += 1
 
     def _heating(self, work: _Workspace) -> np.ndarray:
-        """Power of the source in each cell at the block's time step, a Gaussian spot."""
+        """Return the power of the source in each cell at the block's time step, a Gaussian spot."""
         plate, n = self.plate, self.plate.size
         top, left = (i * n for i in divmod(self.key, plate.blocks))
         row, col = plate.source(self.step)
@@ -103,7 +103,7 @@ class Block:
 
 
 class _Workspace:
-    """Scratch arrays that all blocks of one size share, so that sweeps do not allocate."""
+    """Scratch arrays that all blocks of one size share, so that sweeps need no new memory."""
 
     def __init__(self, n: int):
         self.k = np.empty((n + 2, n + 2))
@@ -117,7 +117,7 @@ def _workspace(n: int) -> _Workspace:
 
 
 def _layer(side: tuple[int, int], own: bool) -> tuple[slice | int, slice | int]:
-    """Index of the border layer of a side: the outermost own cells, or the cells beyond."""
+    """Return the index of the outermost own cells along a side, or of the cells beyond them."""
     edge = {-1: 1 if own else 0, 1: -2 if own else -1, 0: slice(1, -1)}
     return edge[side[0]], edge[side[1]]
 

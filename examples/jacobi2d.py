@@ -24,7 +24,7 @@ import pylb
 def solve(
     comm: Any, plate: Plate, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the solver; further keywords go to `pylb.Balancer`."""
+    """Run the solver; all other keywords are passed to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     for key in runs.starts(lb, plate.blocks**2, start, lambda key: plate.neighbours(key).values()):
         lb.add(key, Block(plate, key))

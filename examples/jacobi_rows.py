@@ -29,7 +29,7 @@ from pylb.console import show
 
 @dataclass
 class Solved:
-    """A run: history of the parts, the end of each iteration, x, residual."""
+    """The result of a run: history of the parts, the end of each iteration, x, residual."""
 
     history: list[pylb.Division]
     ended: list[float]  # seconds after the start, with redistributions
@@ -38,18 +38,18 @@ class Solved:
 
     @property
     def seconds(self) -> np.ndarray:
-        """Computing time of the slowest rank in each iteration."""
+        """The computing time of the slowest rank in each iteration."""
         return np.array([division.seconds.max() for division in self.history])
 
     @property
     def steps(self) -> int | None:
-        """Number of redistributions before the first that moved nothing; None if all moved rows."""
+        """Redistributions before the first that moved no rows; None if all moved rows."""
         still = [k for k, division in enumerate(self.history) if division.moved == 0]
         return still[0] if still else None
 
 
 def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
-    """These rows of b and of A: values in (-1, 1), the diagonal 2 n."""
+    """Return the given rows of A and of b: random values in (-1, 1), on the diagonal 2 n."""
     A = np.empty((len(rows), n))  # filled in place: there may be no memory for a copy
     for mine, i in zip(A, rows, strict=True):
         mine[:] = np.random.default_rng(i).uniform(-1.0, 1.0, n)
@@ -58,7 +58,7 @@ def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
 
 
 def next_x(A: np.ndarray, b: np.ndarray, x: np.ndarray, rows: slice) -> np.ndarray:
-    """One step of Jacobi's method for some rows."""
+    """Return one step of Jacobi's method for some rows."""
     diagonal = A[np.arange(len(A)), np.arange(rows.start, rows.stop)]
     return x[rows] + (b - A @ x) / diagonal
 
@@ -66,12 +66,12 @@ def next_x(A: np.ndarray, b: np.ndarray, x: np.ndarray, rows: slice) -> np.ndarr
 def solve(
     comm: Any, n: int, iterations: int, model: str = "fpm", tol: float = 0.1, sweeps: int = 1
 ) -> Solved:
-    """Iterate on all ranks; `sweeps` repeats the computation, for longer iterations."""
+    """Iterate on all ranks; each computation is repeated `sweeps` times, for longer iterations."""
     kind, tol = ("fpm", float("inf")) if model == "none" else (model, tol)
     part = pylb.RowPartition(comm, n, kind, tol=tol)
     A, b = rows_of(n, range(n)[part.local])
     x = np.zeros(n)
-    next_x(A, b, x, part.local)  # warms up
+    next_x(A, b, x, part.local)  # not timed: the first call is slower
     start, ended = time.perf_counter(), []
     for _ in range(iterations):
         with part.timed():
@@ -89,7 +89,7 @@ def solve(
 
 
 def plot(solved: Solved, title: str, path: str) -> None:
-    """Rows and times of the ranks over the iterations."""
+    """Draw the rows and times of the ranks over the iterations."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -115,7 +115,7 @@ def plot(solved: Solved, title: str, path: str) -> None:
 
 
 def write(solved: Solved, path: str) -> None:
-    """All figures of the run as JSON."""
+    """Write all figures of the run as JSON."""
     divisions = [
         {"counts": d.counts.tolist(), "seconds": d.seconds.tolist(), "moved": d.moved}
         for d in solved.history
@@ -125,7 +125,7 @@ def write(solved: Solved, path: str) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

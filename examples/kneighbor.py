@@ -60,11 +60,11 @@ class Ring:
             raise SystemExit(f"bytes is {self.nbytes}: expected a multiple of 8")
 
     def neighbours(self, key: int) -> list[int]:
-        """The k objects on either side, nearest first."""
+        """Return the k objects on either side, the nearest first."""
         return [(key + d) % self.objects for i in range(1, self.k + 1) for d in (-i, i)]
 
     def steps(self, key: int, iteration: int) -> int:
-        """Steps that an object computes in an iteration."""
+        """Return the number of steps that an object computes in an iteration."""
         is_heavy = iteration >= self.start and key < self.share * self.objects
         return self.work * (self.factor if is_heavy else 1)
 
@@ -92,7 +92,7 @@ class Node:
             self.x += 0.1 * (mean - self.x)
 
     def compute(self, steps: int) -> None:
-        """x <- 3.9 x (1 - x), `steps` times; stays between 0 and 1."""
+        """Replace x by 3.9 x (1 - x), `steps` times; x stays between 0 and 1."""
         self.steps = steps
         for _ in range(steps):
             self.x *= 3.9 - 3.9 * self.x
@@ -101,7 +101,7 @@ class Node:
 def solve(
     comm: Any, ring: Ring, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the ring; further keywords go to `pylb.Balancer`."""
+    """Run the ring; all other keywords are passed to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     for key in runs.starts(lb, ring.objects, start, ring.neighbours):
         lb.add(key, Node(key))
@@ -117,7 +117,7 @@ def solve(
 
 
 def calibrate(comm: Any, seconds: float) -> int:
-    """Steps that take an object about this many seconds; the same on all ranks."""
+    """Return how many steps take an object about this many seconds; the same on all ranks."""
     node, steps = Node(0), 1000
     elapsed = []
     for _ in range(5):
@@ -148,7 +148,7 @@ class Reaction:
 
     @classmethod
     def of(cls, run: runs.Run, start: int) -> Reaction:
-        """The reaction to an imbalance that appeared at iteration `start`."""
+        """Return the reaction to an imbalance that appeared at iteration `start`."""
         it = run.iterations
         first = next((i for i in run.balanced_after if i >= start), None)
         end = len(it.time) if first is None else first + 1
@@ -165,7 +165,7 @@ def _mean(values: np.ndarray, by: float) -> float | None:
 
 
 def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
-    """One row for each run: how soon it reacted; max/mean and iteration time in each period."""
+    """Print for each run how soon it reacted, and max/mean and iteration time in each period."""
     rows = []
     for name, run in made.items():
         r = Reaction.of(run, ring.start)

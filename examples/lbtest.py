@@ -82,7 +82,7 @@ class Program:
 
     @functools.cached_property
     def sends(self) -> list[list[tuple[int, int]]]:
-        """For each object: its neighbours, and the bytes sent to them."""
+        """Return for each object its neighbours, and the bytes that it sends to each of them."""
         out: list[list[tuple[int, int]]] = [[] for _ in self.load]
         for (a, b), nbytes in zip(self.pairs.tolist(), self.nbytes.tolist(), strict=True):
             out[a].append((b, nbytes))
@@ -90,11 +90,11 @@ class Program:
         return out
 
     def neighbours(self, key: int) -> list[int]:
-        """The neighbours of an object."""
+        """Return the neighbours of an object."""
         return [neighbour for neighbour, _ in self.sends[key]]
 
     def snapshot(self, n_ranks: int, object_bytes: int = 8 * Node.LENGTH) -> pylb.Snapshot:
-        """The program as a snapshot, with its objects in blocks on the ranks."""
+        """Return the program as a snapshot, with its objects in blocks on the ranks."""
         n = len(self.load)
         a, b = self.pairs.T
         both = np.concatenate([a, b]), np.concatenate([b, a]), np.tile(self.nbytes, 2)
@@ -105,7 +105,7 @@ class Program:
 
 
 def _torus(graph: str, objects: int) -> np.ndarray:
-    """Pairs of neighbours in a torus: each object and the next one along each dimension."""
+    """Return the pairs of neighbours in a torus: an object and the next along each dimension."""
     shape = _shape(objects, {"ring": 1, "mesh": 2, "cube": 3}[graph])
     keys = np.arange(objects).reshape(shape)
     nexts = [np.roll(keys, -1, axis).ravel() for axis in range(len(shape))]
@@ -113,7 +113,7 @@ def _torus(graph: str, objects: int) -> np.ndarray:
 
 
 def _shape(n: int, dimensions: int) -> tuple[int, ...]:
-    """`n` as a product of numbers that are as close to each other as possible."""
+    """Return factors of `n` that are as close to each other as possible."""
     if dimensions == 1:
         return (n,)
     first = round(n ** (1.0 / dimensions))
@@ -123,7 +123,7 @@ def _shape(n: int, dimensions: int) -> tuple[int, ...]:
 
 
 def _random(rng: np.random.Generator, objects: int, degree: int) -> np.ndarray:
-    """A ring, which connects all objects, and random pairs, up to `degree` for each object."""
+    """Return the pairs of a ring of all objects, and random pairs up to a mean of `degree`."""
     ring = np.arange(objects)
     more = rng.integers(objects, size=(2, objects * max(0, degree - 2) // 2))
     return _distinct(
@@ -132,7 +132,7 @@ def _random(rng: np.random.Generator, objects: int, degree: int) -> np.ndarray:
 
 
 def _distinct(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The distinct pairs of different objects, sorted; (m, 2)."""
+    """Return the distinct pairs of different objects, sorted; (m, 2)."""
     pairs = np.stack([np.minimum(a, b), np.maximum(a, b)], axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
 
@@ -140,7 +140,7 @@ def _distinct(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def solve(
     comm: Any, program: Program, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the program; further keywords go to `pylb.Balancer`."""
+    """Run the program; all other keywords are passed to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     load = program.load
     for key in runs.starts(lb, len(load), start, program.neighbours, load):

@@ -27,24 +27,24 @@ from pylb.console import show
 
 @dataclass
 class Trajectory(runs.Run):
-    """A run, and its conserved quantities."""
+    """The result of a run, with its conserved quantities."""
 
     energy: np.ndarray  # (steps + 1, 2) kinetic and potential
     atoms: np.ndarray  # (7, n) at the end: numbers, positions, velocities
 
     @property
     def total(self) -> np.ndarray:
-        """Energy after each time step, (steps + 1,)."""
+        """The total energy at the start and after each time step, (steps + 1,)."""
         return self.energy.sum(axis=1)
 
     @property
     def momentum(self) -> np.ndarray:
-        """Of all atoms at the end, (3,)."""
+        """The sum of the momenta of all atoms at the end, (3,)."""
         return self.atoms[V].sum(axis=1)
 
     @property
     def drift(self) -> float:
-        """Largest relative deviation of the total energy from its first value."""
+        """The largest relative deviation of the total energy from its first value."""
         return float(np.abs(self.total / self.total[0] - 1.0).max())
 
 
@@ -56,7 +56,7 @@ def solve(
     start: str | None = None,
     **balancing: Any,
 ) -> Trajectory:
-    """Run the dynamics; further keywords go to `pylb.Balancer`."""
+    """Run the dynamics; all other keywords are passed to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     cells = runs.starts(lb, fluid.n_cells, start, fluid.near, fluid.pairs(atoms))
     for key, part in fluid.objects(atoms, cells):
@@ -75,7 +75,7 @@ def solve(
 
 
 def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajectory:
-    """The run that `lb` has made, with the final cells of this rank."""
+    """Return the result of the run that `lb` has balanced, from the final cells of this rank."""
     mine = {key: (cell.atoms(), cell.energy) for key, cell in cells.items()}
     parts, energy = zip(*runs.gather(comm, mine).values(), strict=True)
     atoms = np.concatenate(parts, axis=1)
@@ -85,7 +85,7 @@ def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajecto
 
 
 def print_energy(run: Trajectory, fluid: Fluid) -> None:
-    """The conserved quantities per atom at some steps."""
+    """Print the conserved quantities per atom at some steps."""
     n = run.atoms.shape[1]
     steps = np.unique(np.linspace(0, len(run.energy) - 1, 6).astype(int))
     rows = []

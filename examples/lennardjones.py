@@ -72,60 +72,60 @@ class Fluid:
         self.n_objects = self.n_cells * (1 + len(self.forward))
 
     def phases(self, step: int) -> list[str]:
-        """What happens in a time step; step 0 gives the first forces."""
+        """Return the phases of a time step; step 0 only computes the first forces."""
         if step == 0:
             return [ARRIVE, FORCES]
         return [LEAVE, ARRIVE, FORCES] if step % self.every == 0 else [STEP, FORCES]
 
     def neighbour(self, cell: int, offset: tuple[int, ...]) -> int:
-        """Key of the cell at an offset; the box is periodic."""
+        """Return the key of the cell at an offset from a cell; the box is periodic."""
         place = np.add(np.unravel_index(cell, self.grid), offset)
         return int(np.ravel_multi_index(tuple(place), self.grid, mode="wrap"))
 
     def near(self, cell: int) -> list[int]:
-        """Keys of a cell and its neighbours, ascending."""
+        """Return the keys of a cell and its neighbours, ascending."""
         return sorted({self.neighbour(cell, offset) for offset in self.around})
 
     def pairs(self, atoms: np.ndarray) -> np.ndarray:
-        """Pairs of atoms that the computes of each cell look at; (n_cells,)."""
+        """Return the number of pairs of atoms that the computes of each cell test; (n_cells,)."""
         count = np.bincount(self.cell_of(atoms[X]), minlength=self.n_cells).reshape(self.grid)
         around = sum(np.roll(count, [-d for d in o], axis=(0, 1, 2)) for o in self.forward[1:])
         return (count * (count / 2 + around)).ravel()
 
     def compute(self, cell: int, direction: int) -> int:
-        """Key of the compute between a cell and its neighbour in a forward direction."""
+        """Return the key of the compute between a cell and its neighbour in a forward direction."""
         return self.n_cells + cell * len(self.forward) + direction
 
     def pair(self, compute: int) -> tuple[int, int]:
-        """The two cells of a compute; the same cell twice for forces within a cell."""
+        """Return the two cells of a compute; the same cell twice for forces within a cell."""
         cell, direction = divmod(compute - self.n_cells, len(self.forward))
         return cell, self.neighbour(cell, self.forward[direction])
 
     def shift(self, compute: int) -> np.ndarray:
-        """The shift of a compute's second cell to its nearest image; (3,)."""
+        """Return the shift of a compute's second cell to its nearest periodic image; (3,)."""
         cell, direction = divmod(compute - self.n_cells, len(self.forward))
         place = np.add(np.unravel_index(cell, self.grid), self.forward[direction])
         return np.floor_divide(place, self.grid) * self.box
 
     def computes(self, cell: int) -> list[int]:
-        """Keys of all computes that need a cell's positions."""
+        """Return the keys of all computes that need a cell's positions."""
         mine = [self.compute(cell, i) for i in range(len(self.forward))]
         for i, offset in enumerate(self.forward[1:], 1):
             mine.append(self.compute(self.neighbour(cell, tuple(-d for d in offset)), i))
         return mine
 
     def cell_of(self, x: np.ndarray) -> np.ndarray:
-        """Keys of the cells in which positions (3, n) inside the box lie; (n,)."""
+        """Return the keys of the cells in which positions (3, n) inside the box lie; (n,)."""
         place = (x / self.side[:, None]).astype(np.int64)
         return np.ravel_multi_index(tuple(place), self.grid, mode="clip")
 
     def wrap(self, x: np.ndarray) -> np.ndarray:
-        """Positions (3, n) wrapped into the box."""
+        """Return the positions (3, n) wrapped into the periodic box."""
         box = self.box[:, None]
         return x - np.floor(x / box) * box
 
     def drop(self, seed: int = 0, temperature: float = 0.7, radius: float = 0.3) -> np.ndarray:
-        """A drop of liquid in its vapour, away from the box's middle: all atoms, (7, n).
+        """Return all atoms (7, n) of a drop of liquid in its vapour, away from the box's middle.
 
         The drop begins as a cubic lattice; the vapour has every fiftieth site of it.  Velocities
         are normal, without a common drift.  The radius is relative to the length of the box; from
@@ -144,7 +144,7 @@ class Fluid:
         return np.concatenate([ids, place * self.box[:, None], v])
 
     def objects(self, atoms: np.ndarray, keys: list[int]) -> Iterator[tuple[int, Cell | Compute]]:
-        """The cells of these keys with their atoms, and the computes that belong to them."""
+        """Return the cells of these keys with their atoms, and the computes that belong to them."""
         home = self.cell_of(atoms[X])
         for cell in keys:
             yield cell, Cell(self, cell, atoms[:, home == cell])
@@ -175,7 +175,7 @@ class Cell:
         self.take(atoms)
 
     def take(self, atoms: np.ndarray) -> None:
-        """Take these atoms, (7, n), in place of the present ones."""
+        """Replace the present atoms by these, (7, n)."""
         atoms = atoms[:, np.argsort(atoms[ID])]
         self.ids, self.x, self.v = (np.ascontiguousarray(atoms[rows]) for rows in (ID, X, V))
 
@@ -184,14 +184,14 @@ class Cell:
         if phase in (STEP, LEAVE):
             self.end_step(inbox)
             self.begin_step()
-        elif phase == ARRIVE and inbox:  # nothing before the first step
+        elif phase == ARRIVE and inbox:  # before the first step nothing has arrived
             self.take(np.concatenate([atoms for _, atoms in inbox], axis=1))
         if phase == LEAVE:
             return self.leave()
         return [] if phase == FORCES else [(self.computes, self.x)]
 
     def end_step(self, forces: Received) -> None:
-        """Second half of a step of velocity Verlet, with the new forces."""
+        """Compute the second half of a step of velocity Verlet, with the new forces."""
         total = np.zeros((4, len(self.ids)))
         for _, force in forces:
             total += force
@@ -201,7 +201,7 @@ class Cell:
         self.energy.append((0.5 * float((self.v**2).sum()), float(total[3].sum())))
 
     def begin_step(self) -> None:
-        """First half of the next step."""
+        """Compute the first half of the next step of velocity Verlet."""
         self.v += self.kick
         self.x = self.x + self.fluid.dt * self.v  # not in place: computes may use it
         self.check()
@@ -222,7 +222,7 @@ class Cell:
         return [([cell], atoms[:, home == cell]) for cell in self.near]
 
     def atoms(self) -> np.ndarray:
-        """The cell's atoms, (7, n), wrapped into the box."""
+        """Return the cell's atoms, (7, n), wrapped into the periodic box."""
         return np.concatenate([self.ids[None, :], self.fluid.wrap(self.x), self.v])
 
 
@@ -234,7 +234,7 @@ class Compute:
         self.shift = fluid.shift(key)
 
     def act(self, phase: str, inbox: Received) -> Sent:
-        """In the phase of forces: turn the received positions into forces to send back."""
+        """In the phase FORCES, turn the received positions into forces to send back."""
         if phase != FORCES:
             return []
         positions = dict(inbox)
@@ -250,7 +250,7 @@ class Compute:
 def interact(
     a: np.ndarray, b: np.ndarray, cutoff: float, *, is_self: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Forces between atoms at `a` (3, n) and at `b` (3, m).
+    """Return the forces between atoms at `a` (3, n) and at `b` (3, m).
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def interact(
 
 
 def potential(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lennard-Jones potential u and force -u' at squared distances."""
+    """Return the Lennard-Jones potential u and the force -u' at squared distances."""
     s = 1.0 / square
     s3 = s * s * s
     return 4.0 * (s3 - 1.0) * s3, (48.0 * s3 - 24.0) * s3 * np.sqrt(s)

@@ -45,12 +45,12 @@ class Problem:
 
     @property
     def n_zones(self) -> int:
-        """Zones in all."""
+        """The number of all zones."""
         return self.zones**2
 
     @functools.cached_property
     def boxes(self) -> list[Box]:
-        """The zones by key, x first."""
+        """Return the zones in the order of their keys, along x first."""
         nx, ny, nz = self.cells
         return [
             Box((x0, y0, 0), (x1 - x0, y1 - y0, nz), self.cells)
@@ -59,7 +59,7 @@ class Problem:
         ]
 
     def neighbours(self, key: int) -> dict[int, int]:
-        """Key of the zone beyond each side; the flow is periodic in x and y."""
+        """Return the key of the zone beyond each side; the flow is periodic in x and y."""
         row, column = divmod(key, self.zones)
         west, east = (column - 1) % self.zones, (column + 1) % self.zones
         south, north = (row - 1) % self.zones, (row + 1) % self.zones
@@ -72,7 +72,7 @@ class Problem:
 
 
 def widths(cells: int, zones: int, ratio: float) -> list[tuple[int, int]]:
-    """First cell of each zone, and the cell after its last one, by BT-MZ's rule.
+    """Return the first cell of each zone and the cell after its last one, by BT-MZ's rule.
 
     The widths are a geometric sequence from 1 to `ratio`.  Ends are rounded down after adding 0.45,
     which keeps the widths growing.
@@ -95,7 +95,7 @@ CLASSES = {
 
 @dataclass
 class Outcome(runs.Run):
-    """A run, and the error of its result."""
+    """The result of a run, and its error."""
 
     error: float
 
@@ -103,7 +103,7 @@ class Outcome(runs.Run):
 def solve(
     comm: Any, problem: Problem, steps: int, start: str | None = None, **balancing: Any
 ) -> Outcome:
-    """Run the flow; further keywords go to `pylb.Balancer`."""
+    """Run the flow; all other keywords are passed to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     cells = [box.n_cells for box in problem.boxes]
     for key in runs.starts(

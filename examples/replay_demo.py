@@ -19,7 +19,7 @@ RANKS, PHASES, BLOCKS = 16, 40, 512
 
 
 def load(block: int, phase: int) -> float:
-    """Seconds of a block: ten times more at the hot spot, which makes one round during the run."""
+    """Return the seconds of a block: ten times more at the hot spot, which moves around once."""
     distance = abs(block / BLOCKS - phase / PHASES) % 1.0
     return 1e-3 * (1 + 9 * math.exp(-((min(distance, 1 - distance) / 0.05) ** 2)))
 

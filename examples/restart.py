@@ -23,19 +23,19 @@ PLATE = Plate(blocks=6, size=8)
 
 
 def pack(key: int, block: Block) -> Any:
-    """A block as plain values."""
+    """Return a block as plain values."""
     return {"t": block.t, "step": block.step, "sweeps": block.sweeps}
 
 
 def unpack(key: int, said: Any) -> Block:
-    """A block from what `pack` returned."""
+    """Return the block from which `pack` made this value."""
     block = Block(PLATE, key)
     block.t, block.step, block.sweeps = said["t"], said["step"], said["sweeps"]
     return block
 
 
 def begin(comm: Any, folder: Path) -> pylb.Balancer:
-    """A balancer with the blocks of the last checkpoint, or with new ones."""
+    """Return a balancer with the blocks of the last checkpoint, or with new blocks."""
     if (folder / "checkpoint.json").exists():
         return pylb.Balancer.restore(comm, folder, unpack=unpack, strategy="RefineLB")
     lb = pylb.Balancer(comm, strategy="RefineLB")

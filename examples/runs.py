@@ -42,7 +42,7 @@ class Run:
 
     @classmethod
     def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
-        """The run that `lb` has made, and the final state of the objects."""
+        """Return the result of the run that `lb` balanced, and the final state of the objects."""
         return cls(lb.report(), lb.iterations, lb.rank_loads(), fingerprint(state))
 
     @property
@@ -52,12 +52,12 @@ class Run:
 
     @property
     def balanced_after(self) -> list[int]:
-        """Iterations at whose end an LB step took place."""
+        """The iterations at whose end an LB step took place."""
         return [receipt.iteration for receipt in self.report.history.balancings]
 
     @property
     def periods(self) -> list[int]:
-        """Iterations from the beginning to the first LB step, from there to the second, ..."""
+        """The iterations from the beginning to the first LB step, from there to the second, ..."""
         return np.diff([-1, *self.balanced_after]).tolist()
 
 
@@ -68,7 +68,7 @@ def starts(
     neighbours: Callable[[int], Iterable[int]],
     weight: Any = None,
 ) -> list[int]:
-    """Keys of the objects, of n, that start on this rank.
+    """Return the keys of those of n objects that start on this rank.
 
     They start in blocks, or, with a `method`, where `pylb.partition` places them: with few messages
     between ranks, and balanced by their `weight`, if that is known in advance.
@@ -82,13 +82,13 @@ def starts(
 
 
 def gather(comm: Any, mine: dict[int, Any]) -> dict[int, Any]:
-    """What all ranks hold, in the order of the keys; on every rank."""
+    """Gather on every rank the values of all ranks, in the order of the keys."""
     parts = comm.allgather(mine) if comm is not None else [mine]
     return dict(sorted((key, value) for part in parts for key, value in part.items()))
 
 
 def fingerprint(state: Iterable[bytes]) -> str:
-    """The shortened SHA-256 of a state: equal only if all bits are equal."""
+    """Return the shortened SHA-256 of a state, which is equal only if all bits are equal."""
     digest = hashlib.sha256()
     for part in state:
         digest.update(part)
@@ -115,7 +115,7 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def n_ranks(args: argparse.Namespace | None = None) -> int:
-    """The number of ranks."""
+    """Return the number of ranks."""
     if args is not None and args.virtual is not None:
         return int(args.virtual)
     return 1 if WORLD is None else int(WORLD.size)
@@ -161,7 +161,7 @@ def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dic
 
 
 def is_root() -> bool:
-    """Whether this rank prints."""
+    """Say whether this rank prints."""
     return WORLD is None or WORLD.rank == 0
 
 

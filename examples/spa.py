@@ -43,13 +43,13 @@ def work(steps: float) -> None:
 
 @pylb.procedure
 def servBusy1(steps: float) -> None:
-    """What the first client asks for."""
+    """Do the work that the first client asks for."""
     work(steps)
 
 
 @pylb.procedure
 def servBusy2(steps: float) -> None:
-    """What the other clients ask for."""
+    """Do the work that the other clients ask for."""
     work(steps)
 
 
@@ -57,7 +57,7 @@ DO = {"servBusy1": servBusy1, "servBusy2": servBusy2}
 
 
 def wanted(client: int) -> str:
-    """The service that a client asks for."""
+    """Return the service that a client asks for."""
     return SERVICES[0] if client == 1 else SERVICES[1]
 
 
@@ -74,7 +74,7 @@ def serve(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 
 
 def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
-    """Compute, ask the server, and run the service that was moved here, in place of waiting."""
+    """Compute and ask the server; a service that was moved here runs while it would only wait."""
     request, reply = np.zeros(1), np.zeros(1)
     for _ in range(rounds):
         work(CLIENT[comm.rank] * steps)
@@ -85,7 +85,7 @@ def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 
 
 def main() -> None:
-    """Run it and print its time."""
+    """Run the program and print its time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="of requests (%(default)s)")
     parser.add_argument("--steps", type=float, default=2e5, help="of the server (%(default)s)")

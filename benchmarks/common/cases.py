@@ -36,12 +36,12 @@ class Case:
 
 
 def blocks(n: int, p: int) -> np.ndarray:
-    """Objects in blocks on the ranks."""
+    """Return the rank of each of n objects that lie in blocks on p ranks."""
     return np.arange(n) * p // n
 
 
 def loads(kind: str, n: int, p: int) -> Case:
-    """Objects without messages, with random loads."""
+    """Return objects without messages, with random loads."""
 
     def make() -> pylb.Snapshot:
         load = LOADS[kind](np.random.default_rng(n + p), n)
@@ -51,7 +51,7 @@ def loads(kind: str, n: int, p: int) -> Case:
 
 
 def few_ranks(n: int, p: int) -> pylb.Snapshot:
-    """Objects with random loads, nine tenths of them on a tenth of the ranks."""
+    """Return objects with random loads, nine tenths of them on a tenth of the ranks."""
     rng = np.random.default_rng(n)
     rank = np.where(
         rng.random(n) < 0.9, rng.integers(max(1, p // 10), size=n), rng.integers(p, size=n)
@@ -60,20 +60,20 @@ def few_ranks(n: int, p: int) -> pylb.Snapshot:
 
 
 def four_decades(n: int, p: int) -> pylb.Snapshot:
-    """Loads spread evenly over four decades."""
+    """Return objects whose loads are spread evenly over four decades."""
     rng = np.random.default_rng(n)
     return pylb.Snapshot(10.0 ** rng.uniform(-4, 0, n), blocks(n, p), n_ranks=p)
 
 
 def one_giant(n: int, p: int) -> pylb.Snapshot:
-    """One object has twice the average load of a rank."""
+    """Return objects of which one has twice the average load of a rank."""
     load = np.random.default_rng(n).random(n)
     load[n // 2] = 2.0 * load.sum() / p
     return pylb.Snapshot(load, blocks(n, p), n_ranks=p)
 
 
 def graph(kind: str, n: int, p: int) -> Case:
-    """The objects of examples/lbtest.py on a torus or on a random graph of mean degree 6."""
+    """Return the objects of examples/lbtest.py on a torus or a random graph of mean degree 6."""
 
     def make() -> pylb.Snapshot:
         program = lbtest.Program.draw(kind, n, (0.2, 1.8), (1024, 8192), degree=6, seed=n)
@@ -83,7 +83,7 @@ def graph(kind: str, n: int, p: int) -> Case:
 
 
 def mesh_file(name: str, p: int) -> Case:
-    """A mesh in METIS' format, with random loads; its vertices are objects, in blocks."""
+    """Read a mesh in METIS' format; its vertices are objects with random loads, in blocks."""
 
     def make() -> pylb.Snapshot:
         lines = (DATA / "graphs" / name).read_text().splitlines()
@@ -99,7 +99,7 @@ def mesh_file(name: str, p: int) -> Case:
 
 
 def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
-    """Cells and computes of examples/leanmd.py: positions are multicast, forces come back.
+    """Return cells and computes of examples/leanmd.py: cells multicast positions to the computes.
 
     The loads are those of a drop in its vapour: pairs of atoms of the computes.
     """
@@ -134,13 +134,13 @@ def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
 
 
 def fluid_ranks(fluid: Fluid, p: int) -> np.ndarray:
-    """A slab of the box for each rank; computes are with the cell that owns them."""
+    """Place a slab of the box on each rank, and each compute with the cell that owns it."""
     cell = blocks(fluid.n_cells, p)
     return np.concatenate([cell, np.repeat(cell, len(fluid.forward))])
 
 
 def recorded() -> Iterator[Case]:
-    """One phase of each recorded run that is available."""
+    """Return one phase of each recorded run that is available."""
     for name, phase in (("nolb-8color-16nodes-data", 1), ("nolb-8color-16nodes-11firstphases", 9)):
         if (DATA / name).is_dir():
             yield Case(

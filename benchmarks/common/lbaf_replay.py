@@ -23,7 +23,7 @@ def main(prefix, ids, repeats):
     log = logging.getLogger("lbaf")
     logging.basicConfig(level=logging.ERROR)
     log.setLevel(logging.ERROR)
-    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else one is downloaded in vain
+    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # otherwise LBAF downloads a needless validator
     if hasattr(lbsStatistics, "initialize"):
         lbsStatistics.initialize()
     begin = time.perf_counter()

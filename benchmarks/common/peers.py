@@ -28,12 +28,12 @@ MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as in csrc/plac
 
 
 def installed(name: str) -> bool:
-    """Whether a Python package is installed, without importing it."""
+    """Say whether a Python package is installed, without importing it."""
     return importlib.util.find_spec(name) is not None
 
 
 def csr(snapshot: pylb.Snapshot) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The undirected graph of a snapshot: starts, neighbours, and integer weights of both kinds.
+    """Return the undirected graph of a snapshot: starts, neighbours, and integer weights of both.
 
     A multicast is an edge to each of its receivers.
     """
@@ -66,7 +66,7 @@ Call = Callable[[], np.ndarray]
 
 
 def bare(library: str, snapshot: pylb.Snapshot) -> Call:
-    """The library that pylb was built with, with the arrays in its form."""
+    """Return a call of the library that pylb was built with, with the arrays in its form."""
     starts, neighbours, vertices, edges = csr(snapshot)
     pylb.partition.libraries.load(library)
     return functools.partial(
@@ -83,7 +83,7 @@ def bare(library: str, snapshot: pylb.Snapshot) -> Call:
 
 
 def metis(snapshot: pylb.Snapshot) -> Call:
-    """METIS' k-way partitioning through pymetis."""
+    """Return a call of METIS' k-way partitioning through pymetis."""
     import pymetis
 
     starts, neighbours, vertices, edges = csr(snapshot)
@@ -105,13 +105,13 @@ def metis(snapshot: pylb.Snapshot) -> Call:
 
 
 def scotch(snapshot: pylb.Snapshot) -> Call:
-    """Scotch's default mapping through pyscotch."""
+    """Return a call of Scotch's default mapping through pyscotch."""
     graph = _scotch_graph(snapshot)
     return lambda: np.asarray(graph.partition(snapshot.n_ranks))
 
 
 def scotch_repart(snapshot: pylb.Snapshot) -> Call:
-    """Scotch's remapping from the present placement through pyscotch."""
+    """Return a call of Scotch's remapping from the present placement through pyscotch."""
     graph, rank = _scotch_graph(snapshot), snapshot.rank.astype(np.int64)
     return lambda: np.asarray(graph.repart(snapshot.n_ranks, rank, emrat=1.0))
 
@@ -126,7 +126,7 @@ def prepared(library: str, snapshot: pylb.Snapshot) -> dict[str, Call]:
 
 
 def timed(make: Callable[..., Call], snapshot: pylb.Snapshot) -> Answer:
-    """One call; its preparation is not timed."""
+    """Time one call; its preparation is not timed."""
     call = make(snapshot)
     begin = time.perf_counter()
     part = call()
@@ -134,7 +134,7 @@ def timed(make: Callable[..., Call], snapshot: pylb.Snapshot) -> Answer:
 
 
 def _scotch_graph(snapshot: pylb.Snapshot):
-    with contextlib.redirect_stderr(io.StringIO()):  # it prints a greeting
+    with contextlib.redirect_stderr(io.StringIO()):  # pyscotch prints a greeting
         import pyscotch
     starts, neighbours, vertices, edges = csr(snapshot)
     graph = pyscotch.Graph()
@@ -160,7 +160,7 @@ LBAF_MOST = 1000  # objects; LBAF takes minutes for ten times more
 
 
 def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
-    """An algorithm of LBAF with the parameters of its own default configuration."""
+    """Return a call of an algorithm of LBAF with the parameters of LBAF's default configuration."""
     from lbaf.Execution.lbsRuntime import Runtime
     from lbaf.IO import lbsStatistics
     from lbaf.IO.lbsVTDataReader import LoadReader
@@ -168,7 +168,7 @@ def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
 
     log = logging.getLogger("lbaf")
     log.setLevel(logging.CRITICAL)
-    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else one is downloaded in vain
+    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # otherwise LBAF downloads a needless validator
     lbsStatistics.initialize()
     keys = snapshot.key if snapshot.key is not None else np.arange(snapshot.n_objects)
     with tempfile.TemporaryDirectory() as folder:
@@ -188,7 +188,7 @@ def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
 
 
 def peers(snapshot: pylb.Snapshot) -> dict[str, Callable[[], Answer]]:
-    """The peers that are installed and can place this snapshot, by name."""
+    """Return the libraries that are installed and can place this snapshot, by name."""
     calls: dict[str, Callable[[pylb.Snapshot], Answer]] = {}
     talks = snapshot.edges is not None or snapshot.multicasts is not None
     for library in ("METIS", "Scotch"):

@@ -20,7 +20,7 @@ PIN = Path(__file__).with_name("pin.py")
 
 @dataclass(frozen=True)
 class Place:
-    """Cores of the ranks, and the share of a core that limits each (empty: whole cores)."""
+    """The core of each rank, and the share of it that limits the rank (empty: whole cores)."""
 
     cores: tuple[int, ...]
     shares: tuple[float, ...] = ()
@@ -30,7 +30,7 @@ class Place:
         return ",".join(map(str, self.cores)) + shares
 
     def command(self, program: Sequence[str]) -> list[str]:
-        """The whole command line of a program."""
+        """Return the whole command line that runs a program on the cores of `place`."""
         return [
             *("mpiexec", "-n", str(len(self.cores)), "--bind-to", "none"),
             *(sys.executable, "-I", "-S", str(PIN), ",".join(map(str, self.cores))),
@@ -39,7 +39,7 @@ class Place:
 
 
 def run(program: Sequence[str], place: Place, *, only_time: bool = False) -> Recording:
-    """Run a program there, and record it."""
+    """Run a program on the cores of `place`, and record it."""
     monitor = RecordMonitor()
     words = loaded(place.command(program), monitor.address, only_time=only_time)
     done = threading.Event()

@@ -12,11 +12,11 @@ import pylb
 from . import peers
 
 LIBRARIES = {"MetisLB": "METIS", "ScotchLB": "Scotch"}
-SECONDS, LEAST_TURNS, MOST_TURNS = 1.0, 3, 50  # spent on one call
+SECONDS, LEAST_TURNS, MOST_TURNS = 1.0, 3, 50  # seconds and repeats of one call
 
 
 def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
-    """The least processor time, over all threads, of each of some calls of similar length."""
+    """Return the least processor time of each of some calls of similar length, over all threads."""
     calls = list(calls)
     best = [float("inf")] * len(calls)
     turns = 0
@@ -30,7 +30,7 @@ def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
 
 
 def beside(name: str, snapshot: pylb.Snapshot) -> dict[str, float]:
-    """Seconds of a strategy, and of its library: alone, and called by its Python package."""
+    """Return the seconds of a strategy, and of its library: alone, and by its Python package."""
     calls = {
         name: functools.partial(pylb.place, snapshot, name),
         **peers.prepared(LIBRARIES[name], snapshot),

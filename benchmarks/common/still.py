@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Iterable
 
-LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # some 20 ms on a core
-SLOW = 1.15  # times the least time ever seen; with a busy sibling core the loop takes 1.8
+LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop (20 ms), loops on a core, fast ones in a row
+SLOW = 1.15  # a loop is slow above so many times the least time seen; a busy sibling core: 1.8
 
 
 class Stillness:
-    """Knows how fast the cores can be.
+    """Waits until all cores are as fast as they have ever been.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Stillness:
 
 
 def _loop() -> float:
-    """Seconds of a loop that does nothing."""
+    """Return the seconds of a loop that does nothing."""
     begin = time.perf_counter()
     sum(range(LOOP))
     return time.perf_counter() - begin

@@ -25,7 +25,7 @@ import pylb
 from pylb.console import show
 from pylb.partition.libraries import METHODS
 
-if __name__ != "__main__":  # the worker does not need it
+if __name__ != "__main__":  # the worker needs none of these modules
     from common.still import Stillness
 
 HERE = Path(__file__).resolve().parents[1]
@@ -42,7 +42,7 @@ Answer = tuple[list[Any], bool]
 
 
 def cube(side: int) -> tuple[np.ndarray, sp.csr_array]:
-    """Points of a cube and its seven-point mesh."""
+    """Return the points of a cube and its seven-point mesh."""
     line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
     one = sp.eye_array(side)
     mesh = sp.kron(sp.kron(line, one), one) + sp.kron(sp.kron(one, line), one)
@@ -52,7 +52,7 @@ def cube(side: int) -> tuple[np.ndarray, sp.csr_array]:
 
 
 def metis_graph(path: Path) -> sp.csr_array:
-    """A graph without weights in METIS' format."""
+    """Read a graph without weights in METIS' format."""
     lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
     rows = [np.array(line.split(), np.int64) - 1 for line in lines[1:]]
     start = np.cumsum([0, *map(len, rows)])
@@ -71,7 +71,7 @@ def write_case(path: Path, xyz: np.ndarray | None, mesh: sp.csr_array) -> None:
 
 
 def read_case(path: Path, rank: int, ranks: int) -> dict[str, Any]:
-    """The block of a rank, as arguments of pylb.partition."""
+    """Read the block of a rank, as arguments of pylb.partition."""
     raw = np.memmap(path, np.int64, "r")
     n, dims, _ = (int(x) for x in raw[:3])
     a, b = n * rank // ranks, n * (rank + 1) // ranks
@@ -86,7 +86,7 @@ def read_case(path: Path, rank: int, ranks: int) -> dict[str, Any]:
 
 
 def driver(folder: Path) -> Path | None:
-    """The compiled driver, or None if there is no Zoltan to link with."""
+    """Return the compiled driver, or None if there is no Zoltan to link with."""
     out = folder / "zoltan_driver"
     command = [os.environ.get("MPICC", "mpicc"), "-O3", str(HERE / "zoltan_driver.c"), "-o", out]
     command += ["-I/usr/include/trilinos", "-ltrilinos_zoltan"]
@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """The parameters that pylb sets, for the driver; without those that only save exchanges."""
+    """Return the parameters that pylb sets, for the driver; not those that only save exchanges."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))
@@ -134,7 +134,7 @@ def worker(path: str, names: str, parts: str) -> None:
 
 
 def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict[str, Any]:
-    """The least time of some calls, and the quality of the partition."""
+    """Return the least time of some calls, and the quality of the partition."""
     from mpi4py import MPI
 
     name = "coords" if METHODS[method].takes == "coords" else "graph"
@@ -148,7 +148,7 @@ def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict
         out = pylb.partition(given["graph"], parts, method="keep", old=out.part, comm=comm)
     first = comm.exscan(len(out.part)) or 0
     ids = first + 1 + np.arange(len(out.part))
-    sums = comm.allreduce(np.bincount(out.part, ids, parts))  # below 2^53, so exact
+    sums = comm.allreduce(np.bincount(out.part, ids, parts))  # sums below 2^53 are exact
     total = sum(int(x) ** 2 for x in sums) % 2**64
     worth = {"max_over_mean": out.max_over_mean, "cut": out.cut, "volume": out.volume}
     return {"seconds": min(times), "calls": len(times), "sum": total, **worth}
@@ -158,7 +158,7 @@ def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict
 
 
 def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
-    """Time, balance, cut, connectivity - 1, and the time of the bare driver.
+    """Measure time, balance, cut and connectivity - 1, and the time of the bare driver.
 
     `only` names cases, with commas between.
     """
@@ -196,7 +196,7 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
 
 
 def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, Any]]:
-    """Title, points or None, graph; by default the smallest graph of the data folder only."""
+    """Return (title, points or None, graph) of each case; by default the smallest graph only."""
     found = sorted((DATA / "graphs").glob("*.graph"), key=lambda f: f.stat().st_size)
     found = found if full or only is not None else found[: 0 if quick else 1]
     files = {f.stem: f for f in found}
@@ -207,7 +207,7 @@ def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, An
 
 
 def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
-    """Methods of a case; for large meshes or more ranks than cores, only the fast ones."""
+    """Return the methods of a case: only the fast ones, if it is large or has many ranks."""
     names = [] if xyz is None else ["rcb", "rib", "hsfc"]
     if ranks > len(os.sched_getaffinity(0)) and n >= 50_000 and not full:
         return names
@@ -225,7 +225,7 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 def _in_turn(
     path: Path, program: Path | None, names: list[str], ranks: int, still: Stillness
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, list[float]]]:
-    """Results of pylb and of the driver for each method, with least times and ratios by turn."""
+    """Return the results of pylb and of the driver for each method, with least times and ratios."""
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
     turns: dict[str, list[float]] = {method: [] for method in names}
@@ -248,7 +248,7 @@ def _in_turn(
 
 
 def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: list[float]) -> int:
-    """How many runs of a method are needed; more if it has not met the limit yet."""
+    """Return how many runs of a method are needed: more if it has not met the limit yet."""
     if mine is None:
         return 1
     over = alone is not None and min(_ratios(mine, alone, turns)) > LIMIT
@@ -256,7 +256,7 @@ def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: li
 
 
 def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> tuple[float, float]:
-    """The ratio of the least times, and the median ratio of the turns (two starts in succession).
+    """Return the ratio of the least times, and the median ratio of the turns (two starts in a row).
 
     On a machine that is slow for minutes, a single quiet moment can decide the first ratio, but not
     the second one.
@@ -265,7 +265,7 @@ def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> 
 
 
 def _keep(found: dict[str, Any], method: str, now: dict[str, Any]) -> None:
-    """The faster one."""
+    """Return the result of the faster of two runs."""
     if method not in found or now["seconds"] < found[method]["seconds"]:
         found[method] = now
 
@@ -291,7 +291,7 @@ def _row(
 
 
 def crash(quick: bool) -> Answer:
-    """10,000 boxes of elements on 96 parts of two surfaces, as in the paper."""
+    """Assign 10,000 boxes of elements to 96 parts of two surfaces, as in the paper."""
     sys.path.insert(0, str(HERE.parent / "examples"))
     import crash as example
 
@@ -357,7 +357,7 @@ def _least(call: Any, repeats: int) -> float:
 
 
 def drift(quick: bool) -> Answer:
-    """A mesh whose weights drift: communication * ratio + migration over some repartitions."""
+    """Repartition a mesh whose weights drift; sum up communication * ratio + migration."""
     side, steps, parts = (32, 4, 8) if quick else (64, 10, 8)
     line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
     mesh = sp.csr_array(sp.kron(line, sp.eye_array(side)) + sp.kron(sp.eye_array(side), line))
@@ -383,7 +383,7 @@ def drift(quick: bool) -> Answer:
 def _drift(
     mesh: sp.csr_array, side: int, steps: int, parts: int, ratio: float, approach: str
 ) -> tuple[float, int, float]:
-    """Communication and migrations in all, worst balance."""
+    """Return the sum of communication, the sum of migrations, and the worst balance."""
     x, y = np.divmod(np.arange(side * side), side)
     first = pylb.partition(mesh, parts, weight=_spot(x, y, side, 0.0), method="zoltan")
     old, talk, moved, worst = first.part, 0.0, 0, 1.0
@@ -406,7 +406,7 @@ def _drift(
 
 
 def _spot(x: np.ndarray, y: np.ndarray, side: int, when: float) -> np.ndarray:
-    """Weights that are high near a moving point."""
+    """Return weights that are high near a moving point."""
     middle = side * (0.5 + 0.3 * np.array([np.cos(2 * np.pi * when), np.sin(2 * np.pi * when)]))
     return 1.0 + 4.0 * np.exp(-(((x - middle[0]) ** 2 + (y - middle[1]) ** 2) / (side / 8) ** 2))
 

@@ -21,7 +21,7 @@ POINTS = 16  # points of a cell in each direction; twice as many where it is ref
 
 
 def morton(n=CELLS):
-    """Column and row of each cell along the curve, (n, 2), in units of the square's side."""
+    """Return column and row of each cell along the curve, (n, 2), in units of the square's side."""
     index = np.arange(n)
     place = np.zeros((n, 2))
     for bit in range(LEVEL):
@@ -43,12 +43,12 @@ class Curve:
         return np.arange(*self.first[self.comm.rank : self.comm.rank + 2])
 
     def refined(self, step):
-        """Which cells of this rank are near the disk."""
+        """Return which cells of this rank are near the disk."""
         centre = 0.2 + 0.6 * step / STEPS  # along the diagonal
         return ((self.place[self.mine] - centre) ** 2).sum(axis=1) < 0.2**2
 
     def compute(self, step):
-        """A step of the cells: the seconds that each took."""
+        """Compute a step of all cells; return the seconds that each took."""
         seconds = np.zeros(len(self.mine))
         for k, fine in enumerate(self.refined(step)):
             began = time.thread_time()
@@ -73,7 +73,7 @@ class Curve:
 
 
 def run(comm, mode):
-    """Run the program once: the seconds of each step on this rank, a sum, the advisor."""
+    """Run the program once; return the seconds of each step on this rank, a sum, the advisor."""
     curve, work = Curve(comm), []
     lb = pylb.Advisor(comm, mode=mode)  # pylb
     for step in lb.iterate(STEPS):  # pylb

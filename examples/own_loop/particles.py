@@ -31,7 +31,7 @@ class Ring:
         self.sort(np.column_stack([x, v])[mine])
 
     def sort(self, particles):
-        """Keep these particles, in order of cell."""
+        """Store these particles in the order of their cells."""
         cell = (particles[:, 0] * CELLS).astype(int)
         self.particles = particles[np.argsort(cell, kind="stable")]
         self.cells = np.flatnonzero(self.owner == self.comm.rank)
@@ -44,14 +44,14 @@ class Ring:
         self.sort(np.concatenate(self.comm.alltoall(out)))
 
     def give(self, ranks):
-        """Give the cells of this rank to other owners."""
+        """Give the cells of this rank to their new owners."""
         new = np.full(CELLS, -1)
         new[self.cells] = ranks
         self.comm.Allreduce(new, self.owner, MPI.MAX)
         self.exchange()
 
     def compute(self):
-        """Potential energy of the pairs in each cell, and the seconds that each cell took."""
+        """Return the potential energy of the pairs in each cell, and the seconds of each cell."""
         seconds, energy, end = np.zeros(len(self.cells)), 0.0, 0
         for k, n in enumerate(self.counts.tolist()):
             began, end = time.thread_time(), end + n
@@ -67,7 +67,7 @@ class Ring:
 
 
 def run(comm, mode):
-    """Run the program once: the seconds of each step on this rank, the energy, the advisor."""
+    """Run the program once; return this rank's seconds of each step, the energy, the advisor."""
     ring, work, total = Ring(comm), [], 0.0
     lb = pylb.Advisor(comm, mode=mode)  # pylb
     for _ in lb.iterate(STEPS):  # pylb
