@@ -35,7 +35,7 @@ def noting_warnings() -> Iterator[None]:
 
 
 def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a command for JSON; docs/command_line.md explains the keys."""
+    """Return what a command prints as JSON; docs/command_line.md explains the keys."""
     return {"pylb": __version__, "command": args.command_name, **value}
 
 
@@ -133,7 +133,7 @@ def check_targets(source: str, *targets: str | None) -> None:
 
 
 def read(args: argparse.Namespace) -> RunRecord | Trace:
-    """Read the run on the command line; the reader's warnings become notes."""
+    """Read the run on the command line; print warnings as notes."""
     with noting_warnings():
         return course.read(args.run, args.stem)
 
@@ -186,11 +186,11 @@ class Schedule(NamedTuple):
         return self.strategy if isinstance(self.strategy, str) else self.strategy.name
 
     def speedup(self, seconds: float) -> float:
-        """Speed-up of a replay over the recorded run."""
+        """Return the speed-up of a replay of `seconds` over the recorded run."""
         return self.recorded / seconds if seconds > 0 else 1.0
 
     def to_dict(self, run: str) -> dict[str, Any]:
-        """The output of ``--json``."""
+        """Return the keys of ``--json`` that all commands with a schedule share."""
         return {
             "run": run,
             "strategy": self.name,
