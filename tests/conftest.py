@@ -65,7 +65,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.fixture(scope="session")
 def data():
-    """The folder of real inputs: PYLB_DATA, else ../shared/data beside the checkout."""
+    """Return the folder of real inputs: PYLB_DATA, else ../shared/data beside the checkout."""
     root = Path(__file__).resolve().parents[1]
     path = Path(os.environ.get("PYLB_DATA") or root / ".." / "shared" / "data")
     if not path.is_dir():
@@ -75,7 +75,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def mpiexec():
-    """The words that start MPI ranks, of the MPI that mpi4py is built with.
+    """Return the words that start MPI ranks, of the MPI that mpi4py is built with.
 
     PYLB_MPIEXEC, else the mpiexec beside this Python (PyPI's MPICH), else the one on the PATH.
     """

@@ -44,7 +44,7 @@ class Watch:
         self.seen = {}  # by process: when it last had ranks
 
     def stuck(self, found, now):
-        """The processes that have been without ranks for too long."""
+        """Return the processes that have been without ranks for too long."""
         parents = {parent for _, parent in found.values()}
         for process, (name, _) in found.items():
             if name in NAMES and process in parents and descends(process, self.ancestor, found):

@@ -13,7 +13,7 @@ EXTRAS = ["io", "plot", "cli", "notebook", "lab", "test"]
 
 
 def lists(text: str) -> dict[str, list[str]]:
-    """Every ``name = ["...", ...]``; by hand, because Python 3.10 has no tomllib."""
+    """Return every ``name = ["...", ...]``; by hand, because Python 3.10 has no tomllib."""
     found = re.findall(r"^([\w-]+) = (\[\"[^\]]*\])", text, re.MULTILINE)
     return {name: ast.literal_eval(values) for name, values in found}
 

@@ -14,7 +14,7 @@ ROW = re.compile(r'^\s*X\((\w+), (-\d+), "(\w+)", "[^"]+"\)', re.M)
 
 
 def table():
-    """{code: (name, class)} of PLB_ERRORS."""
+    """Return {code: (name, class)} of PLB_ERRORS."""
     found = ROW.findall((ROOT / "csrc/base/err.h").read_text())
     return {int(code): (name, kind) for name, code, kind in found}
 

@@ -127,7 +127,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a run, a run that was cut short, a text and a graph."""
+    """Return a folder with a run, a run that was cut short, a text and a graph."""
     pytest.importorskip("h5py")
     out = tmp_path_factory.mktemp("bad")
     pylb.demo.run(2, 8, 12, save=out / "run.h5", every=4)

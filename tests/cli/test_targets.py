@@ -8,7 +8,7 @@ from pylb.cli.main import main
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A run record, a run of vt and a graph."""
+    """Return a run record, a run of vt and a graph."""
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)
     lb = pylb.Balancer(every=2, load=lambda key, block: 1.0 + key)

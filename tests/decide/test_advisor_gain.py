@@ -24,7 +24,7 @@ def gain(before, since):
 
 
 def record(iteration, loads, rebalanced):
-    """The merged record of a step."""
+    """Return the merged record of a step."""
     samples = [
         Contribution(
             Step.ADVISE, iteration, 0, loads=np.array([x]), cost=0.5, n_rebalanced=rebalanced

@@ -23,7 +23,7 @@ def waiting(load, rank):
 
 
 def loss(load, drift, belief, home, rank, per_byte, nbytes, left):
-    """Lowest average per iteration of all lengths of the cycle."""
+    """Return the lowest average per iteration of all lengths of the cycle."""
     paid = per_byte * np.bincount(home, nbytes * (rank != home), P).max()
     wait = [waiting(loads_at(load, drift, belief, t), rank) for t in TIMES]
     found = []

@@ -50,7 +50,7 @@ class Program:
         )
 
     def iterate(self):
-        """The arguments of `observe` for one iteration, without its number."""
+        """Return the arguments of `observe` for one iteration, without its number."""
         if self.rng.random() < 0.05:
             self.work = self.rng.permutation(self.work)
         noise = np.exp(self.noise * self.rng.standard_normal(len(self.work)))
@@ -289,7 +289,7 @@ def test_a_gain_that_was_asked_for_comes_first():
 
 
 def watching():
-    """A decider that has just asked for a look."""
+    """Return a decider that has just asked for a look."""
     core = settings("GreedyLB", trigger="auto", unlike=True, gives_up=False).decider(2).core
     observed(core)
     core.choose()

@@ -25,7 +25,7 @@ def chosen(n_objects, **given):
 
 
 def expected(n, network, messages=0):
-    """Seconds on rank 0, and in rounds, as csrc/decide/central.h has them; p is 1000."""
+    """Return the seconds on rank 0, and in rounds, as csrc/decide/central.h has them; p is 1000."""
     alpha, beta = network
     root = n * (2e-7 + 64 * beta) + 32 * messages * beta
     rounds = 10 * (80 * (alpha + _core.STATS_BYTES * beta) + 50 * (alpha + 40 * beta)) + 40 * 1e-4

@@ -17,7 +17,7 @@ ALPHA, BETA = 1e-3, 1e-6
 
 
 def named(name, family, *looks_at):
-    """A strategy with a name and properties, without an algorithm."""
+    """Return a strategy with a name and properties, without an algorithm."""
     return Strategy(name, family, looks_at, "", "")
 
 

@@ -46,7 +46,7 @@ class Twin:
         return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
 
     def guess(self, most):
-        """The cost of an LB step, in balanced iterations."""
+        """Return the cost of an LB step, in balanced iterations."""
         return most if self.end is None else min(most, 0.03 * self.end)
 
     def trial(self, excess):
@@ -145,7 +145,7 @@ class Auto(Twin):
         return max(self.level[-1] - self.level[-1 - k], 0.0)
 
     def saved_at_once(self):
-        """What the next iteration would save; -inf if that is not known."""
+        """Return what the next iteration would save; -inf if that is not known."""
         n = len(self.u)
         if not self.cycles or n > 2:
             return -math.inf

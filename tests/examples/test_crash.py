@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not libraries.available("Zoltan"), reason="no Zo
 
 
 def contacts(side, when):
-    """All pairs of boxes that overlap, by exhaustive search."""
+    """Return all pairs of boxes that overlap, by exhaustive search."""
     import crash
 
     surface = crash.surfaces(side, when)

@@ -27,7 +27,7 @@ ID, X, V = 0, slice(1, 4), slice(4, 7)
 
 
 def forces(x, box, c):
-    """Forces (3, n) and potential energy from all pairs, each at its nearest image."""
+    """Return the forces (3, n) and potential energy from all pairs, each at its nearest image."""
     d = x[:, :, None] - x[:, None, :]
     d -= np.round(d / box[:, None, None]) * box[:, None, None]
     r = np.sqrt((d**2).sum(axis=0))
@@ -289,7 +289,7 @@ def test_runs_that_differ_are_an_error(monkeypatch):
 
 @pytest.fixture(scope="module")
 def answers(mpiexec):
-    """What the programs print on a number of ranks; each number runs once."""
+    """Return what the programs print on a number of ranks; each number runs once."""
     return answers_of(mpiexec, "examples.py")
 
 

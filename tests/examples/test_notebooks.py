@@ -21,7 +21,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
 def executed(path, monkeypatch, data):
-    """The notebook's cells, executed by this Python."""
+    """Return the notebook's cells, executed by this Python."""
     package = Path(pylb.__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{package}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("PYLB_DATA", str(data))
@@ -37,7 +37,7 @@ def printed(cells):
 
 
 def shown(cells, kind):
-    """The outputs of a MIME type."""
+    """Return the outputs of a MIME type."""
     outputs = (output for cell in cells for output in cell.get("outputs", []))
     return [o["data"][kind] for o in outputs if kind in o.get("data", {})]
 
@@ -54,7 +54,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"  # is not stored: it is empt
 
 
 def kinds(cell):
-    """The kinds of a cell's outputs, without those that are not stored."""
+    """Return the kinds of a cell's outputs, without those that are not stored."""
     found = set()
     for output in cell.get("outputs", []):
         data = output.get("data", {}).keys() - {WIDGET}

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def table(text):
-    """The rows of an example's table: {name: (max/mean, seconds, LB steps, result)}."""
+    """Return the rows of an example's table: {name: (max/mean, seconds, LB steps, result)}."""
     rows = re.findall(r"^(with\w* pylb) +([\d.]+) +([\d.]+) +(\d+)(?: +(\S+))? *$", text, re.M)
     assert [row[0] for row in rows] == ["without pylb", "with pylb"], text
     return {name: (float(ratio), float(s), int(n), result) for name, ratio, s, n, result in rows}
@@ -73,7 +73,7 @@ def test_lammps(mpiexec, case, ranks):
 
 @pytest.fixture(scope="module")
 def prefix(mpiexec, tmp_path_factory):
-    """The library, installed into an empty folder."""
+    """Return the library, installed into an empty folder."""
     needs("mpicc")
     return installed(tmp_path_factory.mktemp("prefix"))
 
@@ -163,7 +163,7 @@ def test_measured_times(mpiexec, program, name):
 
 
 def page_of(language):
-    """Blocks of the page in a language."""
+    """Return the blocks of the page in a language."""
     page = (ROOT / "docs" / "your_code.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)```", page, re.S | re.M)
 

@@ -45,7 +45,7 @@ def test_errors_of_json_have_file_and_place(tmp_path, text, said):
 
 @pytest.fixture(params=["unnamed", "named"])
 def folder(request, tmp_path, monkeypatch):
-    """A folder, on a file system with and without files that have no name."""
+    """Return a folder, on a file system with and without files that have no name."""
     if request.param == "named":
         monkeypatch.setattr(
             os, "O_TMPFILE", os.O_DIRECTORY, raising=False

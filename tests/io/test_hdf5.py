@@ -157,7 +157,7 @@ def test_counts_are_checked_before_memory_is_asked_for(tmp_path):
 
 
 def with_old_head(path):
-    """The file as version 2 began: with texts of variable length, in a global heap."""
+    """Return the file as version 2 began: with texts of variable length, in a global heap."""
     with h5py.File(path, "w") as file:
         file.attrs["format"] = h5.FORMAT
         file.attrs["parameters"] = '{"seed": 1}'

@@ -301,7 +301,7 @@ def test_receipts_are_lines_of_json(tmp_path):
 
 
 def of_ranks(comm, path, **words):
-    """A run on virtual ranks with LB steps; times are declared, not measured."""
+    """Return a run on virtual ranks with LB steps; times are declared, not measured."""
     lb = pylb.Balancer(comm, **words)
     for key in range(12):
         if key % comm.size == comm.rank:

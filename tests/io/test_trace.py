@@ -52,7 +52,7 @@ class Twin:
 
     @staticmethod
     def initial(phase, task):
-        """Whether it is the task that vt appends to phase 0 of each rank."""
+        """Say whether it is the task that vt appends to phase 0 of each rank."""
         entity = task["entity"]
         return (
             (phase["id"], task["time"], entity.get("id")) == (0, 0, 0)
@@ -112,7 +112,7 @@ def put(phase, key, items):
 
 
 def sizes(tasks, *names):
-    """Bytes of the tasks under the first name that each has."""
+    """Return the bytes of the tasks under the first name that each has."""
     defined = [t.get("user_defined", {}) for t in tasks]
     if not any(name in u for u in defined for name in names):
         return None
@@ -243,7 +243,7 @@ def comms(draw, known):
 
 @st.composite
 def runs(draw):
-    """The files of a run as dicts."""
+    """Return the files of a run as dicts."""
     n_ranks = draw(st.integers(1, 3))
     ids = sorted(draw(st.sets(st.integers(0, 1) | st.integers(0, 2**40), max_size=2)))
     known = {}

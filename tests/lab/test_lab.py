@@ -158,7 +158,7 @@ def test_no_hierarchy_with_the_processor(mountinfo):
 
 
 def version_2(top, *groups):
-    """The files of a delegated tree: path, controllers, those of the children, processes."""
+    """Return the files of a delegated tree: path, controllers, those of the children, processes."""
     for path, controllers, children, processes in groups:
         folder = top / path
         folder.mkdir(parents=True, exist_ok=True)
@@ -287,7 +287,7 @@ print(longest)
 
 
 def real_time():
-    """Whether this process may give real-time priority."""
+    """Say whether this process may give real-time priority."""
     code = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
     return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """The library, installed into an empty folder."""
+    """Return the library, installed into an empty folder."""
     return installed(tmp_path_factory.mktemp("lib"))
 
 

@@ -12,7 +12,7 @@ from pylb.measure.load_model import KEEPS, LoadModel, features_of, non_negative
 
 
 def twin(a, b):
-    """The best of all sets of features, each by plain least squares."""
+    """Return the best of all sets of features, each by plain least squares."""
     best, least = np.zeros(len(b)), 0.0
     for size in range(1, len(b) + 1):
         for which in itertools.combinations(range(len(b)), size):

@@ -121,7 +121,7 @@ def test_rank_times_refuse_a_wrong_placement():
 
 
 def estimated(loads):
-    """The (9, n) table after iterations with loads[i, n]."""
+    """Return the (9, n) table after iterations with loads[i, n]."""
     table = np.zeros((9, loads.shape[1]))
     for row in loads:
         _core.estimate(np.ascontiguousarray(row), table)

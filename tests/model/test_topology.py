@@ -24,7 +24,7 @@ def digits(sizes, place):
 
 
 def way(machine, a, b):
-    """The links from a to b, each with its own name."""
+    """Return the links from a to b, each with its own name."""
     x, y = ([int(d) for d in digits(machine.sizes, place)] for place in (a, b))
     out = []
     if isinstance(machine, Tree):

@@ -15,7 +15,7 @@ from pylb import errors
 
 
 def raised(call):
-    """The error of a call on this rank, or None."""
+    """Return the error of a call on this rank, or None."""
     try:
         call()
     except errors.PylbError as why:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(words, timeout=400, **kwargs):
-    """What a command printed; it must succeed."""
+    """Return what a command printed; it must succeed."""
     words = [*map(str, words)]
     kwargs.setdefault("env", {**os.environ})  # without what MPI has put there, if it began here
     done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)

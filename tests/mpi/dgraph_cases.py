@@ -9,7 +9,7 @@ from pylb import errors
 
 
 def grid(*shape):
-    """Neighbours of each point of a grid."""
+    """Return the neighbours of each point of a grid."""
     ids = np.arange(np.prod(shape)).reshape(shape)
     a, b = [], []
     for axis in range(len(shape)):
@@ -71,7 +71,7 @@ def orders(comm):
 
 
 def fill_twin(matrix):
-    """Entries of the Cholesky factor, by elimination of a pattern."""
+    """Return the entries of the Cholesky factor, by elimination of a pattern."""
     full = matrix.toarray() != 0
     count = 0
     for k in range(len(full)):

@@ -15,7 +15,7 @@ SPARE = 200 << 20  # bytes that the rank may still allocate
 
 
 def used():
-    """The address space of this process, in bytes."""
+    """Return the address space of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 

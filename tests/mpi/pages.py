@@ -56,7 +56,7 @@ class Block:
 
 
 def mesh(n):
-    """The graph of n x n points as a matrix of scipy.sparse."""
+    """Return the graph of n x n points as a matrix of scipy.sparse."""
     line = scipy.sparse.diags([1.0, 1.0], [-1, 1], (n, n))
     return scipy.sparse.csr_matrix(scipy.sparse.kronsum(line, line))
 
@@ -72,7 +72,7 @@ def points(n=256):
 
 
 def recorded(path="run.h5"):
-    """A small run, the same in every call."""
+    """Return a small run, the same in every call."""
     pylb.demo.run(4, 32, 24, save=path)
     return pylb.Trace.read(path)
 
@@ -226,7 +226,7 @@ def zoltan():
 
 
 def pages():
-    """{page: its blocks as (line of the page, text)}, without those that other tests run."""
+    """Return {page: its blocks as (line of the page, text)}, without those that other tests run."""
     found = {}
     for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
         if page.stem in ELSEWHERE or page.name in ELSEWHERE or "_build" in page.parts:

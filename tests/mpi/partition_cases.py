@@ -14,7 +14,7 @@ N = SIDE * SIDE
 
 
 def grid():
-    """Neighbours of each point of a square, by id."""
+    """Return the neighbours of each point of a square, by id."""
     at = np.arange(N).reshape(SIDE, SIDE)
     pairs = np.concatenate(
         [
@@ -34,7 +34,7 @@ XY = np.stack(np.divmod(np.arange(N), SIDE), axis=1) + np.random.default_rng(0).
 
 
 def own(comm, how):
-    """Ids of this rank: in blocks, round-robin, at random, or all on the last rank."""
+    """Return the ids of this rank: in blocks, round-robin, at random, or all on the last rank."""
     if how == "block":
         return np.arange(N * comm.rank // comm.size, N * (comm.rank + 1) // comm.size)
     if how == "dealt":
@@ -52,7 +52,7 @@ def rows(ids):
 
 
 def whole(comm, ids, part):
-    """The parts of all objects, by id."""
+    """Return the parts of all objects, by id."""
     out = np.full(N, -1)
     for i, p in comm.allgather((ids, part)):
         assert (out[i] == -1).all(), "an object is there twice"

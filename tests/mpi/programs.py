@@ -25,7 +25,7 @@ class Sub(np.ndarray):
 
 
 def make_object(key):
-    """An object of one of many types, all mutable, so that it can hold its state."""
+    """Return an object of one of many types, all mutable, so that it can hold its state."""
     return [
         lambda: Cell(key),
         lambda: {"state": key, "rest": {1: "x" * key}},
@@ -57,7 +57,7 @@ RECORD = np.dtype([("a", "i4"), ("b", "f8", (3,)), ("name", "S5")])
 
 
 def payload(rng):
-    """A message of a random type and size; empty, small, larger than a message header."""
+    """Return a message of a random type and size; empty, small, larger than a message header."""
     sizes = [0, 1, 7, 300, 3000, 20000, 150000]
     n = int(rng.choice(sizes, p=[0.2, 0.2, 0.2, 0.2, 0.1, 0.06, 0.04]))
     kind = rng.integers(14)
@@ -117,7 +117,7 @@ def feed(h, data):
 
 
 def messages(seed, state, n):
-    """The messages that an object in this state sends: [(target, data)]."""
+    """Return the messages that an object in this state sends: [(target, data)]."""
     rng = np.random.default_rng([seed, state % (1 << 32)])
     return [(int(rng.integers(n)) * 3 - n, payload(rng)) for _ in range(rng.integers(5))]
 
@@ -127,7 +127,7 @@ def keys(n):
 
 
 def run_twin(seed, n, iterations):
-    """The program without pylb: the final states by key."""
+    """Return the program without pylb: the final states by key."""
     state = {key: abs(key) + 1 for key in keys(n)}
     inbox = {key: [] for key in state}
     for _ in range(iterations):
@@ -146,7 +146,7 @@ def run_twin(seed, n, iterations):
 
 
 def run_balanced(comm, seed, n, iterations, **options):
-    """The program under a Balancer with random placements; the final states of this rank."""
+    """Return the program under a Balancer with random placements; the final states of this rank."""
     turn = Counter()
 
     def anywhere(snapshot):

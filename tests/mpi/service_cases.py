@@ -30,7 +30,7 @@ def arrays(n, rng):
 
 
 def draw(comm, seed, most=40):
-    """The destinations of all ranks' items, the same on all ranks; some ranks have none."""
+    """Return the destinations of all ranks' items, the same on all ranks; some ranks have none."""
     rng = np.random.default_rng(seed)
     sizes = [int(rng.integers(0, most)) * (rng.random() > 0.2) for _ in range(comm.size)]
     kinds = rng.integers(0, 3)
@@ -43,7 +43,7 @@ def draw(comm, seed, most=40):
 
 
 def twin(comm, to, whole):
-    """The rows that this rank receives, by the definition."""
+    """Return the rows that this rank receives, by the definition."""
     return np.concatenate([rows[t == comm.rank] for t, rows in zip(to, whole, strict=True)])
 
 

@@ -29,7 +29,7 @@ POINTS = [m for m in METHODS if here(m) and METHODS[m].takes == "coords"]
 
 
 def stencil(*shape):
-    """The matrix of a stencil of 3^d points."""
+    """Return the matrix of a stencil of 3^d points."""
     out = sp.eye_array(1)
     for n in shape:
         ones = [np.ones(n - 1), np.ones(n), np.ones(n - 1)]
@@ -268,7 +268,7 @@ def test_an_asymmetric_matrix_is_refused_with_the_way_out():
 
 
 def passed(parent):
-    """Leaves in the order of the curve, found plainly."""
+    """Return the leaves in the order of the curve, found plainly."""
     children = {}
     for v, up in enumerate(parent):
         children.setdefault(up, []).append(v)

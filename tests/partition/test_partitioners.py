@@ -29,7 +29,7 @@ def only(library, *names):
 
 
 def grid(*shape):
-    """Edges of a grid, both directions, as CSR: start, to."""
+    """Return the edges of a grid, both directions, as CSR: start, to."""
     ids = np.arange(np.prod(shape)).reshape(shape)
     pairs = []
     for axis in range(len(shape)):
@@ -42,7 +42,7 @@ def grid(*shape):
 
 
 def closed(start, to):
-    """The hypergraph of a graph: each vertex and its neighbours are a net."""
+    """Return the hypergraph of a graph: each vertex and its neighbours are a net."""
     n = len(start) - 1
     nets = [np.append(to[start[v] : start[v + 1]], v) for v in range(n)]
     return np.append(start[:1], np.cumsum([len(e) for e in nets])).astype(np.int32), np.concatenate(
@@ -259,7 +259,7 @@ def test_nothing_is_printed(library):
 
 
 def ring(n):
-    """Edges of a ring, both directions, as CSR."""
+    """Return the edges of a ring, both directions, as CSR."""
     v = np.arange(n)
     to = np.stack([(v - 1) % n, (v + 1) % n], 1)
     return np.arange(0, 2 * n + 1, 2).astype(np.int32), np.sort(to).astype(np.int32).ravel()

@@ -24,7 +24,7 @@ def remainders(n, factor, modulus):
 
 
 def grid(width, height):
-    """Edges of a grid: (source, destination, bytes), each way."""
+    """Return the edges of a grid: (source, destination, bytes), each way."""
     ids = np.arange(width * height).reshape(height, width)
     one = np.concatenate([ids[:, :-1].ravel(), ids[:-1].ravel()])
     other = np.concatenate([ids[:, 1:].ravel(), ids[1:].ravel()])
@@ -33,7 +33,7 @@ def grid(width, height):
 
 
 def snapshots():
-    """{name: snapshot}: blocks of different loads; different ranks with limits; vectors."""
+    """Return {name: snapshot}: blocks of different loads; different ranks with limits; vectors."""
     n, p = 48, 6
     load = (1.0 + remainders(n, 37, 101)) / 64.0
     blocks = np.arange(n) * p // n
@@ -62,7 +62,7 @@ def snapshots():
 
 
 def placed():
-    """{"strategy, snapshot": ranks of the objects}, or the error."""
+    """Return {"strategy, snapshot": ranks of the objects}, or the error."""
     found = {}
     own = [row.name for row in pylb.strategies().values() if not (row.library or row.call)]
     for name in own:
@@ -76,7 +76,7 @@ def placed():
 
 
 def partitioned():
-    """{"method, approach": parts of the objects} of the methods that need no library."""
+    """Return {"method, approach": parts of the objects} of the methods that need no library."""
     n = 48
     weight = (1.0 + remainders(n, 37, 101)) / 64.0
     old = np.arange(n) * 4 // n
@@ -101,7 +101,7 @@ def partitioned():
 
 
 def decided():
-    """{trigger: receipts} of a replayed run, with the strategy given or chosen."""
+    """Return {trigger: receipts} of a replayed run, with the strategy given or chosen."""
     trace = pylb.replay.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
     asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
     asks["auto, which strategy"] = {}
@@ -112,7 +112,7 @@ def decided():
 
 
 def kept(receipt):
-    """One line of text; nine digits are the same with any mathematical library."""
+    """Return one line of text; nine digits are the same with any mathematical library."""
     told = receipt.to_dict()
     told |= told.pop("figures")
     values = {key: told[key] for key in KEPT} | {key: told[key] for key in FIGURES}

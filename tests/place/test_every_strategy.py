@@ -122,7 +122,7 @@ HARD = [
 
 
 def positioned(snapshot, name):
-    """The snapshot, where each object has a position if the strategy needs one."""
+    """Return the snapshot, where each object has a position if the strategy needs one."""
     if "coords" not in pylb.strategies()[name].looks_at or snapshot.coords is not None:
         return snapshot
     at = np.arange(snapshot.n_objects)
@@ -138,7 +138,7 @@ def place(snapshot, name, **options):
 
 
 def arrays(snapshot):
-    """Copies of everything in a snapshot."""
+    """Return the copies of everything in a snapshot."""
     values = [getattr(snapshot, field.name) for field in dataclasses.fields(snapshot)]
     flat = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
     return [part.copy() for part in flat if isinstance(part, np.ndarray)]
@@ -166,7 +166,7 @@ def test_a_placement_is_valid_repeatable_and_leaves_the_snapshot_alone(name, mak
 
 
 def times_with_sending(snapshot, rank, alpha=2e-6, beta=1e-10):
-    """Seconds of the ranks, including the time for sending."""
+    """Return the seconds of the ranks, including the time for sending."""
     out = snapshot.with_rank(rank).rank_times.copy()
     sends = []
     if snapshot.edges is not None:
@@ -261,7 +261,7 @@ def anything(draw, components=False, most=50):
 
 
 def memory_used(s, rank):
-    """Bytes on each rank; a block of data once."""
+    """Return the bytes on each rank; a block of data once."""
     used = np.bincount(rank, s.memory, s.n_ranks)
     if s.block is not None:
         held = set(zip(rank.tolist(), s.block.tolist(), strict=True))

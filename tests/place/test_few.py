@@ -16,20 +16,20 @@ NEAR = 1.005
 
 
 def snapshot(kind, n, p, rng):
-    """Objects in blocks, or scattered."""
+    """Return the objects in blocks, or scattered."""
     rank = rng.integers(p, size=n) if rng.random() < 0.5 else np.arange(n) * p // n
     return pylb.Snapshot(np.abs(LOADS[kind](rng, n)) + 1e-3, rank, n_ranks=p)
 
 
 def lower_bound(s):
-    """Average, heaviest object, and the pigeonhole principle."""
+    """Return the average, heaviest object, and the pigeonhole principle."""
     load, p = np.sort(s.load)[::-1], s.n_ranks
     crowds = (load[k * p - k : k * p + 1].sum() for k in range(1, (s.n_objects - 1) // p + 1))
     return max(s.load.sum() / p, load[0], *crowds, 0.0)
 
 
 def optimum(s, most):
-    """The least maximum, by an integer programme; None if that takes too long."""
+    """Return the least maximum, by an integer programme; None if that takes too long."""
     n, p, load = s.n_objects, s.n_ranks, np.sort(s.load)[::-1]
     on = np.kron(np.eye(p), load)  # [p, p n]; variable r n + i: object i is on rank r
     loads = LinearConstraint(np.column_stack([on, -np.ones(p)]), -np.inf, 0.0)

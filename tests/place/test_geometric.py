@@ -24,7 +24,7 @@ def cloud(n, p, seed=0, dims=3, spot=0.4):
 
 
 def hilbert(side):
-    """Cells of a square grid along Hilbert's curve, by the rule that draws it."""
+    """Return the cells of a square grid along Hilbert's curve, by the rule that draws it."""
     path = [(0, 0)]
     size = 1
     while size < side:

@@ -17,7 +17,7 @@ class Stopped(Exception):
 
 
 def placing(name, n, p, m):
-    """A call of a strategy, with n objects, p ranks and m edges."""
+    """Return a call of a strategy, with n objects, p ranks and m edges."""
     rng = np.random.default_rng(0)
     edges = (rng.integers(n, size=m), rng.integers(n, size=m), 1e4 * rng.random(m))
     load, rank = rng.exponential(1, n), rng.integers(p // 4, size=n)

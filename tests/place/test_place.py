@@ -166,7 +166,7 @@ def test_greedy_keeps_the_bound_of_lpt(s):
 
 
 def optimum(load, p):
-    """The least possible maximum, by trying all."""
+    """Return the least possible maximum, by trying all."""
     sums = {(0.0,) * p}
     for w in load:
         sums = {tuple(sorted((*t[:r], t[r] + w, *t[r + 1 :]))) for t in sums for r in range(p)}
@@ -280,7 +280,7 @@ def test_exchanges_look_for_the_lowest_threshold_that_can_be_met(name):
 
 @st.composite
 def talking(draw, memory=False):
-    """A small problem with messages, whose costs add up without rounding."""
+    """Return a small problem with messages, whose costs add up without rounding."""
     s = draw(snapshots(memory=memory, most=16, ranks=5))
     n = s.n_objects
     if n == 0:
@@ -431,7 +431,7 @@ def test_bestfit_meets_what_multiples_of_a_load_can_make(unit):
 
 
 def least_migrations(s):
-    """Objects that must leave ranks above the average in any placement."""
+    """Return the objects that must leave ranks above the average in any placement."""
     times, out = s.rank_times, 0
     for r in np.flatnonzero(times > times.mean()):
         heaviest = np.sort(s.load[s.rank == r])[::-1]

@@ -19,7 +19,7 @@ EXPECTED = placements.placements()
 
 
 def of_process(cores=None, **environment):
-    """The placements that another process computes."""
+    """Return the placements that another process computes."""
 
     def pin():
         os.sched_setaffinity(0, cores)

@@ -9,7 +9,7 @@ import pylb
 
 
 def longest(snap, rank, alpha, beta):
-    """Seconds of the slowest rank, including its messages."""
+    """Return the seconds of the slowest rank, including its messages."""
     times = snap.with_rank(rank).rank_times.copy()
     src, dst, nbytes, messages = snap.edges
     between = rank[src] != rank[dst]

@@ -14,7 +14,7 @@ from pylb.errors import InfeasibleError
 
 
 def times(snap, rank):
-    """Seconds of each rank in each component, (d, p)."""
+    """Return the seconds of each rank in each component, (d, p)."""
     load = snap.load.reshape(len(snap.load), snap.n_components)
     out = np.zeros((load.shape[1], snap.n_ranks))
     for i, r in enumerate(rank):
@@ -25,7 +25,7 @@ def times(snap, rank):
 
 
 def cost(snap, rank, phases):
-    """The value that VectorLB minimizes (csrc/place/strategies/vector.c)."""
+    """Return the value that VectorLB minimizes (csrc/place/strategies/vector.c)."""
     t = times(snap, rank)
     if phases:
         return t.max(axis=1).sum()
@@ -39,7 +39,7 @@ def cost(snap, rank, phases):
 
 
 def left(snap, rank):
-    """Bytes of memory left on each rank, each shared block counted once."""
+    """Return the bytes of memory left on each rank, each shared block counted once."""
     out = snap.memory_limit.astype(int)
     if snap.memory is not None:
         np.subtract.at(out, rank, snap.memory)

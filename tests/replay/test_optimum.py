@@ -39,7 +39,7 @@ def test_the_published_synthetic_model(name):
 
 
 def seconds_of(program, s, i):
-    """Seconds of iteration i, with the last LB step just before s, written plainly."""
+    """Return the seconds of iteration i, with the last LB step just before s, written plainly."""
     growth, drift, noise = (
         np.zeros(program.iterations) if x is None else x
         for x in (program.growth, program.drift, program.noise)
@@ -193,7 +193,7 @@ def run_of(trace, strategies, steps, cost):
 
 
 def best_of_all(trace, strategies, cost):
-    """The best of all schedules, with every strategy at each LB step."""
+    """Return the best of all schedules, with every strategy at each LB step."""
     choices = [None, *range(len(strategies))]
     return min(
         run_of(trace, strategies, {i: s for i, s in enumerate(steps) if s is not None}, cost)

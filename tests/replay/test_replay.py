@@ -57,7 +57,7 @@ def rotate(snapshot):
 
 
 def rank_times(trace, i, rank, alpha, beta, speed, background):
-    """Seconds of each rank in phase i: exact sums, rounded once."""
+    """Return the seconds of each rank in phase i: exact sums, rounded once."""
     p = trace.n_ranks
     first, end = trace.task_ptr[i : i + 2]
     load, messages, volume = [[] for _ in range(p)], [0.0] * p, [0.0] * p
@@ -89,7 +89,7 @@ class Object:
 
 
 def drift_of(error, spread):
-    """The smoothed error times the tracking signal."""
+    """Return the smoothed error times the tracking signal."""
     return error * min(abs(error) / spread, 1.0) if spread > 0 else 0.0
 
 
@@ -242,7 +242,7 @@ class Twin:
         return self.snapshot(), learned if self.given.learns else None, None
 
     def longest(self, loads):
-        """Seconds of the slowest rank; loads[r] is a list of seconds."""
+        """Return the seconds of the slowest rank; loads[r] is a list of seconds."""
         own = [math.fsum(x) for x in loads]
         if self.background is None:
             return max(0.0, *own) if own else 0.0
@@ -371,7 +371,7 @@ def check_plainly(trace, strategy, **words):
 
 
 def make_trace(n_ranks, task_entity, task_rank, task_load, task_ptr, n_entities, **more):
-    """A trace of these tasks, without edges unless `more` has them."""
+    """Return a trace of these tasks, without edges unless `more` has them."""
     m = len(task_ptr) - 1
     arrays = {
         "phase_id": np.arange(m),

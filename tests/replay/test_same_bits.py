@@ -24,7 +24,7 @@ NETWORK = 5e-6, 4e-9
 
 
 def differences(one, other, without=()):
-    """The differences of two histories, in order."""
+    """Return the differences of two histories, in order."""
     said = [] if len(one) == len(other) else [f"{len(one)} and {len(other)} receipts"]
     for a, b in zip(one, other, strict=False):
         for name in FIELDS:

@@ -25,7 +25,7 @@ from pylb.errors import (
 
 
 def on(ranks, program, **kwargs):
-    """What the ranks of a virtual cluster return."""
+    """Return what the ranks of a virtual cluster return."""
     return pylb.VirtualCluster(ranks, clock="none", **kwargs).run(program)
 
 
@@ -356,7 +356,7 @@ def test_a_redistribution_that_was_not_timed(caplog):
 
 
 def raised(program, ranks=3):
-    """The errors of the ranks, by rank."""
+    """Return the errors of the ranks, by rank."""
 
     def caught(comm):
         try:
@@ -369,7 +369,7 @@ def raised(program, ranks=3):
 
 
 def by_one(call, normal):
-    """A program whose rank 1 calls something else in step 2."""
+    """Return a program whose rank 1 calls something else in step 2."""
 
     def program(comm):
         lb = pylb.Advisor(comm, strategy="GreedyLB", every=3)

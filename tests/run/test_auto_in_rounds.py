@@ -9,7 +9,7 @@ FAST, SLOW = (1e-6, 1e-9), (1e-6, 1e-4)  # seconds per message and per byte
 
 
 def run(per_rank, network, path=None, **given):
-    """The history of a program in which two ranks need four times as long as the others."""
+    """Return the history of a program in which two ranks need four times as long as the others."""
 
     def main(comm):
         lb = pylb.Balancer(comm, every=10, **given)

@@ -33,7 +33,7 @@ def compute(seconds):
 
 
 def timed(clock):
-    """Seconds of 40 bodies that compute for 1 ms, and of a sleep of 20 ms."""
+    """Return the seconds of 40 bodies that compute for 1 ms, and of a sleep of 20 ms."""
     seconds = np.zeros(41)
     for i, _ in _core.Recorder(np.arange(41), [None] * 41, seconds, clock):
         time.sleep(0.02) if i == 40 else compute(1e-3)

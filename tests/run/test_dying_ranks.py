@@ -65,7 +65,7 @@ def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
 
 @pytest.fixture(scope="module")
 def library(mpiexec, tmp_path_factory):
-    """The calls of MPI that fail."""
+    """Return the calls of MPI that fail."""
     of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
     if of_pypi or not shutil.which("mpicc") or not sys.platform.startswith("linux"):
         pytest.skip("no mpicc of this MPI")

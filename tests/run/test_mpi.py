@@ -6,7 +6,7 @@ from launch import HERE, answers_of, every_case_is_done, launch
 
 @pytest.fixture(scope="module")
 def answers(mpiexec):
-    """What the cases answer on a number of ranks; each number runs once."""
+    """Return what the cases answer on a number of ranks; each number runs once."""
     return answers_of(mpiexec, "cases.py")
 
 

@@ -65,7 +65,7 @@ def test_a_key_that_is_no_integer_of_64_bits_is_named(key):
 
 
 def unmixed(h):
-    """The key that `plb_hash` maps to h."""
+    """Return the key that `plb_hash` maps to h."""
     mask = 2**64 - 1
 
     def unshift(x, by):

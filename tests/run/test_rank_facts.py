@@ -20,7 +20,7 @@ STRATEGIES = ["BestFitLB", "GreedyLB", "RefineLB", "VectorLB", "GossipLB", "Diff
 
 
 def run(p, strategy, loops=(3,), n=None, memory=None, first=None, work=1.0, **options):
-    """(bytes on each rank, history) after a run whose objects live on their first ranks."""
+    """Return (bytes on each rank, history) after a run whose objects live on their first ranks."""
     n = n or 24 * p
 
     def main(comm):

@@ -30,7 +30,7 @@ with pytest.MonkeyPatch.context() as patch:
 
 
 def seconds_of(points, d):
-    """Seconds of d rows, by the model."""
+    """Return the seconds of d rows, by the model."""
     points = sorted(points)
     if d <= points[0][0]:
         return d / points[0][1]
@@ -43,7 +43,7 @@ def seconds_of(points, d):
 
 
 def rows_in(points, seconds):
-    """The most rows that take no longer than this, by bisection."""
+    """Return the most rows that take no longer than this, by bisection."""
     low, high = 0, 10**9
     while low < high:
         middle = (low + high + 1) // 2
@@ -55,7 +55,7 @@ def rows_in(points, seconds):
 
 
 def shortest(models, n):
-    """The least time for n rows, by bisection to the last bit."""
+    """Return the least time for n rows, by bisection to the last bit."""
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -139,7 +139,7 @@ def ways(items):
 
 
 def half_perimeters(share, columns, rows, cols):
-    """The sum of half perimeters of exact rectangles."""
+    """Return the sum of half perimeters of exact rectangles."""
     total = sum(share)
     return sum(rows + len(c) * cols * sum(share[i] for i in c) / total for c in columns)
 
@@ -297,7 +297,7 @@ def seconds_paging(rank, d):
 
 
 def shortest_paging(n, factors):
-    """The least time for n rows, by plain search."""
+    """Return the least time for n rows, by plain search."""
     low, high = 0.0, 1e3
     for _ in range(60):
         middle = 0.5 * (low + high)

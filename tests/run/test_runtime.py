@@ -142,7 +142,7 @@ def mail(*keys):
 
 
 def delivered(sent, copy=True):
-    """What object 0 reads after object 1 has sent each of these data to it."""
+    """Return what object 0 reads after object 1 has sent each of these data to it."""
     box = mail(0, 1)
     for data in sent:
         box.post(0, 1, data, copy)

@@ -309,14 +309,14 @@ HOST = """<!DOCTYPE html><html lang="en"><title>host</title><style>{style}</styl
 
 
 def sent(answer):
-    """An answer after a round trip through JSON."""
+    """Return an answer after a round trip through JSON."""
     cells = base64.b64encode(answer["picture"]["cells"]).decode()
     return {**answer, "picture": {**answer["picture"], "cells": cells}}
 
 
 @pytest.fixture
 def explorer(tab, tmp_path):
-    """A widget of this Python in a page without Jupyter."""
+    """Return a widget of this Python in a page without Jupyter."""
     pytest.importorskip("anywidget")
     trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
@@ -352,7 +352,7 @@ def explorer(tab, tmp_path):
 
 
 def read_out(tab, selector):
-    """What a screen reader gets for an element: (role, name, properties), by Chromium."""
+    """Return what a screen reader gets for an element: (role, name, properties), by Chromium."""
     client = tab.context.new_cdp_session(tab)
     expression = f"document.querySelector({selector!r})"
     found = client.send("Runtime.evaluate", {"expression": expression})["result"]
@@ -567,7 +567,7 @@ def time_of(**asked):
 
 
 def status(tab, number):
-    """The line of figures of answer number `number`."""
+    """Return the line of figures of answer number `number`."""
     try:
         tab.wait_for_selector(f".pylb[data-number='{number}']", timeout=60_000)
     except sync_api.TimeoutError:

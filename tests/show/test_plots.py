@@ -24,7 +24,7 @@ def close():
 
 
 def marks(ax):
-    """The x values of the marks of LB steps."""
+    """Return the x values of the marks of LB steps."""
     (line,) = [line for line in ax.lines if line.get_marker() == "v"]
     return line.get_xdata().tolist()
 

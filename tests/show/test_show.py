@@ -313,7 +313,7 @@ def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
 
 
 def nanoseconds(micros):
-    """The trace in Perfetto's trace processor; no event may be lost."""
+    """Return the trace in Perfetto's trace processor; no event may be lost."""
     out = micros * 1000
     assert out == int(out) >= 0
     return int(out)
@@ -330,7 +330,7 @@ NEEDED = {  # by the trace event format, for the events that Perfetto reads
 
 
 def checked_timeline(path):
-    """The events of a Chrome trace, after checks of the format's rules."""
+    """Return the events of a Chrome trace, after checks of the format's rules."""
     whole = json.loads(path.read_text("ascii"), parse_constant=pytest.fail)
     assert set(whole) == {"displayTimeUnit", "traceEvents"}
     assert whole["displayTimeUnit"] == "ms"

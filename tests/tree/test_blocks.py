@@ -69,7 +69,7 @@ SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The files that the pages and the help speak of."""
+    """Return the files that the pages and the help speak of."""
     pytest.importorskip("h5py")
     folder = tmp_path_factory.mktemp("files")
     pylb.demo.run(4, 32, 24, save=folder / "run.h5")
@@ -94,7 +94,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def here(files, tmp_path, monkeypatch):
-    """A folder of its own with these files."""
+    """Return a folder of its own with these files."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -120,7 +120,7 @@ def commands(text):
 
 
 def is_own(line):
-    """Whether it can run in this process."""
+    """Say whether it can run in this process."""
     return line.startswith("pylb ") and ">" not in line
 
 

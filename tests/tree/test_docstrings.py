@@ -31,7 +31,7 @@ def modules():
 
 
 def examples_of(name):
-    """The docstrings of a module that have examples."""
+    """Return the docstrings of a module that have examples."""
     try:
         found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
     except ImportError:  # what needs MPI, or anywidget
@@ -69,7 +69,7 @@ def test_every_example_is_true(name, folder, monkeypatch):
 
 
 def public():
-    """The names of `pylb`, those that the page of the interface lists, and the plots."""
+    """Return the names of `pylb`, those that the page of the interface lists, and the plots."""
     names = {f"pylb.{name}" for name in pylb.__all__}
     names |= {f"pylb.plots.{name}" for name in plots.__all__ if name.islower()}
     page = (ROOT / "docs" / "api.md").read_text()
@@ -78,7 +78,7 @@ def public():
 
 
 def documented(name):
-    """What has the docstring; None for a module or a constant."""
+    """Return what has the docstring; None for a module or a constant."""
     at = pylb
     for k, part in enumerate(name.split(".")[1:], 2):
         if not hasattr(at, part):

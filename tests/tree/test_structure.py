@@ -34,7 +34,7 @@ UNSEEN = {"whatif", "lab"}  # rooms that only the rooms above `show`, and `pylb`
 
 
 def circles(arrows):
-    """A circle of the graph as a list of names; empty if there is none."""
+    """Return a circle of the graph as a list of names; empty if there is none."""
     try:
         TopologicalSorter(arrows).prepare()
     except CycleError as error:
@@ -43,7 +43,7 @@ def circles(arrows):
 
 
 def upwards(arrows, room, order):
-    """Arrows from a room to one that is above it."""
+    """Return the arrows from a room to one that is above it."""
     levels = {name: i for i, name in enumerate(order)}
     return sorted(
         f"{one} -> {other}"
@@ -61,7 +61,7 @@ def lines(path):
 
 
 def python_modules():
-    """{dotted name: path}; a package is its __init__.py."""
+    """Return {dotted name: path}; a package is its __init__.py."""
     found = {}
     for path in sorted((ROOT / "pylb").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -146,7 +146,7 @@ def c_files():
 
 
 def c_arrows():
-    """What each file needs: headers that it includes, sources that define its symbols."""
+    """Return what each file needs: headers that it includes, sources that define its symbols."""
     files = c_files()
     text = {name: path.read_text() for name, path in files.items()}
     code = {name: NO_CODE.sub(" ", one) for name, one in text.items() if name.endswith(".c")}

@@ -120,7 +120,7 @@ KINDS = (hot_region, growth, walk, jumps, peaks, periodic, steps)
 
 
 def draw(seed: int) -> Program:
-    """A random program: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
+    """Return a random program: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
     rng = np.random.default_rng([seed, 20240])
     p = int(rng.choice([4, 5, 6, 8, 8, 12, 16, 24, 32, 64]))
     each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
@@ -269,6 +269,6 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
-    """The speeds that each LB step knew (empty: none), and the figures of the iterations."""
+    """Return the speeds that each LB step knew (empty: none), and the figures of the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]

@@ -19,7 +19,7 @@ def lb_steps(lb):
 
 
 def total(values):
-    """The sum from left to right, as a loop makes it; Python's own sum may be more exact."""
+    """Return the sum from left to right, as a loop makes it; Python's own sum may be more exact."""
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 

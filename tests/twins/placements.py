@@ -13,7 +13,7 @@ from pylb.errors import DomainError, MissingPartError
 
 
 def clustered(side, p):
-    """A torus and multicasts on a few of many ranks; pinned objects, speeds, nodes."""
+    """Return a torus and multicasts on a few of many ranks; pinned objects, speeds, nodes."""
     rng = np.random.default_rng(11)
     n = side * side
     ids = np.arange(n).reshape(side, side)
@@ -64,7 +64,7 @@ MANY = clustered(30, 300)  # from 256 ranks on virtual ranks share the cores
 
 
 def placements(names=None):
-    """{"strategy, snapshot": checksum of the ranks} of the strategies that are available."""
+    """Return {"strategy, snapshot": checksum of the ranks} of the strategies that are available."""
     out = {}
     for name in OWN if names is None else names:
         some = (*SNAPSHOTS, MANY) if OWN[name].distributed else SNAPSHOTS

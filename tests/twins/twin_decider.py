@@ -216,7 +216,7 @@ class Twin:
         return self.chosen, self.instead
 
     def stand_in(self, choice):
-        """The first refinement of a kind, if no comprehensive strategy was tried yet."""
+        """Return the first refinement of a kind, if no comprehensive strategy was tried yet."""
         if choice.family == "comprehensive" and not self.selector.history()[choice.strategy].n:
             for i, s in enumerate(self.given.strategies):
                 talks = "communication" in s.looks_at
@@ -236,7 +236,7 @@ class Twin:
         return replace(snapshot, load=load, speed=speed), speed
 
     def run(self, i, snapshot):
-        """(placement, slowest rank including its messages / mean load, before and after)."""
+        """Return (placement, slowest rank including its messages / mean load, before and after)."""
         s = self.given.strategies[i]
         params = self.params.get(s.name, {}) if self.selector else self.given.strategy_params
         plan = pylb.place(snapshot, s, seed=self.given.seed, **params)
@@ -247,7 +247,7 @@ class Twin:
         return plan, *ratios
 
     def rank_times(self, snapshot):
-        """Times including messages: alpha per message, beta per byte (Menon eq. 3.6)."""
+        """Return the times including messages: alpha per message, beta per byte (Menon eq. 3.6)."""
         out = np.zeros(self.n_ranks)
         for load, rank in zip(snapshot.load, snapshot.rank, strict=True):
             out[rank] += load
@@ -264,7 +264,7 @@ class Twin:
         return out + (self.prices.alpha * messages + self.prices.beta * nbytes)
 
     def place(self, snapshot, here, work):
-        """(figures, speed, rank); the seconds of the figures are nan."""
+        """Return (figures, speed, rank); the seconds of the figures are nan."""
         looks_at = self.given.strategies[self.chosen].looks_at
         told, speed = self.tell(snapshot, here, work, looks_at)
         first = best = self.run(self.chosen, told)

@@ -34,7 +34,7 @@ class Rank:
         return (time - self.q.background[self.r]) * self.q.speed[self.r]
 
     def memory(self):
-        """Bytes left."""
+        """Return the bytes left."""
         if not self.q.limited:
             return UNLIMITED
         return self.q.limit[self.r] - sum(o[2] for o in self.has)

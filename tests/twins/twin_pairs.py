@@ -60,7 +60,7 @@ class Pairs:
             self.room[r] -= sign * self.q.memory[i]
 
     def sets(self, r, most):
-        """(load, cost, objects) of all sets of the first objects, by load."""
+        """Return (load, cost, objects) of all sets of the first objects, by load."""
         out = [(0.0, 0, ())]
         for i in self.on[r][:most]:
             here = self.q.rank[i] == r
@@ -69,7 +69,7 @@ class Pairs:
         return out
 
     def find(self, donor, partners):
-        """The exchange to make: the partner and what each gives, or None."""
+        """Return the exchange to make: the partner and what each gives, or None."""
         over = self.over(donor)
         best, left, cost = None, 0.9 * over, 0
         for n, to in enumerate(partners[:256]):

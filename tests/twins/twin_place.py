@@ -36,7 +36,7 @@ class Plain:
         return [b + x / v for b, x, v in zip(self.background, loads, self.speed, strict=True)]
 
     def room(self, rank, only=None):
-        """Bytes left on each rank."""
+        """Return the bytes left on each rank."""
         out = list(self.limit)
         for i in range(self.n):
             if only is None or only[i]:
@@ -44,7 +44,7 @@ class Plain:
         return out
 
     def feasible(self):
-        """Whether any placement is within the limits, by trying all."""
+        """Say whether any placement is within the limits, by trying all."""
         free = [range(self.p) if m else [r] for m, r in zip(self.movable, self.rank, strict=True)]
         return any(min(self.room(rank)) >= 0 for rank in itertools.product(*free))
 
@@ -78,7 +78,7 @@ def threshold(q, overload, loads):
 
 
 def bound(q, loads, grain=0.0):
-    """Seconds that the most loaded rank takes in any placement."""
+    """Return the seconds that the most loaded rank takes in any placement."""
     fixed = q.sums(q.rank, [not m for m in q.movable])
     floors = [b + f / v for b, f, v in zip(q.background, fixed, q.speed, strict=True)]
     heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
@@ -171,13 +171,13 @@ def refine(s, overload=1.003, swaps=False):
 
 
 def sorted_objects(q, rank, r):
-    """Objects that rank r may give away, (load, index), the lightest first."""
+    """Return the objects that rank r may give away, (load, index), the lightest first."""
     mine = (i for i in range(q.n) if rank[i] == r and q.movable[i] and q.load[i] > 0)
     return sorted((q.load[i], i) for i in mine)
 
 
 def exchange(q, mine, theirs, my_room, their_room, low, high):
-    """The largest difference of at most `high`, or the first of at least `low`."""
+    """Return the largest difference of at most `high`, or the first of at least `low`."""
     best = (0.0, [])
     for b in theirs:
         if not mine or b[0] < mine[0][0] - high:
@@ -304,7 +304,7 @@ class BestFit:
         return len(ranks) == 1 and all(q.movable) and not limited
 
     def common(self):
-        """The largest number of which all loads are multiples."""
+        """Return the largest number of which all loads are multiples."""
         grain = most = 0.0
         for w in self.q.load:
             most = max(most, w)

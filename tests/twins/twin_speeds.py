@@ -162,7 +162,7 @@ class SpeedLearner:
         return every
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
-        """The changes of the objects since then; 0 for objects that were not there."""
+        """Return the changes of the objects since then; 0 for objects that were not there."""
         if not len(then.key):
             return np.zeros(len(keys))
         at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
@@ -212,7 +212,7 @@ class SpeedLearner:
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
     def _explained(self) -> float:
-        """The fraction of all changes in the last interval that the guess explains."""
+        """Return the fraction of all changes in the last interval that the guess explains."""
         if len(self._seen) < 2:
             return 0.0
         last, now = self._seen[-2:]

@@ -11,7 +11,7 @@ from pylb.whatif.recorder.layout import Collective, Flag, OpKind
 
 
 def exchanges(what, me, size, root, nbytes):
-    """(to, from, bytes) of each step of a collective."""
+    """Return (to, from, bytes) of each step of a collective."""
     name = Collective(what).name
     if name in ("BCAST", "SCATTER", "GATHER", "REDUCE"):
         v = (me - root) % size
@@ -342,7 +342,7 @@ class Twin:
             ring.remove(me.rank)
 
     def there(self, q, time):
-        """Seconds in which the processor was available."""
+        """Return the seconds in which the processor was available."""
         share, period = self.t.share[q], self.t.period
         if share >= 1.0:
             return time
@@ -353,7 +353,7 @@ class Twin:
         return whole * share * period + min(since - whole * period, share * period)
 
     def when(self, q, seconds):
-        """The time until this many more are available, by bisection."""
+        """Return the time until this many more are available, by bisection."""
         if seconds in (0, math.inf) or self.t.share[q] >= 1.0:
             return self.now + seconds
         aim = self.there(q, self.now) + seconds
@@ -364,7 +364,7 @@ class Twin:
         return high
 
     def slowed(self, q):
-        """The factor by which polling ranks slow down."""
+        """Return the factor by which polling ranks slow down."""
         if self.t.waiting == "spin":
             return 1.0
         here = [p for p in self.processes if self.t.placement[p.rank] == q]
@@ -374,7 +374,7 @@ class Twin:
         return [r for r in self.ring[q] if self.processes[r].state == "work"]
 
     def next_of(self, q):
-        """(time, rank or None for the end of a turn) of a processor."""
+        """Return (time, rank or None for the end of a turn) of a processor."""
         ring, speed = self.ring[q], self.t.speed[q]
         working = self.working(q)
         if not working:

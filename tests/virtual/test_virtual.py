@@ -167,7 +167,7 @@ def test_collective_calls_and_their_times():
 
 
 def twin_times(p, program):
-    """The end of each rank: messages arrive in order, and each occupies its sender."""
+    """Return the end of each rank: messages arrive in order, and each occupies its sender."""
     at, there = [0.0] * p, {}
     for what, rank, other, amount in program:
         if what == "work":

@@ -148,7 +148,7 @@ def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
 
 
 def wakes_late():
-    """Whether others keep a process that has slept from a core."""
+    """Say whether others keep a process that has slept from a core."""
     begin = time.perf_counter()
     for _ in range(50):
         time.sleep(1e-3)
@@ -271,7 +271,7 @@ def test_predictions_while_the_program_runs(mpiexec, build):
 
 @pytest.fixture(scope="session")
 def mpifort(mpiexec):
-    """The wrapper of this MPI for Fortran."""
+    """Return the wrapper of this MPI for Fortran."""
     wrapper = Path(mpicc()).with_name("mpifort")
     if not wrapper.exists():
         pytest.skip("this MPI has no Fortran")

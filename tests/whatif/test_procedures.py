@@ -27,7 +27,7 @@ CHANGES = [(NOTHING, -1, -1, -1, False)] + [
 
 
 def marked(run, seed):
-    """The run with two procedures marked at random, also nested and left twice."""
+    """Return the run with two procedures marked at random, also nested and left twice."""
     rng = np.random.default_rng(seed)
     for rank, ops in enumerate(run.ops):
         at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))

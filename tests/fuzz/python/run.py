@@ -68,12 +68,12 @@ def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
 
 
 def case(target: Target, seed: int) -> bytes:
-    """The file of a seed."""
+    """Return the file of a seed."""
     return mutant(target.seeds, random.Random(f"{target.name} {seed}"))
 
 
 def outcome(target: Target, path: Path) -> tuple[int, str]:
-    """Index of `OUTCOMES`, and the error if it is a failure."""
+    """Return the index of `OUTCOMES`, and the error if it is a failure."""
     try:
         target.call(path)
     except PylbError as why:

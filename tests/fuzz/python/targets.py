@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 def record() -> pylb.Balancer:
-    """A run of 12 iterations with receipts, messages, and objects that come and go."""
+    """Return a run of 12 iterations with receipts, messages, and objects that come and go."""
     lb = pylb.Balancer(every=4, strategy="GreedyLB", load=lambda key, block: 1.0 + key % 3)
     for key in range(6):
         lb.add(key, key)
@@ -65,7 +65,7 @@ ADVISOR = {
 
 
 def vt_file(rank: int) -> dict[str, object]:
-    """An LBDatafile of two phases."""
+    """Return an LBDatafile of two phases."""
     tasks = [
         {
             "entity": {"home": rank, "id": 2 * rank + i, "migratable": True, "type": "object"},
@@ -93,7 +93,7 @@ def recording() -> Recording:
 
 
 def frames() -> bytes:
-    """What a rank sends to the monitor, after the token."""
+    """Return what a rank sends to the monitor, after the token."""
     hello = {"rank": 0, "size": 1, "host": "here", "now": 1, "cores": 1, "core": 0}
     hello |= {"delays": True, "library": "Open MPI", "yield": "1"}
     end = {"ops": 2, "ns": 10, "start": 1, "now": 2, "beyond": 0, "foreign": 0, "finalized": True}
@@ -155,7 +155,7 @@ def hear(path: Path) -> None:
 
 
 def made(folder: Path) -> list[Target]:
-    """All targets, with their seeds."""
+    """Return all targets, with their seeds."""
     import brotli
 
     warnings.simplefilter("ignore")
