@@ -25,7 +25,7 @@ LABS = {
     "test_cli_all.py",
     "test_lab.py",
     "test_lab_hosts.py",
-}  # share the machine's control groups and networks
+}  # tests that use the machine's control groups and networks
 SLOW = {
     *LABS,
     "test_browser.py",
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """One process at a time runs tests that need the machine, with their set-up and tear-down."""
+    """Let only one process at a time run tests that need the machine, with set-up and tear-down."""
     if not needs_the_machine(item):
         return (yield)
     with open(Path(tempfile.gettempdir(), f"pylb-tests-{os.getuid()}.lock"), "w") as lock:

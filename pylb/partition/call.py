@@ -240,8 +240,10 @@ def _choice(
         raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
     starts, cycles, symmetrize = work
     starts, cycles = integer("starts", starts), integer("cycles", cycles)
-    if starts < 1 or cycles < 0:
-        raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
+    if starts < 1:
+        raise DomainError(f"starts is {starts}: expected 1 or more")
+    if cycles < 0:
+        raise DomainError(f"cycles is {cycles}: expected 0 or more")
     return Request(names, approach, levels, (starts, cycles, bool(symmetrize)))
 
 

@@ -159,7 +159,7 @@ def answer_of(
     to: I32,
     edge_weight: I32 | None,
 ) -> I32:
-    """Answer a question of the C core, which calls this function.
+    """Divide a graph or hypergraph with a Python package; the C core calls this function.
 
     Raises
     ------

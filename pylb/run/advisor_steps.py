@@ -155,6 +155,6 @@ class LaggedSteps:
         self.close()
 
     def close(self) -> None:
-        """End the steps."""
+        """Mark these steps as ended, so that another loop may begin on the communicator."""
         if self._agreement.running is self:
             self._agreement.running = None

@@ -1,4 +1,4 @@
-"""An mpiexec whose ranks have ended, and that does not end itself, is ended."""
+"""tests/stuck_mpiexec.py ends an mpiexec that hangs after its ranks have ended."""
 
 import os
 import subprocess

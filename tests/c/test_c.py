@@ -47,7 +47,7 @@ def test_room_under_the_sanitizers(make, room):
 
 @pytest.mark.parametrize("name", HARNESSES)
 def test_fuzz_harness_on_what_was_found_and_a_few_random_inputs(make, name):
-    """`make fuzz` runs them for longer; tests/fuzz/c."""
+    """`make fuzz` runs the same harnesses (tests/fuzz/c) for longer."""
     done = make("replay", name, HERE.parent / "fuzz" / "c", "RUNS=150")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "150 random inputs: ok" in done.stdout

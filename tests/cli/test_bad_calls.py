@@ -7,7 +7,7 @@ import pytest
 import pylb
 from pylb.cli import main as cli
 
-# Words after `pylb`, and what the line must say.
+# Arguments after `pylb`, and what the line of the error must contain.
 LINES = {
     "": "command",
     "replya run.h5": "did you mean replay",
@@ -139,7 +139,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_written(folder, monkeypatch):
-    """Run in the folder; afterwards it must have the same files."""
+    """Run the test in the folder; check that the folder has the same files afterwards."""
     monkeypatch.chdir(folder)
     before = sorted(Path().rglob("*"))
     yield

@@ -125,7 +125,7 @@ def test_rich_draws_on_a_terminal():
 
     out = Terminal()
     console.show(["name", "n"], [("[bold]x", 5)], file=out)
-    assert "[bold]x" in out.getvalue()  # a cell is never markup
+    assert "[bold]x" in out.getvalue()  # the text of a cell is not read as markup
     assert "─" in out.getvalue()
 
 
@@ -229,7 +229,7 @@ def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
 )
 def test_a_hint_follows_how_pylb_was_installed(tmp_path, monkeypatch, origin, python, built):
     distribution(tmp_path, "ours", "pylb.cli.main:main", origin)
-    distribution(tmp_path, "aaa_stranger", "other:main", None)  # PyPI's other pylb
+    distribution(tmp_path, "aaa_stranger", "other:main", None)  # the other pylb on PyPI
     only_installed(monkeypatch, tmp_path)
     assert optional.PARTS["h5py"].command == f"pip install {python}"
     assert optional.PARTS["pandas"].command == "pip install pandas"
@@ -299,14 +299,14 @@ def test_a_narrow_terminal_leaves_out_the_least_important_columns_and_says_so(mo
     assert body.split() == ["GreedyLB", "1.5"]
     foot = " ".join(foot)
     assert foot == "seconds: of the run; left out in this width: bytes, migrations"
-    assert "migrations" in shown(columns, [row], drop=["migrations"])  # a pipe gets all
+    assert "migrations" in shown(columns, [row], drop=["migrations"])  # a pipe gets all columns
 
 
 def test_rich_draws_a_table_as_wide_as_a_plain_one(monkeypatch):
     pytest.importorskip("rich")
     columns, row = ["strategy", "seconds", "migrations"], ("GreedyLB", 1.5, 1000)
     plain = shown(columns, [row], title="A run").splitlines()
-    monkeypatch.setenv("COLUMNS", str(len(plain[1])))  # nothing is left out
+    monkeypatch.setenv("COLUMNS", str(len(plain[1])))  # so wide that no column is left out
     out = Terminal()
     console.show(columns, [row], title="A run", file=out, drop=["migrations"])
     drawn = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).splitlines()

@@ -18,7 +18,7 @@ RECORDING = str(ROOT / "notebooks" / "spa.h5")
 SCHEMA = json.loads((ROOT / "docs" / "command_line.schema.json").read_text())
 SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
 
-# A call of each subcommand that prints JSON, and one with bad input.
+# For each subcommand that prints JSON: a correct call, and one with bad input.
 GOOD = {
     "info": [],
     "demo": ["--ranks", "2", "--objects", "8", "--iterations", "6", "--every", "3"],
@@ -94,7 +94,7 @@ def test_bad_input_is_one_line_and_code_2(name, capfd):
 def test_a_lab_tells_as_json_what_was_used(capfd):
     if cli.main(["lab", "--share", "0.5", "--json", "used.json", "--", "echo", "hello"]) == 2:
         pytest.skip(capfd.readouterr().err)
-    assert capfd.readouterr().out == "hello\n"  # the command's own
+    assert capfd.readouterr().out == "hello\n"  # printed by the started command
     told = json.loads(Path("used.json").read_text())
     jsonschema.validate(told, SCHEMA)
     assert told["exit_code"] == 0

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """Results without a path are written there."""
+    """Make a temporary folder the present one, so that results without a path are written there."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_demo_says_what_balancing_gave(capsys, tmp_path):
     assert "<main" in (tmp_path / "run.html").read_text()
     shown = printed(capsys, *words)
     assert "not balanced" in shown
-    # Which strategy that is depends on the time that strategies took.
+    # The best strategy depends on the time that the strategies took.
     assert re.search(r"The LB step that saved most:\nAfter iteration \d+ ", shown)
 
 
@@ -130,7 +130,7 @@ def test_triggers_are_listed_and_compared(folder, capsys):
         replay = trace.replay("GreedyLB", trigger=row["trigger"], cost=0.001)
         assert row["seconds"] == replay.time
         assert row["regret"] == pytest.approx(replay.regret(best))
-    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # at its measured cost
+    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # with the measured cost
 
 
 def test_optimum_is_the_librarys(folder, capsys, tmp_path):
@@ -187,7 +187,7 @@ def test_watch_shows_a_run_while_it_is_written(tmp_path):
     )
     try:
         seen = [json.loads(watch.stdout.readline())["iterations"]]
-        paths[1].touch()  # only then it ends
+        paths[1].touch()  # when all files exist, the command ends
         while seen[-1] < 12:
             seen.append(json.loads(watch.stdout.readline())["iterations"])
     finally:
@@ -195,7 +195,7 @@ def test_watch_shows_a_run_while_it_is_written(tmp_path):
         watch.communicate()
         paths[1].touch()
         assert program.wait(60) == 0
-    assert seen[0] < 12  # it was shown before it was over
+    assert seen[0] < 12  # the run was shown while it was still running
     assert seen == sorted(seen)
 
 

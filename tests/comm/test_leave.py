@@ -28,7 +28,7 @@ world.barrier()
 
 
 def ended(mpiexec, tmp_path, end):
-    """Standard error of three ranks, of which the last is not in the balancer's communicator."""
+    """Return what three ranks print on standard error; the last has no balancer."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.format(end=end))
     done = subprocess.run(

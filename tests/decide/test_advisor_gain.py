@@ -14,7 +14,7 @@ from pylb.run.advising_mode import OWN
 
 
 def gain(before, since):
-    """The same from all iterations of the cycle before the LB step, and of that after it."""
+    """Compute the gain from all iterations of the cycles before and after the LB step."""
     k = min(max(len(before) // 4, 1), 4)
     usual = sum(most for most, _ in before[-k:]) / sum(mean for _, mean in before[-k:])
     saved = sum(max(usual, 1.0) * mean - most for most, mean in since)

@@ -25,7 +25,7 @@ full = pytest.mark.skipif(not os.environ.get("PYLB_EXPLORE"), reason="PYLB_EXPLO
 
 @pytest.fixture(scope="module")
 def interleave(tmp_path_factory):
-    """Run the explorer with options; gives (result, states, depth, all that it printed)."""
+    """Run the explorer with options; return (result, states, depth, all that it printed)."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"no C compiler {compiler[0]}")
@@ -93,7 +93,7 @@ def test_bounded_lag_with_blocking_receives(interleave, lag, ranks, extra):
 
 
 def test_three_ranks_two_objects_five_iterations(interleave):
-    """Any changes if there is a lag; one fixed change if not (see the full exploration)."""
+    """With a lag any changes of the period are explored; without a lag one fixed change."""
     for options in ["lag=1 changes=2", "wish=1:5 wish=2:3"]:
         result, states, _, text = interleave(f"ranks=3 objects=2 iterations=5 {options}")
         assert result == "ok", text
@@ -124,7 +124,7 @@ def test_every_interleaving_of_larger_systems(interleave, options):
 
 
 def test_no_pause(interleave):
-    """The hang of Menon 3.6.1: a waits for b in the LB step, b waits for a in iteration i + 1."""
+    """Menon 3.6.1: object a waits for b in the LB step, and b waits for a in iteration i + 1."""
     result, _, depth, text = interleave("wish=2:3 ablate=1")
     assert (result, depth) == ("violation", 19)
     assert "rank 1 balances at 3, object 0 has begun 4" in text

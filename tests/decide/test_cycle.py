@@ -38,7 +38,7 @@ def loss(load, drift, belief, home, rank, per_byte, nbytes, left):
 
 
 def place(load, drift, home, nbytes, *, grown, cost, end=200, strategy="auto"):
-    """Figures and ranks of the first LB step, after an iteration in which max - mean has grown."""
+    """Place once, after an iteration in which max - mean has grown; return figures and ranks."""
     core = settings(strategy, trigger="auto", unlike=False).decider(P).core
     core.expect(end, cost)
     times = np.bincount(home, load, P)
@@ -89,7 +89,7 @@ def test_losses_are_those_of_the_twin(seed, believed):
 
 
 def test_a_drift_that_lasts_is_placed_for():
-    """Loads of a rank grow by a tenth per iteration: with what they will be, it keeps less."""
+    """A rank whose loads grow by a tenth per iteration keeps fewer objects."""
     load, drift, home, nbytes = case(1)
     said = waiting(loads_at(load, drift, 1.0, 1), home) - waiting(load, home)
     taken = place(load, drift, home, nbytes, grown=said, cost=0.5)[0]

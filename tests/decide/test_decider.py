@@ -70,7 +70,7 @@ class Program:
 
 
 class Both:
-    """A decider and its twin, which get the same calls."""
+    """A decider and its twin in Python, which get the same calls."""
 
     def __init__(self, made, trigger, n_ranks, network):
         self.decider = made.decider(n_ranks, network)
@@ -148,7 +148,7 @@ def make_both(rng, program):
 
 
 def run(seed):
-    """Random calls in a valid order; returns how often each kind of event happened."""
+    """Make random calls in a valid order; return how often each kind of event happened."""
     rng = np.random.default_rng(seed)
     program = Program(rng)
     both = make_both(rng, program)
@@ -225,7 +225,7 @@ def unchanged(core, call, error=StateError, match=None):
 
 
 def finish(core):
-    """An LB step that has begun continues as if there had been no error."""
+    """Finish an LB step that has begun, as if there had been no error."""
     core.placed(np.array(PLACED), np.zeros(2))
     core.balanced(3, 1500, 0.3, 0.7, True)
     assert [r["kind"] for r in core.receipts()] == ["balance"]
@@ -326,7 +326,7 @@ def test_the_network_is_told_before_the_first_iteration():
         unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
     observed(core)
     unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
-    core.choose()  # still with the network that was given first
+    core.choose()  # the network that was given first still counts
     finish(core)
 
 
@@ -412,7 +412,7 @@ def test_figures_of_an_lb_step(bad):
     core.choose()
     core.placed(np.array(PLACED), np.zeros(2))
     unchanged(core, lambda: core.balanced(0, 0, 0.0, bad, True), DomainError, f"cost is {bad:g}")
-    if not math.isnan(bad):  # nan: not known
+    if not math.isnan(bad):  # nan means: not known
         call, match = (0, 0, bad, 1.0, True), f"seconds_migration is {bad:g}"
         unchanged(core, lambda: core.balanced(*call), DomainError, match)
     unchanged(core, lambda: core.balanced(-1, 0, 0.0, 1.0, True), DomainError, "migrations is -1")

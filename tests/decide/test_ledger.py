@@ -14,7 +14,7 @@ DEFAULTS = {row[0]: row[1] for row in _core.ledger()}
 
 
 class Twin:
-    """csrc/decide/ledger.h in plain words."""
+    """The rules of csrc/decide/ledger.h in plain Python."""
 
     def __init__(self, n, tries, fade, pause, share, rise):
         self.costs = {i: [] for i in range(n)}

@@ -1,4 +1,4 @@
-"""The gain from looking why an LB step has not kept its promise.
+"""How much faster a program gets if pylb finds out why an LB step missed its prediction.
 
 tests/c/test_decider.c tests when pylb looks.
 """
@@ -11,7 +11,7 @@ from pylb.errors import DomainError
 
 
 def program(comm, iterations, change, spread, noise):
-    """Equal or unequal work; from iteration change[0] on rank change[1] is slower by change[2]."""
+    """Run work; from iteration change[0] on rank change[1] is slower by the factor change[2]."""
     n = 32 * comm.size
     lb = pylb.Balancer(comm, unlike=True)
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(spread), n))

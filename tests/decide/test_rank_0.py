@@ -13,7 +13,7 @@ FAST, SLOW = (1e-6, 1e-10), (1e-6, 1e-5)  # seconds per message and per byte
 
 
 def decider(n_ranks=1000, network=FAST, **given):
-    """One that has seen ten iterations in which rank 0 needs twice the mean of 0.1 s."""
+    """Return a decider that has seen ten iterations of mean 0.1 s, in which rank 0 takes 0.2 s."""
     out = settings("auto", unlike=False, distributed=True, **given).decider(n_ranks, network)
     for i in range(10):
         out.core.observe(i, 0.2, 0.2, 0.1, 0.05, 0.1 * n_ranks, 0.25, 0, 0)
@@ -42,7 +42,7 @@ def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
 
 
 def done(d, iteration, n, seconds, left):
-    """An LB step that took so many seconds without the migrations; then ten iterations."""
+    """Make an LB step of so many seconds without the migrations, then ten iterations."""
     name = d.choose(-1, n).name
     figures = dict.fromkeys(_core.FIGURES, 1.0) | {
         "before": 2.0,

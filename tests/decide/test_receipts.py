@@ -18,14 +18,14 @@ PLACED = (
 
 
 def decider(strategy="GreedyLB", network=(0.0, 0.0), params=None, **when):
-    """For two ranks."""
+    """Return a decider for two ranks."""
     gives_up = when.pop("gives_up", True)
     given = settings(strategy, seed=7, gives_up=gives_up, strategy_params=params, **when)
     return given.decider(2, network)
 
 
 def observe(d, i, *loads, time=None, messages=0):
-    """An iteration in which each rank has one object."""
+    """Observe an iteration in which each rank has one object."""
     most, total = max(loads), sum(loads)
     time = most if time is None else time
     mean = total / len(loads)
@@ -33,7 +33,7 @@ def observe(d, i, *loads, time=None, messages=0):
 
 
 def balance(d, **figures):
-    """An LB step; its receipt."""
+    """Make an LB step; return its receipt."""
     d.core.choose()
     row = np.array([figures.get(n, x) for n, x in zip(FIGURES, PLACED, strict=True)])
     d.core.placed(row, np.zeros(2))
@@ -134,7 +134,7 @@ def test_it_is_switched_on_again_where_it_pays():
 
 
 def test_one_rank_says_that_it_is_switched_off(caplog):
-    """All objects change their rank, which gains nothing."""
+    """All objects change their rank, but that saves nothing."""
 
     def main(comm):
         lb = pylb.Balancer(comm, strategy=lambda s: 1 - s.rank, trigger="threshold")
@@ -188,7 +188,7 @@ def test_a_refinement_stands_in_for_the_first_comprehensive_one():
     assert "BestFitLB leaves no more imbalance and moves fewer objects" in receipt.explain()
     observe(d, 1, 1.0, 3.0)
     chosen, instead = d.core.choose()
-    assert pylb.strategies()[names[chosen]].family == "refinement"  # both are known now
+    assert pylb.strategies()[names[chosen]].family == "refinement"  # both were tried
     assert instead == -1
 
 

@@ -65,7 +65,7 @@ class Twin:
         return [(after, cost) for t, after, cost in self.past if t is s]
 
     def left(self, s):
-        """(after, cost) of the last attempt; the cost is a running mean (half old, half new)."""
+        """Return (max/mean left, cost) of the last attempt; the cost is a running mean."""
         tries = self.tries(s)
         cost = tries[0][1]
         for _, measured in tries[1:]:
@@ -180,7 +180,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     s = selector(again=3)
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.0)
-    assert done(s, "Refine", 1.05).family == "refinement"  # on the tolerance: comparable
+    assert done(s, "Refine", 1.05).family == "refinement"  # at the tolerance: as good
     choice = done(s, "Refine", 1.06)
     assert (choice.strategy, choice.lead) == (
         "Greedy",

@@ -54,7 +54,7 @@ class Twin:
 
 
 class NeedsCost(Twin):
-    """The first LB step shows what an LB step costs."""
+    """A trigger that does not know the cost of an LB step before its first one."""
 
     def decide(self):
         return self.trial(sum(self.u)) if self.cost is None else self.pays()
@@ -264,7 +264,7 @@ TWINS["auto"] = Auto
 
 
 def series(rng, kind, n, size):
-    """An imbalance that grows over n iterations as the placement becomes outdated."""
+    """Return an imbalance that grows over n iterations, since the placement becomes outdated."""
     x, out = 0.0, []
     for i in range(n):
         if kind == "linear":
@@ -313,7 +313,7 @@ def test_what_is_known_beforehand_is_checked():
         with pytest.raises(DomainError, match="cost"):
             trigger.expect(10, cost)
     trigger.expect(None, 3.0)
-    trigger.expect(20, math.nan)  # the cost is not reported again
+    trigger.expect(20, math.nan)  # from here on the cost is not reported
     trigger.observe(0, 1.0, 1.0)
     assert trigger.state()["cost"] == 3.0
 
@@ -348,7 +348,7 @@ def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
 
 
 def test_auto_repairs_the_next_steps_at_once():
-    """The trigger learns from the cost of earlier cycles."""
+    """After the first jump the trigger knows from earlier cycles what waiting costs."""
     state = [0.5 * (i // 50) for i in range(1000)]
     run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
     late = [int(i) % 50 for i in run.iterations]
@@ -494,7 +494,7 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
 
 @pytest.mark.parametrize("end", [1000, None])
 def test_auto_tries_what_it_cannot_remove_once(end):
-    """Each doubt costs one LB step."""
+    """An imbalance that LB steps cannot remove costs one LB step for each doubt of the trigger."""
     for left in (0.1, 0.5, 1.4):
         run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
         assert len(run.iterations) <= 1

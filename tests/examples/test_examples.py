@@ -45,7 +45,7 @@ def forces(x, box, c):
 
 
 def twin(fluid, atoms, steps):
-    """Velocity Verlet on all atoms at once: positions, velocities, energies."""
+    """Move all atoms at once by velocity Verlet; return positions, velocities and energies."""
     x, v = atoms[X].copy(), atoms[V].copy()
     f, potential = forces(x, fluid.box, fluid.cutoff)
     energy = [((v**2).sum() / 2.0, potential)]
@@ -195,7 +195,7 @@ def test_zones_are_those_of_bt_mz():
 
 def test_flow_comes_closer_to_the_exact_solution():
     errors = []
-    for n in (12, 24):  # to the same time
+    for n in (12, 24):  # both runs end at the same time
         problem = multizone.Problem((n, n, n // 2), 2, 3.0)
         errors.append(multizone.solve(None, problem, n * n // 24, mode="off").error)
     assert errors[1] < 0.15

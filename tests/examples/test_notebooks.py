@@ -43,7 +43,7 @@ def shown(cells, kind):
 
 
 def explored(cells):
-    """The explorer shows a picture, and says that it needs a kernel."""
+    """Check that the explorer shows a picture, and says that it needs a kernel."""
     assert shown(cells, WIDGET)
     (html,) = (html for html in shown(cells, "text/html") if "explorer" in html)
     assert "without a kernel it cannot replay" in html
@@ -71,14 +71,14 @@ def has_mpi():
 
 
 def faster(cells):
-    """The script ran both ways, if there is MPI; its speed depends on the machine."""
+    """Check that the script ran with and without pylb, if there is MPI (its speed may vary)."""
     found = re.findall(r"([\d.]+) times as fast", printed(cells))
     assert [float(x) > 0.0 for x in found] == [True] * has_mpi()
     assert "the objects were rebalanced" in printed(cells)
 
 
 def balanced(cells):
-    """The program ran on a cluster of MPI ranks, if there can be one."""
+    """Check that the program ran on MPI ranks, if ranks can be started here."""
     if not (find_spec("ipyparallel") and has_mpi()):
         assert "this notebook only shows" in printed(cells)
         return
@@ -88,7 +88,7 @@ def balanced(cells):
     assert before > 1.5 > after
 
 
-# What each notebook prints, the least number of pictures, and another check.
+# For each notebook: what it prints, the least number of pictures, and a further check.
 EXPECTED = {
     "first_steps": ("RefineLB, every 10", 2, faster),
     "recorded_run": ("<Replay by cards, every 3: 30 phases", 3, None),

@@ -125,7 +125,7 @@ def test_examples_in_c_are_also_c_plus_plus(prefix, tmp_path, name):
 
 
 def lb_steps(text):
-    """Step, cells that move, max/mean before and expected, of each LB step that was printed."""
+    """Read each printed LB step: (step, cells that move, max/mean before, max/mean expected)."""
     number = r"([\d.E+-]+)"
     found = re.findall(
         rf"^after step (\d+): (?:\w+, (\d+) cells, )?max/mean +{number} -> +{number}$",
@@ -138,7 +138,7 @@ def lb_steps(text):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks):
-    """To the bit: the seconds are computed, not measured."""
+    """Both decide alike to the bit, since the seconds are computed, not measured."""
     out = run([*mpiexec, "-n", ranks, program(name), "--virtual"])
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
     twin = cluster.run(PROGRAMS[name][1])[0]
@@ -154,7 +154,7 @@ def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_measured_times(mpiexec, program, name):
-    """The result does not depend on what the machine lets pylb decide."""
+    """With measured times decisions differ from run to run, but the result stays the same."""
     rows = table(run([*mpiexec, "-n", 2, program(name)]))
     assert rows["with pylb"][3] == rows["without pylb"][3]
 
@@ -169,7 +169,7 @@ def page_of(language):
 
 
 def test_the_commands_of_the_page(prefix, tmp_path):
-    """All but the first one, which the fixture has run."""
+    """Run all commands but the first one, which the fixture has run."""
     (lines,) = page_of("sh")
     install, rest = lines.split("\n", 1)
     assert install.startswith("make install PREFIX=$HOME/pylb ")
@@ -182,7 +182,7 @@ def test_the_commands_of_the_page(prefix, tmp_path):
 
 @pytest.mark.parametrize(("k", "name"), [(0, "jacobi"), (2, "particles")])
 def test_the_loops_before_pylb_compile(prefix, tmp_path, k, name):
-    """With the functions and the constants of the example."""
+    """The loops compile with the functions and the constants of the example."""
     program = tmp_path / "before.c"
     names = "double load[CELLS], energy = 0.0;" if name == "particles" else "double work[STEPS];"
     program.write_text(

@@ -1,4 +1,4 @@
-"""A fixed budget of changed files for every reader, and that the harness sees failures."""
+"""Every reader survives a number of changed files, and the harness notices failures."""
 
 import subprocess
 import sys
@@ -13,14 +13,14 @@ HERE = Path(__file__).with_name("python")
 
 
 def test_changed_files_are_read_or_refused():
-    """Forty of each kind; ``make fuzz SECONDS=...`` runs as many as there is time for."""
+    """Forty files of each kind are tried; ``make fuzz SECONDS=...`` tries more."""
     words = [sys.executable, str(HERE / "run.py"), "0"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert len(rows) == 13
     assert all(row[1] == "40" and row[4] == "0" for row in rows)
-    assert sum(int(row[2]) for row in rows) > 50  # not all are broken
+    assert sum(int(row[2]) for row in rows) > 50  # many of the changed files can still be read
     assert sum(int(row[3]) for row in rows) > 50
 
 

@@ -80,7 +80,7 @@ def test_modes_and_links_of_the_user_are_kept(folder):
 
 
 def test_a_foreseen_name_is_not_followed(folder, monkeypatch):
-    """A link where the temporary name will be: what it points to stays as it is."""
+    """If a link already has the temporary name, the file to which it points stays as it is."""
     (folder / "victim").write_text("precious")
     monkeypatch.setattr(files.secrets, "token_hex", lambda n: "00" * n)
     (folder / f".pylb-{'00' * 8}.part").symlink_to(folder / "victim")

@@ -16,7 +16,7 @@ from pylb.whatif.recorder.recording import Recording
 h5py = pytest.importorskip("h5py")
 from pylb.io import h5, hdf5  # noqa: E402
 
-FULL = 300_000  # bytes that a file of the test may have
+FULL = 300_000  # bytes that a file may have in these tests before the disk counts as full
 
 RUN = """
 import logging, os, resource, sys
@@ -67,7 +67,7 @@ def test_save_onto_a_full_disk_is_an_oserror(tmp_path, size):
 
 @pytest.mark.parametrize("size", range(0, 40_000, 4_000))
 def test_a_writer_may_meet_the_end_of_the_disk_anywhere(tmp_path, size):
-    """The same in one process: the file closes, and what was written is read or refused."""
+    """Wherever the disk ends, the file can be closed, and what was written is read or refused."""
     path = tmp_path / "run.h5"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     rows = np.random.default_rng(0).random((200, 64))

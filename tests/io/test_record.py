@@ -134,7 +134,7 @@ def test_a_file_cut_short_is_read_up_to_its_last_complete_iteration(tmp_path, se
         assert all(r.iteration < n for r in run.history)
     assert n == len(trace)
     assert max(unreadable) < min(readable)  # a longer file has at least as many iterations
-    assert known > 20  # most cuts leave some iterations
+    assert known > 20  # after most cuts some iterations can be read
 
 
 KILLED = """
@@ -332,7 +332,7 @@ def with_heap(file, version):
 
 
 def age(path):
-    """The record as version 1 wrote it."""
+    """Turn a record into one that version 1 wrote."""
     run = pylb.RunRecord.read(path)
     with h5py.File(path, "a") as file:
         figures = np.stack([file[name][:] for name in FIGURES if name not in NOT_IN_1], axis=1)
@@ -378,7 +378,7 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
 
 
 def test_a_record_whose_parameters_are_others(tmp_path):
-    """Figures of a run that lacks some of them."""
+    """A record that lacks some figures, or has other ones, can be read."""
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:

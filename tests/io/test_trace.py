@@ -78,7 +78,7 @@ class Twin:
                 yield c["type"] if c["type"] in known else "other"
 
     def moved(self, rank):
-        """The files under another placement: first objects that stay, then those that arrive."""
+        """Return the files under another placement: first the objects that stay, then new ones."""
         out = copy.deepcopy(self.ranks)
         rank = iter(rank)
         for i in range(len(self.phases)):

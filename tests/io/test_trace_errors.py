@@ -175,7 +175,7 @@ def test_mutated_files_never_crash(tmp_path):
         except PylbError:
             continue
         good += 1
-        json.loads(bytes(mutant))  # what is read is JSON
+        json.loads(bytes(mutant))  # every text that the reader accepts is JSON
         assert [len(snap.rank_times) for snap in trace[:3]] == [1] * min(3, len(trace))
     assert 50 < good < 1500
 

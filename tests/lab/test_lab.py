@@ -243,7 +243,7 @@ def alive(pid):
 
 
 def shares_used(command, given, attempts=3):
-    """Cores used by each rank, in the best of some runs, because other programs use the cores too.
+    """Return how many cores each rank used in the best of some runs; other programs use them too.
 
     The kernel promises an upper bound, which holds in every run.  If a rank was stopped in a
     period, it had its whole share there.
@@ -393,7 +393,7 @@ WAITS = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"
 
 
 def test_a_killed_lab_leaves_nothing(where):
-    """Not even until the next one: a guard removes it."""
+    """A guard process removes what a killed lab has made, before the next lab starts."""
     killed = pylb_lab("--share", "1", "--", sys.executable, "-c", WAITS)
     pid = int(killed.stdout.readline())
     folders = [state.home(), *where]
@@ -413,7 +413,7 @@ def test_a_killed_lab_leaves_nothing(where):
 
 
 def test_the_next_lab_removes_what_a_killed_one_left(where):
-    """If the guard was killed, too."""
+    """The next lab cleans up if the guard was killed, too."""
     alone = (
         "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import guard; "
         "guard.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"

@@ -28,7 +28,7 @@ def prefix(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory):
-    """The same, built with the sanitizers and without MPI."""
+    """Install the library, built with the sanitizers and without MPI, into an empty folder."""
     flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
     return installed(tmp_path_factory.mktemp("asan"), CFLAGS=flags, MPICC="")
 

@@ -28,7 +28,7 @@ def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
 
 
 def test_a_first_cost_is_measured(mpi_program, mpiexec):  # noqa: F811
-    """With a clock an LB step is rehearsed in the first step, as in Python."""
+    """If times are measured, both rehearse an LB step in the first step."""
     words = ["120", "0", "cells", "clock=wall", "network=1e-6 1e-9"]
     said = run([*mpiexec, "-n", "2", str(mpi_program("drift")), *words])
     assert "BestFitLB" in said

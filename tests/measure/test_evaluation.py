@@ -110,7 +110,7 @@ def test_evaluation_is_the_twins(case):
 
 
 def test_evaluation_by_hand():
-    """A multicast to three objects on two other ranks is two messages, one of them on the node."""
+    """A multicast to three objects on two other ranks is two messages, one within the node."""
     snap = pylb.Snapshot(
         load=np.ones(5),
         rank=[0, 0, 1, 1, 2],

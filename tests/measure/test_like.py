@@ -22,7 +22,7 @@ def test_programs_that_once_passed_for_unlike_ranks(seed):
 @examples(30)
 @given(st.integers(0, 2**32 - 1))
 def test_like_ranks_stay_alike(seed):
-    """A few programs; `benchmarks/like.py` runs hundreds."""
+    """No wrong speed is learned in a few programs; `benchmarks/like.py` runs hundreds."""
     program = lp.draw(seed)
     assert lp.worst_off(program) <= 0.05, program.name
 
@@ -36,7 +36,7 @@ def test_like_ranks_stay_alike_in_the_runtime(seed):
 
 
 def slow(factor, change=None, noise=0.03):
-    """8 ranks of which the third is slower, from iteration `change` on: when it was known."""
+    """Return when it was known that the third of 8 ranks is slower from iteration `change` on."""
     rng = np.random.default_rng(5)
     work = 1e-3 * np.exp(
         rng.uniform(0.0, np.log(10.0), 256) + noise * rng.standard_normal((80, 256))

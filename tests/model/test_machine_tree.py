@@ -73,7 +73,7 @@ def test_power_is_the_formula(root, w_comm):
 
 
 def test_power_of_two_unlike_nodes():
-    """By hand: the fast node has 2/3 of the processing and 1/11 of the bandwidth."""
+    """The fast node has 2/3 of the processing and 1/11 of the bandwidth (worked by hand)."""
     machine = pylb.Machine.parse("node:2[speed=1,0.5 bandwidth=1e6,1e7] rank:2")
     assert machine.power(0.0) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
     fast = 0.2 / 11 + 0.8 * 2 / 3
@@ -154,7 +154,7 @@ def test_rounds_are_all_pairs_once(n):
 
 
 def test_a_burst_is_no_bandwidth():
-    """1 MiB at 2.5 MB/s behind a bucket of 64 KiB."""
+    """A burst of 64 KiB that a link passes at once does not raise its measured bandwidth."""
     found = probe._line([1e-4, 1e-4, 1.5e-4, 1e-4 + 2**20 / 2.5e6])
     assert found.alpha == 1e-4
     assert found.beta == pytest.approx(1 / 2.5e6, rel=1e-4)

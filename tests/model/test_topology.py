@@ -103,7 +103,7 @@ def test_a_mapping_exchanges_whole_ranks_and_is_never_worse(problem):
 
 
 def test_a_shuffled_machine_is_found_again():
-    """A stencil of ranks on the torus that it fits, and neighbours in pairs on the tree."""
+    """A stencil of ranks is mapped to a torus that it fits, pairs of neighbours to a tree."""
     rng = np.random.default_rng(1)
     side = 8
     x, y = np.arange(side * side) // side, np.arange(side * side) % side

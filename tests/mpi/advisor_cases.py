@@ -24,7 +24,7 @@ def raised(call):
 
 
 def drift(comm, lag, steps=150, own=False, **given):
-    """When only: the work of higher ranks grows faster."""
+    """Ask only when to redistribute; the work of higher ranks grows faster."""
     lb, mine = pylb.Advisor(comm, lag=lag, **given), 1.0
     for _ in range(steps) if own else lb.iterate(steps):
         mine *= 1 + 0.02 * comm.rank

@@ -50,7 +50,7 @@ def same_everywhere(comm, lb, n):
 
 
 def blocking_halo_exchange(comm):
-    """Random delays, LB steps at every period, objects that count their iterations."""
+    """Run with random delays and LB steps at every period; objects count their iterations."""
     rng = random.Random(comm.rank)
     n = LONG if comm.size > 1 else 100
     lb = fill(pylb.Balancer(comm, lag=3, every=30, load=lambda key, block: 1.0 + key % 5))
@@ -69,7 +69,7 @@ def blocking_halo_exchange(comm):
 
 
 def kept_and_shadowed(comm):
-    """A run without pylb's messages is saved, and run again as a shadow."""
+    """Save a run that uses no messages of pylb, and repeat it in shadow mode."""
 
     def run(**options):
         lb = fill(pylb.Balancer(comm, lag=3, load=lambda key, block: 1.0 + key, **options))
@@ -100,7 +100,7 @@ def kept_and_shadowed(comm):
 
 
 def every_lag(comm):
-    """A period shorter than the lag becomes as long as the lag requires."""
+    """A period that is shorter than the lag becomes as long as the lag requires."""
     for lag in (1, 2, 8):
         lb = fill(pylb.Balancer(comm, lag=lag, every=2, load=lambda key, block: 1.0))
         for it in lb.iterate(40):
@@ -120,7 +120,7 @@ def decisions_stand(comm):
 
 
 def imbalance_is_found(comm):
-    """A trigger that forecasts its period; the loads drift apart."""
+    """The loads drift apart, and the trigger forecasts its period."""
     lb = pylb.Balancer(
         comm, lag=2, trigger="metabalancer", give_up=False, load=lambda key, block: block[0]
     )
@@ -134,12 +134,12 @@ def imbalance_is_found(comm):
 
 
 def loops_go_on(comm):
-    lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # beyond the end: never
+    lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # after the end of the run
     assert list(lb.iterate(5)) == [0, 1, 2, 3, 4]
     assert list(lb.iterate(0)) == []
     for it in lb.iterate(100):
         if it == 7:
-            break  # all ranks
+            break  # all ranks leave the loop in the same iteration
     assert list(lb.iterate(3)) == [7, 8, 9]
     assert same_everywhere(comm, lb, 10) == []
 
@@ -159,7 +159,7 @@ def one_leaves_early(comm):
 
 
 def nothing_to_do(comm):
-    """Zero load everywhere; one object; no object."""
+    """Run with zero load everywhere, with one object, and with no object."""
     for n in (12, 1, 0):
         lb = fill(pylb.Balancer(comm, lag=2, load=lambda key, block: 0.0), n)
         for it in lb.iterate(20):
@@ -204,7 +204,7 @@ def idle_and_utilization(comm):
         time.sleep(0.01)
     it = lb.iterations
     assert all(it.idle >= 0.01)
-    assert min(it.utilization) < 0.5  # others may stop a body meanwhile
+    assert min(it.utilization) < 0.5  # other programs may stop a body while it is timed
     assert all(it.time >= 0.01)
 
 
@@ -304,7 +304,7 @@ class Ring:
 
 
 def objects_at_their_own_pace(comm):
-    """With the consensus of the thesis (no lag), and with a lag; objects of a rank may be ahead."""
+    """Objects of a rank may be ahead of others: without a lag (as in the thesis), and with one."""
     n, steps = 10, 60
     spread = 0
     for lag in (math.inf, 1, 4):

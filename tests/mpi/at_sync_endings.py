@@ -49,13 +49,13 @@ for key in range(3 * comm.size):
 
 
 def alarm(seconds):
-    """Ctrl-C after a while, wherever this rank waits."""
+    """Send this rank Ctrl-C after a while, wherever it waits."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def misbehave(it):
-    """Fail on the last rank.  The LB step of iteration 7 is announced from iteration 2 on."""
+    """Fail on the last rank; the LB step of iteration 7 is announced from iteration 2 on."""
     if case == "raise" and it == 5:
         raise ValueError("block 7 is broken")
     if case == "all raise" and it == 5:
@@ -69,7 +69,7 @@ def misbehave(it):
         with subprocess.Popen(["sh", "-c", again]):
             os.kill(os.getpid(), signal.SIGSTOP)
     if case in ("pause", "caught pause") and it == 7:
-        alarm(0.3)  # then it waits for the statistics of the final iteration
+        alarm(0.3)  # at that time it waits for the statistics of the final iteration
     if case == "slow" and it == 5:
         time.sleep(1)
 

@@ -76,7 +76,7 @@ def same_on_all_ranks(comm):
 
 
 def realised_gain(comm):
-    """All objects on rank 0; then as even as possible; then the loads change."""
+    """All objects are on rank 0, then placed as evenly as possible; then the loads change."""
     growth = [1.0]
     lb = pylb.Balancer(comm, every=3, load=lambda key, block: growth[0] * (1.0 + key % 2))
     for key in range(20):
@@ -98,7 +98,7 @@ def realised_gain(comm):
 
 
 def gives_up(comm):
-    """Pure noise: after any LB step the next iteration is as imbalanced as this one."""
+    """LB steps are given up if loads are pure noise, so that no placement stays balanced."""
     rng = np.random.default_rng(5)
     now = [None]
     lb = pylb.Balancer(comm, trigger="threshold", load=lambda key, block: now[0][key])
@@ -118,7 +118,7 @@ def gives_up(comm):
 
 
 def selects(comm):
-    """pylb chooses the strategy; messages cost nothing, or dominate."""
+    """pylb chooses the strategy if messages cost nothing, and if they cost nearly all."""
     for network, kind in ((None, "not intensive"), ((100.0, 0.0), "is intensive")):
         lb = fill(
             pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key**2, network=network)
@@ -139,7 +139,7 @@ def selects(comm):
 
 
 def recorded_and_taken_again(comm):
-    """Apart from the ranks, the record is the same on any number of ranks; so is the second run."""
+    """The record of a run, and a second run from it, do not depend on the number of ranks."""
     path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
 
     def run(options):
@@ -224,7 +224,7 @@ def shadow(comm):
 
 
 def next_to_nothing(comm):
-    """Zero load everywhere; one object; none; a period beyond the end."""
+    """Programs with zero load, one object, no object, or a period beyond the end run through."""
     for n in (12, 1, 0):
         for when in ({"every": 3}, {"trigger": "metabalancer"}, {}, {"every": 10**9}):
             for load in (0.0, 1.0):
@@ -307,7 +307,7 @@ def estimates_travel(comm):
             block[0] = it
     assert [r.iteration for r in lb.history] == [19, 20, 21, 22, 23]
     if lb.rank == 0:
-        assert seen[0] == [1.0 + key for key in range(12)]  # without the warm-up
+        assert seen[0] == [1.0 + key for key in range(12)]  # without the warm-up iteration
         assert seen[:3] == seen[:1] * 3
         before, after, soon = (loads[3] for loads in seen[2:])
         assert before == 4.0
@@ -343,7 +343,7 @@ def placed(comm, strategy, n, **options):
 
 
 def unlike_ranks(size, n):
-    """Speeds that are powers of two, other work, and memory limits; one is exceeded at first."""
+    """Ranks differ in speed, other work and memory limits, one of which is exceeded at first."""
     speed = 2.0 ** (np.arange(size) % 3)
     limit = (14 * n * 1.3 * speed / speed.sum()).astype(int) + 60
     return {
@@ -386,7 +386,7 @@ def in_rounds(comm):
                     assert np.all(held <= snapshot.memory_limit)
                     full = np.max(held / snapshot.memory_limit)
                     assert np.isclose(receipt.memory_full, full, rtol=1e-12)
-    os.environ.pop("PYLB_NODE", None)  # virtual ranks share it
+    os.environ.pop("PYLB_NODE", None)  # virtual ranks would share this variable
     bad = {"fan_out": 0}
     raised(
         errors.DomainError, "fan_out is 0", lambda: placed(comm, "GossipLB", 9, strategy_params=bad)
@@ -395,7 +395,7 @@ def in_rounds(comm):
 
 
 def every_strategy(comm):
-    """On each rank, the placement that a run on one rank computes."""
+    """Each strategy gives, on every rank, the placement that a run on one rank computes."""
     found = placements.placements()
     assert comm.allgather(found) == [found] * comm.size
     return found
@@ -473,7 +473,7 @@ def coming_and_going(comm):
     here = lb.ranks_of([104])[0] == lb.rank
     raised(errors.UnknownKeyError, "key 77: no such object on rank", lambda: lb.remove(77))
     if here:
-        assert lb.remove(104) == "again"  # between loops at once
+        assert lb.remove(104) == "again"  # between loops objects are removed at once
     assert 104 not in [key for key, _ in lb.local()]
     loop(lb, 1)
     assert lb.report().n_objects == 11
@@ -516,7 +516,7 @@ def reports(comm):
             assert len(d["history"]) == 2
             assert "Decisions" in Path(folder, "run.txt").read_text()
         raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.pdf"))
-        for name in ("run.json", "run.html"):  # an error of rank 0 is one of all
+        for name in ("run.json", "run.html"):  # all ranks raise the error of rank 0
             nowhere = Path(folder, "no", name)
             text = "there is no folder"
             raised(errors.MissingFileError, text, lambda nowhere=nowhere: lb.report(nowhere))
@@ -710,7 +710,7 @@ def freed_communicator(comm):
     own = comm.Dup()
     lb = fill(pylb.Balancer(own, every=1))
     own.Free()
-    loop(lb, 3)  # on pylb's own duplicate
+    loop(lb, 3)  # the loop goes on, on pylb's own duplicate of the communicator
     raised(errors.MPIError, "COMM_NULL", lambda: pylb.Balancer(own))
     raised(errors.DomainError, "communicator", lambda: pylb.Balancer("world"))
     own = comm.Dup()

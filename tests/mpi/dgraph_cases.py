@@ -21,11 +21,11 @@ def grid(*shape):
 
 
 def shared(comm, matrix, seed):
-    """This rank's ids in any order, and their rows; ids are not row numbers."""
+    """Return this rank's ids in any order, and their rows; ids are not row numbers."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, comm.size, matrix.shape[0])
     if seed % 2:
-        owner[:] = 0  # the others have none
+        owner[:] = 0  # the other ranks have no rows
     mine = rng.permutation(np.flatnonzero(owner == comm.rank))
     rows = matrix[mine]
     return mine, (rows.indptr, 7 * rows.indices.astype(np.int64) + 10**12), 7 * mine + 10**12

@@ -8,7 +8,7 @@ from pylb import _core
 
 
 def raised(error, text, call):
-    """`call` raises exactly this on this rank."""
+    """Check that `call` raises exactly this error on this rank."""
     try:
         call()
     except error as why:

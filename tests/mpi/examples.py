@@ -22,7 +22,7 @@ from heat import Plate
 from lennardjones import Fluid
 
 WORLD = MPI.COMM_WORLD
-START = "pylb"  # method of the initial partition, instead of blocks
+START = "pylb"  # method that places the objects first; the default is blocks
 UNBALANCED = {"mode": "off", "start": START}
 BALANCED = {"every": 2, "strategy": "GreedyLB"}  # the strategy that moves most objects
 
@@ -49,7 +49,7 @@ RING = kneighbor.Ring(objects=24, k=3, nbytes=4000, work=2, start=20, share=0.25
 
 
 def ring(way):
-    """Loads are the steps that were computed, so that decisions do not depend on the machine."""
+    """Run kneighbor; its loads are numbers of steps, so decisions do not depend on the machine."""
     return kneighbor.solve(WORLD, RING, 40, load=lambda key, node: 0.01 * node.steps, **way)
 
 

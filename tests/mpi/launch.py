@@ -13,7 +13,7 @@ import pylb
 # Said where tests run; what shares the cores there is no part of what they ask.
 SHARED_CORES = re.compile(r"^pylb: .*\bcores\b.*\n", re.MULTILINE)
 HERE = Path(__file__).parent
-PYLB = Path(pylb.__file__).resolve().parents[1]  # the same pylb for the ranks
+PYLB = Path(pylb.__file__).resolve().parents[1]  # the ranks import the same pylb as this process
 
 
 def launch(mpiexec, ranks, *words, **environment):
@@ -48,7 +48,7 @@ def every_case_is_done(mpiexec, ranks, program):
 
 
 def answers_of(mpiexec, program):
-    """A function of the number of ranks: what a program of this folder answers, run only once."""
+    """Return a function of the number of ranks, which runs a program once and keeps its answers."""
 
     @cache
     def answers(ranks):

@@ -36,7 +36,7 @@ def followed(comm):
     again = monitor.update()  # no rank has computed: no change
     assert np.allclose(again.speed, now.speed)
     with told_clock() as spend, monitor.timed():
-        spend(10.0)  # without processor time: other programs had the core
+        spend(10.0)  # the rank uses no processor time: other programs have the core
     assert (monitor.update().load > 0.5).all()
     raised(
         errors.DomainError,

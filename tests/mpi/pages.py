@@ -30,7 +30,7 @@ comm = MPI.COMM_WORLD
 
 
 class Block:
-    """A piece of a program: its work takes time that the clock sees."""
+    """A piece of a program; its work takes a measurable time."""
 
     def __init__(self, key):
         self.key = key

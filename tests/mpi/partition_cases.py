@@ -106,7 +106,7 @@ def moves(comm, ids, out):
 
 
 def raised(comm, error, text, call):
-    """Check that every rank raises this."""
+    """Check that every rank raises this error."""
     try:
         call()
     except error as why:
@@ -157,7 +157,7 @@ def points(comm):
 
 
 def repartition(comm):
-    """Little moves if communication is cheap; `old` may name parts of any rank."""
+    """Few objects move if communication is cheap; `old` may name parts of any rank."""
     ids = own(comm, "random")
     old = ids * 4 // N
     weight = np.where(ids < N // 4, 1.5, 1.0)
@@ -236,7 +236,7 @@ def levels(comm):
 
 
 def trees(comm):
-    """A quadtree with one corner refined many times: the same parts as on one rank."""
+    """A quadtree with one corner refined many times is divided as on one rank."""
     parent = [-1]
     last = 0
     for _ in range(30):
@@ -263,7 +263,7 @@ def others(comm):
             weight=WEIGHT[ids], ids=ids, graph=rows(ids), method=method, parts=4, comm=comm
         )
         worth(comm, ids, out, 4)
-    out = pylb.partition(coords=np.zeros((3, 2)), comm=comm, parts=2)  # one place
+    out = pylb.partition(coords=np.zeros((3, 2)), comm=comm, parts=2)  # equal points
     assert out.evaluation.objects.sum() == 3 * comm.size
     out = pylb.partition(coords=np.zeros((int(comm.rank == 0), 3)), comm=comm, parts=5)
     assert out.evaluation.objects.sum() == 1
@@ -382,7 +382,7 @@ def wrong(comm):
 def plain(comm):
     """The parameters that save exchanges change no part and no cut."""
     slow = {"TFLOPS_SPECIAL": 0, "CHECK_GEOM": 1}
-    lattice = np.stack(np.divmod(np.arange(N), SIDE), axis=1).astype(float)  # ties everywhere
+    lattice = np.stack(np.divmod(np.arange(N), SIDE), axis=1).astype(float)  # equal coordinates
     points = np.random.default_rng(5).random((200, 2)) * SIDE
     for how, xy in (("random", XY), ("block", lattice), ("last", lattice)):
         ids = own(comm, how)
@@ -398,7 +398,7 @@ def plain(comm):
 
 
 def lopsided(comm):
-    """Zero, light and heavy weights, small shares, few objects, where Zoltan alone would hang."""
+    """Zero, light and heavy weights, small shares, and few objects do not make Zoltan hang."""
     for seed in range(40):
         rng, alike = np.random.default_rng((seed, comm.rank)), np.random.default_rng(seed)
         n, k = int(rng.integers(0, alike.choice([4, 60]))), int(alike.integers(1, 40))

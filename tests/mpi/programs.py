@@ -92,7 +92,7 @@ def payload(rng):
 
 
 def digest(state, received):
-    """The new state of an object after it received this; depends on every bit and on layouts."""
+    """Return the new state of an object after it received this, which depends on every bit."""
     h = hashlib.blake2b(str(state).encode(), digest_size=7)
     for source, data in received:
         h.update(str(source).encode())

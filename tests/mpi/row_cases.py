@@ -13,7 +13,7 @@ from pylb.run import rows as module
 
 
 def take(comm, part, seconds):
-    """A timed block of exactly these seconds, however busy the machine is."""
+    """Time a block of exactly these seconds, however busy the machine is."""
     with part.timed():
         pass
     part._seconds += seconds
@@ -47,7 +47,7 @@ def several_arrays(comm):
 
 
 def balance(comm):
-    """Speeds 1, 2, ...: balanced after one redistribution."""
+    """Ranks of speeds 1, 2, ... are balanced after one redistribution."""
     n = 60 * comm.size * (comm.size + 1) // 2
     part = pylb.RowPartition(comm, n, "cpm", tol=1e-6)
     x = np.arange(n)[part.local]
@@ -90,7 +90,7 @@ def tiles(comm):
 
 
 def few_rows(comm):
-    """Fewer rows than ranks, one, none."""
+    """There may be fewer rows than ranks, one row, or none."""
     for n in (comm.size // 2, 1, 0):
         for model in module.MODELS:
             part = pylb.RowPartition(comm, n, model)

@@ -42,7 +42,7 @@ def change(lb, seed, it):
 
 
 def run(comm, seed, path, words, changes):
-    """A hot spot moves over the objects, in two loops."""
+    """Run two loops in which a hot spot moves over the objects."""
     lb = pylb.Balancer(comm, **words)
     base = np.random.default_rng(seed).exponential(2e-5, N_OBJECTS)
     for key in range(N_OBJECTS):

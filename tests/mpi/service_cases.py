@@ -13,7 +13,7 @@ RECORD = np.dtype([("id", "i8"), ("x", "f4", (3,)), ("when", "M8[s]")])
 
 
 def arrays(n, rng):
-    """Arrays of every kind with n rows."""
+    """Return arrays of every kind with n rows."""
     yield rng.random(n)
     yield rng.random((n, 3)).astype(np.float32)
     yield rng.integers(0, 256, (n, 5), np.uint8)
@@ -72,7 +72,7 @@ def plans(comm):
 
 
 def sized(comm):
-    """Items of several rows, sent repeatedly, and back."""
+    """Send items of several rows repeatedly, and back."""
     for seed in range(8):
         to = draw(comm, seed)
         rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def objects(comm):
 
 
 def between(comm):
-    """Any two decompositions, with ghosts."""
+    """Move data between any two decompositions, with ghosts."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 200))

@@ -57,7 +57,7 @@ def without_a_lag(comm):
     lb = balancer(comm, trigger=differs(comm))
     runs_of(comm, lambda: whole_ranks(comm, lb), lb)
     if comm.size > 1:
-        whole_ranks(comm, lb, 2)  # it can go on
+        whole_ranks(comm, lb, 2)  # the program can continue
 
 
 def with_a_lag(comm):
@@ -96,7 +96,7 @@ def own_pace(lb, n=12):
 
 
 def the_same_answers(comm):
-    """They are followed, with a lag and without."""
+    """If the answers are the same on all ranks, LB steps follow them, with a lag and without."""
     for lag in (0, 1, 3):
         lb = balancer(comm, trigger=lambda c: c.iteration % 6 == 0, lag=lag)
         whole_ranks(comm, lb, 30)

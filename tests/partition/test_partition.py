@@ -38,7 +38,7 @@ def stencil(*shape):
 
 
 def volume(A, part):
-    """Words that y = A x sends if rows and x have the same parts, counted plainly."""
+    """Count the words that y = A x sends if rows and x have the same parts."""
     return sum(len({*part[A.indices[A.indptr[v] : A.indptr[v + 1]]]}) - 1 for v in range(len(part)))
 
 
@@ -422,7 +422,7 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
 
 
 def test_by_a_machine_of_unlike_nodes():
-    """A node of three ranks and one of two, with ranks in turn."""
+    """One node has three ranks and the other two, and the ranks alternate between them."""
     place = pylb.model.Place
     nodes = [place("node", str(n), tuple(place("rank", "") for _ in range(n))) for n in (3, 2)]
     machine = pylb.Machine(place("machine", "", tuple(nodes)), ranks=(0, 2, 4, 1, 3))
@@ -433,7 +433,7 @@ def test_by_a_machine_of_unlike_nodes():
     of_node = np.isin(out.part, (0, 2, 4))
     src = np.repeat(np.arange(400), np.diff(A.indptr))
     between = (of_node[src] != of_node[A.indices]).sum() / 2
-    assert between < 150  # two pieces, not stripes
+    assert between < 150  # the parts are two pieces, not stripes
     assert abs(of_node.sum() - 240) < 24
     fixed = np.full(400, -1)
     fixed[[0, 399]] = 4, 1

@@ -27,7 +27,7 @@ def multicasts(rng, n, c):
 
 
 def common():
-    """Everything that a snapshot may have, except memory limits."""
+    """Return everything that a snapshot may have, except memory limits."""
     rng = np.random.default_rng(1)
     n, p = 300, 12
     return pylb.Snapshot(
@@ -47,7 +47,7 @@ def common():
 
 
 def limited():
-    """Memory that just fits, with blocks that objects share."""
+    """Return a snapshot whose objects just fit into memory, with blocks that objects share."""
     rng = np.random.default_rng(2)
     n, p = 120, 6
     within = memory_limits(rng, n, p, 100, 1.3)
@@ -55,7 +55,7 @@ def limited():
 
 
 def few_ranks():
-    """All load on a tenth of the ranks."""
+    """Return a snapshot with all load on a tenth of the ranks."""
     rng = np.random.default_rng(3)
     return pylb.Snapshot(
         rng.random(800), rng.integers(4, size=800), n_ranks=40, edges=edges(rng, 800, 2400)
@@ -69,7 +69,7 @@ def four_decades():
 
 
 def one_giant():
-    """One object is heavier than the average rank."""
+    """Return a snapshot in which one object is heavier than the average rank."""
     rng = np.random.default_rng(5)
     load = np.append(rng.random(200), 30.0)
     return pylb.Snapshot(load, np.arange(201) // 13, n_ranks=16, edges=edges(rng, 201, 500))
@@ -85,7 +85,7 @@ def few_objects():
 
 
 def extreme_numbers():
-    """Sums of weights that overflow every integer."""
+    """Return a snapshot whose sums of weights would overflow every integer."""
     rng = np.random.default_rng(7)
     load = 1e-12 * rng.random(200)
     load[:5] *= 1e20
@@ -184,7 +184,7 @@ def times_with_sending(snapshot, rank, alpha=2e-6, beta=1e-10):
 @pytest.mark.parametrize("name", [n for n in NAMES if pylb.strategies()[n].family == "refinement"])
 def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
     plan = place(make(), name)
-    if name == "RefineCommLB":  # by its own cost model
+    if name == "RefineCommLB":  # judged by the cost of messages that this strategy counts
         before, after = (times_with_sending(make(), r) for r in (make().rank, plan.rank))
         assert after.max() <= before.max() * (1 + 1e-12)
     else:
@@ -195,7 +195,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_limits_that_the_old_placement_keeps_are_kept(name, seed):
-    """Limits that every rank just keeps: no other packing is likely to exist."""
+    """Every rank just keeps its limit, so hardly any other placement keeps all limits."""
     rng = np.random.default_rng(seed)
     n, p = 120, 40
     rank, memory = rng.integers(p, size=n), rng.integers(1, 2**20, size=n)
@@ -293,7 +293,7 @@ def test_any_snapshot_is_placed_by_the_rules_and_alike_each_time(name, s, seed):
 @SETTINGS
 @given(s=anything(components=True))
 def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
-    """A strategy without limits says so; the others keep them and make nothing worse."""
+    """A strategy that knows no limits says so; the others keep them and make nothing worse."""
     try:
         plan = place(s, name)
     except DomainError:

@@ -75,7 +75,7 @@ def test_many_ranks_with_few_objects(name, kind):
 
 
 def test_what_one_refinement_mends_the_other_does_not_leave():
-    """A hot region: no object of the hot ranks fits on another rank."""
+    """No object of the ranks in a hot region fits on another rank."""
     rng = np.random.default_rng(2)
     n, p = 6000, 1000
     rank = np.arange(n) * p // n

@@ -149,7 +149,7 @@ def test_the_neighbours_of_fixed_objects_come_to_them(name):
     s = pylb.Snapshot(np.ones(n), rank, n_ranks=2, edges=edges, migratable=migratable)
     plan = pylb.place(s, name)
     assert plan.after.max_over_mean <= 1.07
-    if name != "MetisLB":  # takes no fixed vertices
+    if name != "MetisLB":  # METIS cannot fix vertices
         assert cut(s, plan.rank) <= 20.0
 
 
@@ -204,7 +204,7 @@ def test_scotch_refine_migrates_less_than_what_maps_anew(p):
 
 
 def multicasts(n=400, p=8, seed=3):
-    """Each object multicasts to 12 others nearby on a ring."""
+    """Return objects on a ring, each of which multicasts to 12 others nearby."""
     rng = np.random.default_rng(seed)
     to = (np.arange(n)[:, None] + rng.integers(-20, 21, (n, 12))) % n
     shuffled = rng.permutation(n)
@@ -289,7 +289,7 @@ def test_placement_is_the_same_inside_a_replay(name):
 
 @pytest.fixture
 def tables(monkeypatch):
-    """benchmarks/partition.py."""
+    """Load benchmarks/partition.py as a module."""
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
     pytest.importorskip("scipy")
     return pytest.importorskip("partition")

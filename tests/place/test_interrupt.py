@@ -36,14 +36,14 @@ def searching():
 
 
 def often(function):
-    """On a fast machine one call may be too short."""
+    """Repeat a call, because on a fast machine a single call may be too short."""
     for _ in range(1000):
         function()
 
 
 @pytest.fixture
 def interrupted():
-    """Call a function, and interrupt it after some processor time: how late it ended, in processor
+    """Interrupt a call after some processor time; return how late it ended, in processor
     seconds, which do not depend on how busy the machine is."""
 
     def handler(_, frame):
@@ -83,7 +83,7 @@ def test_a_signal_ends_a_long_call(interrupted, name):
 
 
 def test_control_c_ends_a_program():
-    """The real signal, and the real exception."""
+    """A real signal ends a program with a real KeyboardInterrupt."""
     code = """
 import numpy as np, pylb
 n, m = 60_000, 300_000

@@ -723,7 +723,7 @@ def test_loads_near_the_smallest_number_end(name, least):
 
 @pytest.mark.parametrize("name", ["memory", "bytes", "block_bytes"])
 def test_sums_of_bytes_that_overflow_are_refused(name):
-    """Beyond 2^63 the sum of a rank was negative, and its limit counted as kept."""
+    """An overflowing sum would be negative, and so would seem to be within the limit."""
     most = [2**62, 2**62, 0]
     given = {"memory": [0] * 3, "memory_limit": [2**63 - 1] * 2, name: most}
     if name == "block_bytes":

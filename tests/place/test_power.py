@@ -78,7 +78,7 @@ def test_it_is_its_twin_in_fractions(problem):
 
 
 def test_the_paper_s_proportion():
-    """PE1 twice as fast as PE2, PE3 half as fast: 2 : 1 : 0.5 of 28 objects."""
+    """28 objects are divided 2 : 1 : 0.5 among ranks of these speeds, as in the paper."""
     rank = np.repeat([0, 1, 2], [10, 9, 9])
     s = pylb.Snapshot(np.array([0.5, 1.0, 2.0])[rank], rank, n_ranks=3)
     plan = pylb.place(s, "PowerAwareLB")

@@ -21,7 +21,7 @@ NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
 
 
 def is_the_twin(plain, s, name, **params):
-    """The placement is the twin's, or both find none that keeps the limits."""
+    """Check that the placement is the twin's, or that both find none that keeps the limits."""
     if plain is None:
         with pytest.raises(InfeasibleError, match=r"\d ranks still exceed memory_limit"):
             pylb.place(s, name, **params)
@@ -124,7 +124,7 @@ def test_never_worse_and_within_all_constraints(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [324, 673, 2794])
 def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
-    """Seeds for which objects were sent back, and their old rank was filled meanwhile."""
+    """With these seeds objects are sent back to a rank that others could fill meanwhile."""
     rng = np.random.default_rng(seed)
     n, p = 300, 7
     rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)

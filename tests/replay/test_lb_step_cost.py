@@ -11,7 +11,7 @@ NET = LogGP(L=2e-6, o=1e-6, g=1e-6, G=1e-9)
 
 
 def ring(n, p):
-    """Each object sends to the next one; the first eighth of the ranks has most of the load."""
+    """Return a ring of objects; the first eighth of the ranks has most of the load."""
     key = np.arange(n)
     load = np.where(key < n // 8, 9.0, 1.0) * np.random.default_rng(2).lognormal(0.0, 0.1, n)
     edges = (key, (key + 1) % n, np.full(n, 8.0))
@@ -70,7 +70,7 @@ def test_the_directory_tells_homes_and_those_who_send():
 
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_distributed_parts_do_not_grow_with_the_program(name):
-    """Four times the ranks, with as many objects each."""
+    """With four times the ranks, and as many objects on each, no distributed part grows."""
     small, large = (simulate_step(ring(40 * p, p), name, network=NET) for p in (64, 256))
     assert [p.name for p in small.parts] == ["statistics", "strategy", "migration", "directory"]
     for a, b in zip(small.parts, large.parts, strict=True):

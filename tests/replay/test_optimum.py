@@ -51,7 +51,7 @@ def seconds_of(program, s, i):
 
 
 def run_plainly(time, n, when, cost):
-    """Seconds of iterations and LB steps; `when`: the iterations that LB steps follow."""
+    """Return the seconds of iterations and LB steps, if LB steps follow the iterations `when`."""
     total, s = 0.0, 0
     for i in range(n):
         total += time(s, i)
@@ -151,7 +151,7 @@ def tasks_of(trace, i):
 
 
 def run_of(trace, strategies, steps, cost):
-    """Seconds of a run with LB steps at the end of the phases {phase: strategy}, plainly."""
+    """Return the seconds of a run with LB steps after the given phases, {phase: strategy}."""
     rank, known, total = {}, {}, 0.0
     before = set()
     for i in range(trace.n_phases):
@@ -202,7 +202,7 @@ def best_of_all(trace, strategies, cost):
 
 
 def fires(best):
-    """A trigger that fires as the schedule says."""
+    """Return a trigger that rebalances as the schedule says."""
     when = set(best.iterations.tolist())
     return lambda cycle: cycle.iteration in when
 
@@ -289,7 +289,7 @@ def test_a_strategy_for_each_lb_step(m, seed, cost, changing):
     assert run_of(trace, names, which, cost) == pytest.approx(best.time, rel=1e-12)
 
 
-# All strategies that need neither a library nor positions.
+# All strategies that need neither a library nor positions of objects.
 OWN = sorted(
     n
     for n, s in pylb.strategies().items()

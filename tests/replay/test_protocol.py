@@ -29,7 +29,7 @@ def uniform(seed, rank, iteration):
 
 
 def twin(q):
-    """With a lag, and messages that are passed on at once: iteration by iteration."""
+    """Simulate iteration by iteration a run with a lag, in which messages are passed on at once."""
     p, f = q["n_ranks"], q["fanout"]
     between = q["o"] + q["L"] + q["o"]
     message = between + (q["bytes"] - 1) * q["G"]

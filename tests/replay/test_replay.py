@@ -51,7 +51,7 @@ def lpt(snapshot):
 
 
 def rotate(snapshot):
-    """Every object that may migrate goes to the next rank."""
+    """Move every object that may migrate to the next rank."""
     may = True if snapshot.migratable is None else snapshot.migratable
     return np.where(may, (snapshot.rank + 1) % snapshot.n_ranks, snapshot.rank)
 
@@ -163,7 +163,7 @@ class Twin:
         o.memory = 0 if t.task_memory is None else int(t.task_memory[k])
 
     def run_phase(self, i):
-        """The loads of the phase become known."""
+        """Make the loads of the phase known."""
         t = self.trace
         for k, o in zip(self.tasks, self.here.values(), strict=True):
             o.load = float(t.task_load[k])
@@ -187,7 +187,7 @@ class Twin:
         )  # fmt: skip
 
     def among(self, i):
-        """Edges of phase i between ranks."""
+        """Return the edges of phase i between ranks."""
         t = self.trace
         for k in range(*t.edge_ptr[i : i + 2].tolist()):
             a, b = (self.here.get(int(x[k])) for x in (t.edge_src, t.edge_dst))
@@ -195,7 +195,7 @@ class Twin:
                 yield k
 
     def leave(self, i):
-        """The loads of the phase enter the estimates."""
+        """Update the estimates with the loads of the phase."""
         for r in range(self.trace.n_ranks):
             mine = [o for o in self.here.values() if o.rank == r]
             table = np.array([o.past for o in mine]).reshape(-1, 9).T.copy()
@@ -349,7 +349,7 @@ def check_against_twin(trace, strategy, **words):
 
 
 def check_plainly(trace, strategy, **words):
-    """The same for the two baselines, which decide nothing."""
+    """Check the two baselines without decisions against the twin."""
     run = pylb.replay(trace, strategy, **words)
     alpha, beta = words.get("alpha", 0.0), words.get("beta", 0.0)
     began, rank = {}, []
@@ -454,7 +454,7 @@ def test_agrees_with_the_twin(
 
 
 def repeating(trace, rng, all_movable):
-    """The trace, but many phases repeat the previous phase's tasks, and maybe ranks or edges."""
+    """Return a trace in which many phases repeat the tasks of the phase before."""
     phases = [
         [slice(a, b) for a, b in pairwise(p.tolist())] for p in (trace.task_ptr, trace.edge_ptr)
     ]
@@ -855,7 +855,7 @@ def test_bad_traces(name, index, value, error, match):
 @pytest.mark.parametrize("strategy", ["auto", "GreedyLB", lpt, "none", "unbalanced"])
 @pytest.mark.parametrize("words", [{}, {"every": 1}, {"foresight": True}, {"lag": 2}])
 def test_little_to_replay(strategy, words):
-    """No phase, one phase, no objects."""
+    """Runs without phases, with one phase, or without objects are replayed."""
     nothing = pylb.replay(two_ranks(3)[:0], strategy, **words)
     assert (nothing.time, nothing.rank.tolist(), nothing.decisions) == (0.0, [], [])
     one = pylb.replay(two_ranks(1), strategy, **words)
@@ -935,7 +935,7 @@ def test_strategies_that_fail():
 
 
 def test_ctrl_c_ends_it():
-    """One call that would take many seconds: 1,000 phases of two tasks on 2,000,000 ranks."""
+    """Ctrl-C ends a call that would take many seconds (1,000 phases on 2,000,000 ranks)."""
     trace = replace(two_ranks(1000), n_ranks=2_000_000)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     start = time.process_time()

@@ -73,7 +73,7 @@ class Program:
     slow: bool
 
     def seconds(self, key, it):
-        """Load of an object in an iteration."""
+        """Return the load of an object in an iteration."""
         rng = np.random.default_rng((self.seed, key, it))
         base = np.random.default_rng((self.seed, key)).exponential(1e-3)
         x = base * (1 + 0.2 * rng.random())
@@ -88,7 +88,7 @@ class Program:
         return x
 
     def changes(self, it, alive, between):
-        """(rank, key) of the objects that come, and keys of those that leave; same on all ranks."""
+        """Return (rank, key) of the objects that come, and the keys of those that leave."""
         rng = np.random.default_rng((self.seed, it, between))
         new = []
         for r in range(self.n_ranks):
@@ -101,7 +101,7 @@ class Program:
         return new, gone
 
     def add(self, lb, key):
-        """Add the object with this key here."""
+        """Add the object with this key to this rank."""
         rng = np.random.default_rng((self.seed, key, 1))
         block, more = np.zeros(int(rng.integers(1, 3000))), {}
         if self.sizes:
@@ -129,7 +129,7 @@ class Program:
             alive.add(key)
 
     def send(self, lb, key, it, there):
-        """The messages of an object in an iteration."""
+        """Send the messages of an object in an iteration."""
         if self.talks == "ring":
             lb.send(there[(there.index(key) + 1) % len(there)], key, np.zeros(100))
         elif self.talks == "random":
@@ -138,7 +138,7 @@ class Program:
                 lb.send(target, key, np.zeros(int(rng.integers(0, 200))))
 
     def passes(self, comm, lb, it, alive):
-        """The body of an iteration."""
+        """Run the body of an iteration."""
         there = sorted(alive)
         pace = 1 + self.slow * (comm.rank % 3 == 1)
         halves = 2 if self.exchanges else 1
@@ -150,7 +150,7 @@ class Program:
                 lb.exchange()
 
     def run(self, comm, path, words, **more):
-        """Run it under a Balancer, save it, and return the history and the iterations."""
+        """Run the program under a Balancer, save it, and return the history and the iterations."""
         lb = pylb.Balancer(comm, **words, **more)
         alive = set(range(self.n_objects))
         for key in sorted(alive):
@@ -173,7 +173,7 @@ class Program:
 
     @property
     def n_iterations(self):
-        """Of all loops."""
+        """The number of iterations of all loops."""
         return sum(min(n, stop) for n, stop in self.loops)
 
     @property
@@ -210,7 +210,7 @@ programs = st.builds(
 
 
 def backwards(snapshot):
-    """A user's strategy: every object that may migrate goes to the opposite rank."""
+    """Move every object that may migrate to the opposite rank, as a user's strategy."""
     return np.where(
         snapshot.migratable, snapshot.n_ranks - 1 - snapshot.rank, snapshot.rank
     ).astype(np.int32)
@@ -303,7 +303,7 @@ def test_a_record_that_is_written_as_it_comes(tmp_path_factory, program, strateg
 @examples(6)
 @given(program=programs.filter(lambda p: not p.lasts), strategy=strategy_words)
 def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, strategy):
-    """Nothing moved in the run, and the shadow's receipts say so."""
+    """The receipts of a shadow run, in which nothing moves, are those of its replay."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, _ = cluster.run(program.run, str(path), {**strategy, "mode": "shadow"})[0]

@@ -30,7 +30,7 @@ def on(ranks, program, **kwargs):
 
 
 def drifting(comm, steps=120, cost=1.0, own=False, **given):
-    """When only: the work of higher ranks grows faster; redistributing makes them equal."""
+    """Ask only when: the work of higher ranks grows faster, and redistributing makes it equal."""
     lb = pylb.Advisor(comm, **given)
     mine = 1.0
     for _ in range(steps) if own else lb.iterate(steps):
@@ -44,7 +44,7 @@ def drifting(comm, steps=120, cost=1.0, own=False, **given):
 
 
 def hot(keys, step, n):
-    """Loads with a hot spot that moves."""
+    """Return loads with a hot spot that moves."""
     return 1.0 + 9.0 * np.exp(-((((keys - 0.25 * step) % n) - n / 2) ** 2) / 40.0)
 
 
@@ -89,7 +89,7 @@ class Cells:
 
 
 def wandering(comm, steps=120, **given):
-    """When and where: cells with a hot spot that moves."""
+    """Ask when and where, for cells with a hot spot that moves."""
     lb, cells = pylb.Advisor(comm, **given), Cells(comm)
     for step in lb.iterate(steps):
         if plan := cells.advise(lb, step):
@@ -586,7 +586,7 @@ def test_twice_in_a_step():
 
 
 def own(comm, steps=80, **given):
-    """When and where, in a loop of the program's own."""
+    """Ask when and where, in a loop of the program's own."""
     lb, cells = pylb.Advisor(comm, **given), Cells(comm)
     for step in range(steps):
         if plan := cells.advise(lb, step, step=10 * step):
@@ -625,7 +625,7 @@ def test_two_advisors_do_not_disturb_each_other():
 
 
 def test_cells_that_come_and_go(tmp_path):
-    """Refinement changes the cells of some ranks in some steps; the record follows."""
+    """If refinement adds and removes cells, the record has the cells of each step."""
     path = tmp_path / "run.h5"
 
     def program(comm):
@@ -650,7 +650,7 @@ def test_cells_that_come_and_go(tmp_path):
 @given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))
 @settings(max_examples=40)
 def test_a_plan_says_the_same_to_all(seed, ranks, n):
-    """What leaves one rank comes to another, whatever the cells and the placement."""
+    """Each cell that leaves one rank by the plan comes to another by the plan."""
     rng = np.random.default_rng(seed)
     names = rng.choice(10**6, n, replace=False) - 5 * 10**5
     owner, new = rng.integers(0, ranks, (2, n))

@@ -38,7 +38,7 @@ def fill(comm, **options):
 
 
 def passes(comm, lb, until, folder=None):
-    """What an object does depends on all messages to it and on their order."""
+    """Run iterations in which an object's state depends on all its messages and their order."""
     for it in lb.iterate(until - lb.done):
         if folder is not None and it % 6 == 5:
             lb.checkpoint(folder)
@@ -63,7 +63,7 @@ def values(lb):
 
 
 def on(n, main):
-    """Run on virtual ranks; the objects of all ranks, and rank 0's balancer."""
+    """Run on virtual ranks; return the objects of all ranks, and rank 0's balancer."""
     out, found = {}, pylb.VirtualCluster(n).run(lambda comm: main(comm))
     for lb in found:
         out |= values(lb)
@@ -367,7 +367,7 @@ def test_missing_files(saved):
 
 
 def test_cut_and_damaged_files(saved):
-    """Cut anywhere, or any byte changed: an error of pylb's own, or what was written."""
+    """A file that is cut, or has a changed byte, gives an error of pylb, or what was written."""
     path = next(saved.glob("*.h5"))
     data, rng = path.read_bytes(), np.random.default_rng(1)
     path.write_bytes(data[:-100])

@@ -26,7 +26,7 @@ needs_run_delay = pytest.mark.skipif(not LINUX, reason="this kernel does not cou
 
 
 def compute(seconds):
-    """So much processor time, also if other programs use the core."""
+    """Compute for so much processor time, also if other programs use the core."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -42,7 +42,7 @@ def timed(clock):
 
 @pytest.fixture
 def one_core_for_two():
-    """This thread has one core, and a program that never waits wants the same one."""
+    """Give this thread one core, which a program that never waits uses too."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
@@ -67,7 +67,7 @@ def test_waits_for_a_core_are_no_load(one_core_for_two):
     assert wall.sum() > 1.3 * 0.040  # the other program has half of the core
     assert auto.min() >= 0.5e-3  # the wait is taken off the object that waited
     assert 0.039 <= auto.sum() < 1.2 * 0.040
-    assert timed("auto")[1] >= 0.02  # sleep is load
+    assert timed("auto")[1] >= 0.02  # a sleep counts as load
 
 
 @needs_run_delay
@@ -105,7 +105,7 @@ def test_clocks_are_checked():
 
 
 def known(host, mask, group=0, quota=0.0):
-    """A `plb_cores_t`."""
+    """Return a `plb_cores_t`."""
     words = [mask >> (64 * i) & (2**64 - 1) for i in range(16)]
     return struct.pack("=18Qd", host, *words, group, quota)
 
@@ -133,7 +133,7 @@ def test_a_quota_of_one_rank_is_a_slow_processor():
 
 
 def fewest_cores(ranks):
-    """Ranks and cores of the set with the fewest cores per rank, by trying all."""
+    """Find the set of ranks with the fewest cores per rank, by trying all; return both numbers."""
     sets = []
     for key in (lambda r: r[0], lambda r: r[:2]):
         for k in {key(r) for r in ranks}:

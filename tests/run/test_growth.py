@@ -10,7 +10,7 @@ LIKE_ALL = 0.8 * TIMES  # growth of what is proportional to all objects
 
 @pytest.fixture
 def growth(monkeypatch):
-    """By how much each part grows, for a strategy: the largest of all ranks."""
+    """Return by how much each part grows under a strategy, on the rank where it is largest."""
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
     from growth import PARTS, run
 
@@ -26,7 +26,7 @@ def growth(monkeypatch):
 
 @pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_no_part_grows_with_all_objects(growth, strategy):
-    """Under a distributed strategy, with as many objects a rank."""
+    """Under a distributed strategy no part grows with the number of ranks."""
     found = growth(strategy)
     assert max(found.values()) < LIKE_ALL, found
 

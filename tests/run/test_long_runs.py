@@ -15,7 +15,7 @@ from pylb.run.iteration_log import IterationLog, Row
 
 @pytest.mark.parametrize("n", [1, 255, 256, 1000, 1023, 1024, 1025, 5000, 100_000])
 def test_a_log_is_thinned(monkeypatch, n):
-    """Its rows are the means of as many iterations as needed."""
+    """The rows of a long log are means of several iterations."""
     monkeypatch.setattr(iteration_log, "MOST", 1024)
     rows = np.random.default_rng(n).random((n, 8))
     log = IterationLog()
@@ -58,7 +58,7 @@ def resident():
     ],
 )
 def test_memory_stays_flat(monkeypatch, options):
-    """Between n and 2 n iterations, a bounded amount is added."""
+    """Between n and 2 n iterations, memory grows by a bounded amount."""
     monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
     monkeypatch.setattr("pylb.run.run_state.KEEP", 64)
     monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
@@ -115,7 +115,7 @@ def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
 
 
 def test_many_loops(monkeypatch):
-    """A program that calls `iterate` for each of its steps."""
+    """Memory stays flat in a program that calls `iterate` for each of its steps."""
     monkeypatch.setattr("pylb.run.records.KEEP", 20_000)
     lb = pylb.Balancer()
     lb.add(1, [1])

@@ -41,7 +41,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
 
 @pytest.mark.parametrize("case", ["fine", "stop"])
 def test_a_good_end_says_nothing(mpiexec, case):
-    """Also if a rank is stopped for two seconds and then continued."""
+    """A run that ends well prints nothing, even if a rank was stopped for two seconds."""
     code, out, said = launch(mpiexec, 3, HERE / "endings.py", case)
     assert code == 0
     for r in range(3):  # the ranks' lines may run into one another
@@ -55,5 +55,5 @@ def test_triggers_of_the_user(mpiexec, ranks):
 
 
 def test_a_rank_without_memory_in_a_migration(mpiexec):
-    """Nothing has moved, all ranks know, and the program continues."""
+    """If a rank has no memory in a migration, nothing moves, all ranks raise, and can continue."""
     every_case_is_done(mpiexec, 3, "no_memory.py")

@@ -206,7 +206,7 @@ def test_auto_is_a_share_of_what_there_is():
     bound = memory_share.tightest().nbytes
     assert np.all((limit > 0) & (limit <= bound // 4))
     assert np.all(limit >= bound // 4 - (1 << 30))  # the tests have less than 4 GiB
-    assert np.all(seen[0].memory > 0)  # measured by packing
+    assert np.all(seen[0].memory > 0)  # the memory of an object is measured by packing it
 
 
 def put(path, text):
@@ -240,7 +240,7 @@ def test_an_update_counts():
         for key in range(20):
             if key % 2 == comm.rank:
                 lb.add(key, key, memory=1)
-                lb.update(key, memory=2)  # before it takes part
+                lb.update(key, memory=2)  # the object does not take part yet
         counts = []
         for it in lb.iterate(5):
             for key, _ in lb.local():

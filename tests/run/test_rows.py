@@ -97,7 +97,7 @@ def test_no_other_parts_end_sooner(models, n):
     )
     if n:
         assert longest <= shortest(models, n) * (1 + 1e-9)
-        assert exact <= longest * (1 + 1.0 / n)  # to a quarter of a row
+        assert exact <= longest * (1 + 1.0 / n)  # the error is at most a quarter of a row
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 500))
@@ -113,7 +113,7 @@ def test_largest_remainder(share, n):
         floor[i] += 1
     got = _core.apportion(share, n)
     assert got.sum() == n
-    # Equal remainders may differ in the last bit of floating point; the error is the same.
+    # Rounding may order equal remainders differently; the largest error stays the same.
     assert np.isclose(np.abs(got - exact).max(), np.abs(np.array(floor) - exact).max())
     assert all(got[i] == 0 for i, s in enumerate(share) if s == 0)
 
@@ -194,7 +194,7 @@ def test_rectangles_are_as_large_as_their_shares():
 
 
 def updated(points, d, seconds):
-    """The rules of an update, plainly."""
+    """Apply the rules of an update in a slow and simple way."""
     seconds = max(seconds, 1e-9)
     old = dict(points).get(float(d))
     paging = old is not None and old < 0.5 * max(s for _, s in points)
@@ -290,7 +290,7 @@ SPEED = (1.2, 1.0, 1.1, 1.15)
 
 
 def seconds_paging(rank, d):
-    """Rows that do not fit take ten times longer."""
+    """Return the seconds of rows, of which those that do not fit take ten times longer."""
     over = max(0, d - MEMORY[rank])
     pain = 0.3 * MEMORY[rank] * min(1.0, over / (0.08 * MEMORY[rank]))
     return 1e-3 * (d + 9.0 * over + pain) / SPEED[rank]
@@ -310,7 +310,7 @@ def shortest_paging(n, factors):
 
 
 def clarke(model, n, iterations=14, change=lambda rank, k: 1.0):
-    """A Jacobi iteration that pages if its rows do not fit."""
+    """Run a Jacobi iteration that pages if its rows do not fit."""
 
     def main(comm):
         part = pylb.RowPartition(comm, n, model)
@@ -356,7 +356,7 @@ EDGE, RATE = (1260, 1260, 2600, 5200), (24e3, 20e3, 22.7e3, 22.7e3)  # rows, row
 
 
 def seconds_steep(rank, d):
-    """Five sweeps: a rank that reads its rows from disk takes a second for each sweep."""
+    """Return the seconds of five sweeps; one takes a second if the rows are read from disk."""
     over = max(0, d - EDGE[rank])
     page = 0.15 + 0.85 * min(1.0, over / 150) if over else 0.0
     return d / RATE[rank] + 5.0 * page * d / 1585
@@ -379,7 +379,7 @@ def noisy(model, n, seed, noise, spikes=0.0, seconds=seconds_steep):
 
 
 def steps(history):
-    """Redistributions until the first that moved nothing, and until the last that moved rows."""
+    """Count redistributions until the first that moved nothing, and to the last that moved rows."""
     moved = [d.moved > 0 for d in history]
     return [*moved, False].index(False), max([k + 1 for k, m in enumerate(moved) if m], default=0)
 

@@ -256,7 +256,7 @@ def test_a_strategy_that_raised_once_is_asked_again():
             try:
                 lb.balance()
             except StrategyError:
-                raised += 1  # and once more
+                raised += 1  # the error is raised again
         elif lb.at_sync(1) is pylb.AtSync.GO:
             list(lb.local())
     assert raised == 1
@@ -335,7 +335,7 @@ MAIL = [
 
 
 def packed(messages):
-    """Messages (target, source, data) as they travel from rank 0 to rank 1."""
+    """Return messages (target, source, data) packed as they travel from rank 0 to rank 1."""
     box = mail(*(source for _, source, _ in messages))
     for target, source, data in messages:
         box.post(target, source, data, False)
@@ -361,7 +361,7 @@ def test_mail_arrives_as_it_was_sent():
             np.testing.assert_array_equal(data, sent)
         elif not isinstance(sent, dict):
             assert data == sent
-    there.inbox(0)[0][1][:] += 1.0  # its own memory
+    there.inbox(0)[0][1][:] += 1.0  # the received array has memory of its own
     again = mail(*range(len(MAIL)))
     again.take(wire, others)
     again.deliver()
@@ -383,7 +383,7 @@ def test_mail_that_was_cut():
     ranks=st.lists(st.integers(0, 1), min_size=60, max_size=60),
 )
 def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
-    """Sources live on two ranks; what comes from each is one parcel."""
+    """The sources are on two ranks, and the messages of each rank arrive in one parcel."""
     source_rank = dict(zip(range(-3, 4), ranks, strict=False))
     there, home = mail(*range(0, 7, 2)), mail(*range(-3, 4))
     there.open()
@@ -452,7 +452,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     store = lb._objects.store
     size = dict(zip(store.keys.tolist(), store.properties["nbytes"].tolist(), strict=True))
     assert 0 < len(packed) <= SAMPLE
-    assert max(packed) - min(packed) > 8 * SAMPLE  # evenly over the keys
+    assert max(packed) - min(packed) > 8 * SAMPLE  # the sample is spread evenly over the keys
     assert size[10**6] == 123
     assert 8000 <= size[10**6 + 1] < 9000
     assert size[10**6 + 2] == 0

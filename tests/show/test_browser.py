@@ -42,7 +42,7 @@ def browser():
 
 @pytest.fixture
 def tab(browser):
-    """A page; errors of its console and dialogs are collected in `tab.said`."""
+    """Open a page; errors of its console, and dialogs, are collected in `tab.said`."""
     tab = browser.new_page(viewport={"width": 1120, "height": 1000})
     tab.said = []
     tab.on("console", lambda m: m.type in ("error", "warning") and tab.said.append(m.text))
@@ -54,7 +54,7 @@ def tab(browser):
 
 
 def keep(tab, name, **options):
-    """A screenshot for the documentation."""
+    """Store a screenshot for the documentation."""
     folder = os.environ.get("PYLB_SCREENSHOTS")
     if not folder:
         return
@@ -70,7 +70,7 @@ GROUND = "getComputedStyle(document.querySelector('.pylb, main')).backgroundColo
 
 
 def check_access(tab, *schemes, part=None):
-    """In these schemes axe-core finds nothing: contrast, labels, roles, keyboard."""
+    """Check with axe-core contrast, labels, roles and keyboard in these colour schemes."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
@@ -176,7 +176,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
 
     old, new = run.at(best.iteration), run.at(best.iteration + 1)
     moved = {int(k): int(r) for k, r in zip(new.key, new.rank, strict=True)}
-    tab.get_by_label("Before or after").select_option("after")  # without arrows
+    tab.get_by_label("Before or after").select_option("after")  # has no arrows
     for key in (0, 17, 127):
         text, _ = point(key)
         rank = int(old.rank[list(old.key).index(key)])
@@ -202,7 +202,7 @@ COLOUR = """async ([x, y]) => {
 
 @pytest.fixture
 def live(run, tmp_path):
-    """A page of a run of which only some iterations are written yet."""
+    """Serve the page of a run of which only some iterations are written yet."""
     h5.write(pylb.RunRecord.of(run.trace[:40]), tmp_path / "live.h5")
     with served.Server(tmp_path / "live.h5", interval=0.1, share=1.0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -464,7 +464,7 @@ def test_a_screen_reader_reads_the_report(tab, run, tmp_path):
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A JupyterLab of this Python: its address with token, and its folder."""
+    """Start JupyterLab with this Python; yield its address with token, and its folder."""
     jupyterlab = pytest.importorskip("jupyterlab")
     pytest.importorskip("anywidget")
     pytest.importorskip("ipykernel")
@@ -517,7 +517,7 @@ def lab(tmp_path_factory):
 
 
 def wait_for(server, token, folder):
-    """The address at the port that the server has found to be free, once it answers there."""
+    """Wait until the server answers; return its address, with the port that it has chosen."""
     said = folder / "runtime" / f"jpserver-{server.pid}.json"
     for _ in range(600):
         try:
@@ -583,7 +583,7 @@ def shows(said, run):
 
 
 def check_console(tab):
-    """The explorer adds nothing to the console; on a busy machine the lab says how long it took."""
+    """Check that the explorer prints nothing on the console (JupyterLab itself may print times)."""
     ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
     ours = [text for text in ours if not text.endswith("to activate.")]
     assert [text for text in ours if "pylb" in text or "anywidget" in text] == []
@@ -674,7 +674,7 @@ def test_the_explorer_in_notebook_7(tab, lab):
     began = tab.locator(".jp-InputPrompt").filter(has_text=re.compile(r"\[[*\d]"))
     cell = tab.locator(".jp-Notebook .jp-CodeCell .cm-content").first
     cell.wait_for(timeout=60_000)
-    for _ in range(12):  # until the kernel is there
+    for _ in range(12):  # repeat until the kernel has started
         cell.click()
         tab.keyboard.press("Control+Enter")
         try:

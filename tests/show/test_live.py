@@ -54,7 +54,7 @@ class Terminal:
         return self.screen.display
 
     def interrupted(self, seconds=60):
-        """The exit code after Ctrl-C; what the command still says is read, or it would wait."""
+        """Return the exit code after Ctrl-C; read what the command prints, or it would wait."""
         self.process.send_signal(signal.SIGINT)
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:
@@ -134,7 +134,7 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
     watched.until("run.h5: nothing yet")
     program = terminal([*mpiexec, "-n", 2, sys.executable, "program.py"], 80, 24)
     first = watched.until(r"\d+ iterations of 8 objects on 2 ranks")
-    assert int(first[0].split()[0]) < 200  # while it runs
+    assert int(first[0].split()[0]) < 200  # printed while the program runs
     (tmp_path / "seen").touch()
     program.until(r"200/200 .*max/mean \d\.\d\d, \d+ LB steps?")
     assert program.process.wait(60) == 0

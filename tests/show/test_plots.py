@@ -80,7 +80,7 @@ def test_heat_map_of_many_ranks_keeps_the_slowest():
     assert ax.get_ylabel() == f"rank (largest of each {rows})"
     assert ax.get_ylim() == (-0.5, 1002.5)
     assert len(marks(ax)) == 50
-    assert len(ax.lines) == 1  # so many LB steps are marked only above the picture
+    assert len(ax.lines) == 1  # if there are many LB steps, they are marked only above the picture
 
 
 def test_imbalance_draws_both_lines_and_the_marks():

@@ -47,7 +47,7 @@ def test_python_on_the_page_of_labs(here, mpiexec):
 
 
 def test_few_blocks_are_not_run():
-    """```sh not-run: they need the network or a cluster, or are tests by themselves."""
+    """Only blocks that need the network or a cluster, or are tests themselves, have ``not-run``."""
     found = [block for page in PAGES for block in NOT_RUN.findall(page.read_text())]
     assert len(found) <= 8
     assert all(re.search(r"pip install|pytest|#SBATCH", block) for block in found)
@@ -149,14 +149,14 @@ def follow(lines, capfd):
         for line in group:
             words = shlex.split(line, comments=True)[1:]
             if words[0] in ("lab", "record") and tuple(words) in done:
-                continue  # these take seconds
+                continue  # these commands take seconds
             done.add(tuple(words))
             if words[0] == "watch" and "--once" not in words:
                 interrupted(words)
                 continue
             code, said = cli.main(words), capfd.readouterr().err
             if code == 2 and words[0] in ("lab", "record"):
-                pytest.skip(said)  # not permitted, or not built
+                pytest.skip(said)  # the command is not permitted here, or its part is not built
             assert code == 0, f"{line}\n{said}"
 
 

@@ -35,7 +35,7 @@ def test_every_environment_variable_is_in_the_table():
 
 
 def test_what_the_readme_prints_runs(mpiexec, tmp_path):
-    """The program and the loop of one's own on two ranks, then the replay of what was recorded."""
+    """The README's program, its own loop (both on two ranks), and the replay of the record run."""
     pytest.importorskip("h5py")
     driver, own, replay = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (tmp_path / "script.py").write_text(driver.replace("iterate(200)", "iterate(20)"))
@@ -66,7 +66,7 @@ def test_every_plot_is_in_the_table():
 
 
 NAME = re.compile(r"(?<![\w./-])pylb(?:\.[A-Za-z]\w*)+")
-OTHER = {  # look like names of Python, and are something else
+OTHER = {  # these look like names of Python, but are something else
     "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
     "pylb.partitioner",  # of capsules
     "pylb.reduction",

@@ -34,7 +34,7 @@ def examples_of(name):
     """Return the docstrings of a module that have examples."""
     try:
         found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name))
-    except ImportError:  # what needs MPI, or anywidget
+    except ImportError:  # the module needs MPI or anywidget
         return []
     return [one for one in found if one.examples and one.name.startswith(name)]
 

@@ -238,7 +238,7 @@ def test_c_rooms_have_a_readme():
 
 
 def test_tests_have_the_rooms_of_the_tree():
-    """There are also: programs for mpiexec, slow twins, C, fuzzing, examples, the whole tree."""
+    """Folders of tests have the names of rooms; others are listed here."""
     more = {"mpi", "twins", "c", "fuzz", "recorded", "examples", "tree"}
     here = {p.name for p in (ROOT / "tests").iterdir() if any(p.rglob("*.[pc]*")) and p.is_dir()}
     assert here - {"__pycache__"} <= {*ORDER} | more

@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
 
 def hot_region(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """A hot region travels over the objects, at a constant pace or by leaps."""
+    """Return a hot region that moves over the objects, steadily or by leaps."""
     width = rng.uniform(0.02, 0.2)
     height = np.exp(rng.uniform(np.log(2.0), np.log(12.0)))
     at = rng.random() + rng.uniform(-3.0, 3.0) * np.arange(iterations) / iterations
@@ -59,7 +59,7 @@ def hot_region(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def growth(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Some objects grow or shrink, each at its own rate or all alike; neighbours or any."""
+    """Return objects of which some grow or shrink, each at its own rate or all alike."""
     part = rng.uniform(0.05, 0.6)
     grows = rng.random(n) < part
     if rng.random() < 0.5:
@@ -69,13 +69,13 @@ def growth(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def walk(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Each load drifts at random."""
+    """Return loads that drift at random."""
     step = rng.uniform(0.005, 0.08)
     return np.exp(np.cumsum(step * rng.standard_normal((iterations, n)), axis=0))
 
 
 def jumps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Single objects jump by a large factor, for a while or for good."""
+    """Return single objects that jump by a large factor, for a while or for good."""
     out = np.ones((iterations, n))
     factor, lasts = rng.uniform(2.0, 20.0), rng.choice([3, 8, 20, iterations])
     for _ in range(rng.integers(2, 4 + iterations // 4)):
@@ -85,7 +85,7 @@ def jumps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def peaks(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Peaks move from object to object."""
+    """Return peaks that move from object to object."""
     at = rng.integers(0, n, rng.integers(1, max(2, n // 8)))
     out = np.ones((iterations, n))
     height, restless, reach = rng.uniform(2.0, 15.0), rng.uniform(0.02, 0.5), rng.integers(1, n)
@@ -97,7 +97,7 @@ def peaks(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def periodic(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Loads swing, as waves or by steps, with phases by place or by chance, or some all alike."""
+    """Return loads that swing, as waves or by steps, with equal or different phases."""
     period = rng.uniform(3.0, 60.0)
     phase = np.arange(n) / n * rng.integers(0, 4) if rng.random() < 0.6 else rng.random(n)
     wave = np.sin(2.0 * np.pi * (np.arange(iterations)[:, None] / period + phase))
@@ -107,7 +107,7 @@ def periodic(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def steps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """At times a region of neighbours takes longer or shorter from then on, all alike."""
+    """Return regions of neighbours whose loads change by a factor at some time, and stay so."""
     out = np.ones((iterations, n))
     for _ in range(rng.integers(1, 6)):
         at, first = rng.integers(iterations), rng.random()
@@ -185,7 +185,7 @@ class Objects:
         self.p = p
         self.rank = (np.arange(n) * p // n).astype(np.int32)
         self.table = np.zeros((ROWS, n))
-        self.came = np.zeros(n, bool)  # a moment ago
+        self.came = np.zeros(n, bool)  # objects that came in the last LB step
         self._arrange()
 
     def _arrange(self) -> None:

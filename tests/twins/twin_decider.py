@@ -45,7 +45,7 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
 
 
 def heaviest(s):
-    """The two heaviest objects over the time of all work on all ranks, and the first one's key."""
+    """Return the two heaviest loads over the time of all work on all ranks, and the first's key."""
     if not s.load.any():
         return [NAN] * 3
     loads = s.load.tolist()
@@ -62,7 +62,7 @@ def heaviest(s):
 
 
 class Promise:
-    """When to look why iterations take longer than the last LB step predicted."""
+    """Says when to find out why iterations take longer than the last LB step predicted."""
 
     def __init__(self):
         self.predicted, self.price = math.inf, 0.0
@@ -108,7 +108,7 @@ class Twin:
         self.promise = Promise()
         self.learner = _core.SpeedLearner(n_ranks) if given.learns else None
         self.names = [s.name for s in given.strategies]
-        self.params = {}  # of each strategy, those that are not as usual
+        self.params = {}  # the parameters of each strategy that are not the defaults
         self.left = dict.fromkeys(self.names, NAN)  # max/mean that each left the last time
         self.network(*network)
         self.end = None
@@ -116,7 +116,7 @@ class Twin:
         self.history = []
         self.last = None  # receipt of the last LB step
         self.since = []  # (max, mean, min) of the iterations since then
-        self.held = {}  # of this cycle
+        self.held = {}  # receipts of this cycle that say why nothing was moved
         self.found = NAN
         self.judging = self.looking = False
         self.pending = None  # the receipt of an LB step under way
@@ -225,7 +225,7 @@ class Twin:
         return -1
 
     def tell(self, snapshot, here, work, looks_at):
-        """Work and speeds instead of seconds, if the ranks are known to differ."""
+        """Return work and speeds instead of seconds, if the ranks are known to differ."""
         if self.learner is None or here is None:
             return snapshot, np.zeros(self.n_ranks)
         self.learner.observe(snapshot.key, snapshot.rank, here, work)
@@ -332,7 +332,7 @@ class Twin:
     # ---- receipts ----
 
     def hold(self, kind, reason):
-        """One receipt in a cycle for each reason."""
+        """Write a receipt for a decision to wait: one in a cycle for each reason."""
         held = self.held.get((kind, reason))
         if held is None:
             held = self.held[kind, reason] = self.receipt(kind, self.trigger.reason)

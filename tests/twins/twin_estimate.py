@@ -8,7 +8,7 @@ MEAN, PASSES, ERROR, SPREAD = range(4)
 
 
 def follow(row, load):
-    """The object took `load` seconds in one more iteration: Trigg and Leach's gain, one late."""
+    """Update the estimate with a load of `load` seconds: Trigg and Leach's gain, one late."""
     row[PASSES] += 1
     if row[PASSES] <= 2:  # the first iteration is a warm-up
         row[MEAN] = load

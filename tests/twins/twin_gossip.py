@@ -86,7 +86,7 @@ class Gossip:
         return math.fsum(work) / math.fsum(q.speed)
 
     def bound(self):
-        """Lower bound: the longest object on the fastest rank, and each rank's fixed objects."""
+        """Return a lower bound: by the longest object, and by each rank's fixed objects."""
         out = 0.0
         for a in self.ranks:
             fixed = 0.0
@@ -236,7 +236,7 @@ class Gossip:
             post(sender, o)
 
     def exchange(self, action):
-        """All ranks act; returns their messages by receiver, in order of senders."""
+        """Let all ranks act; return their messages by receiver, in the order of senders."""
         mail = [[] for _ in self.ranks]
         for a in self.ranks:
             action(a, lambda to, note, a=a: mail[to].append((a.r, note)))
@@ -322,5 +322,5 @@ def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=100):
 
 
 def hierarchical(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=100):
-    """As HierarchicalLB places it."""
+    """Return the rank of each object as HierarchicalLB places it."""
     return Gossip(s, seed, overload, fan_out, rounds, iterations, by_node=True).run()

@@ -14,7 +14,7 @@ class Pairs:
         self.on = [[i for i in free if rank[i] == r] for r in range(q.p)]
 
     def search(self, limit):
-        """Meet the limit, or the lowest one that can be met."""
+        """Exchange objects until the limit is met, or the lowest limit that can be met."""
         low, before = limit, float("inf")
         if self.meet(limit):
             return
@@ -152,7 +152,7 @@ class Restarts:
             self.search_from(rank, limit)
 
     def crowd(self):
-        """Of the k p + 1 heaviest objects, k + 1 share a rank."""
+        """Return a lower bound: of the k p + 1 heaviest objects, k + 1 share a rank."""
         if not self.alike:
             return 0.0
         q, out = self.q, 0.0

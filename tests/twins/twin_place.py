@@ -24,7 +24,7 @@ class Plain:
         self.limit = s.memory_limit.tolist() if limited else [0] * p
 
     def sums(self, rank, only=None):
-        """Load of each rank, added in the order of the objects."""
+        """Return the load of each rank, added in the order of the objects."""
         out = [0.0] * self.p
         for i in range(self.n):
             if only is None or only[i]:
@@ -50,7 +50,7 @@ class Plain:
 
 
 def greedy(s):
-    """Earliest finish, heaviest first; None if an object fits nowhere.  Up to 64 speeds."""
+    """Place the heaviest first, where it ends earliest; None if an object fits nowhere."""
     q = Plain(s)
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
@@ -92,7 +92,7 @@ def bound(q, loads, grain=0.0):
 
 
 def refine(s, overload=1.003, swaps=False):
-    """RefineLB: overloaded ranks give objects to ranks with room, within the memory limits."""
+    """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     limit = max(threshold(q, overload, loads), bound(q, loads))
@@ -194,7 +194,7 @@ def exchange(q, mine, theirs, my_room, their_room, low, high):
 
 
 def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
-    """CommAwareRefineLB; RefineCommLB if sending counts as time."""
+    """Place like CommAwareRefineLB, or like RefineCommLB if sending counts as time."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     sends = []
@@ -319,7 +319,7 @@ class BestFit:
         return grain
 
     def light(self):
-        """Load of the p-th lightest."""
+        """Return the load of the p-th lightest object."""
         q = self.q
         loads = sorted(w for w, m in zip(q.load, q.movable, strict=True) if m and w)
         place = len(loads) * q.p / (sum(q.movable) + 1)

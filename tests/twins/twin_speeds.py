@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.model.snapshot import F64, I32, I64
 
-PLACEMENTS = 8  # that are remembered
+PLACEMENTS = 8  # number of placements that are remembered
 AGEING = 0.7  # weight of a placement against that of the next one
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
 # A rank is treated as a new one if the median change of its objects (at least LEAST) is CHANGED or
@@ -49,7 +49,7 @@ class Observation(NamedTuple):
     usual: float = 0.0  # change of the whole program since the previous placement
 
     def weight(self) -> F64:
-        """Weight of each object: short objects are noisier, by the clock and by quotas."""
+        """Return the weight of each object: the clock and quotas make short objects noisier."""
         mean = self.seconds.sum() / max(len(self.seconds), 1)
         return np.asarray(np.sqrt(self.seconds / max(mean, np.finfo(float).tiny)))
 
@@ -59,7 +59,7 @@ def _same_places(a: Observation, b: Observation) -> bool:
 
 
 def _is_sampled(key: I64, n_ranks: int) -> Any:
-    """The objects that represent very many: the same ones each time."""
+    """Say which objects represent very many; they are the same ones each time."""
     parts = 1
     while len(key) > 2 * ENOUGH * n_ranks * parts:
         parts *= 2
@@ -90,7 +90,7 @@ class SpeedLearner:
         self._seen: list[Observation] = []
         self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0
-        self.has_changed = False  # a rank, since the placement before
+        self.has_changed = False  # whether a rank has changed since the placement before
         self._guess: F64 = np.zeros(n_ranks)
         self._gains: deque[F64] = deque(maxlen=INTERVALS)
 
@@ -282,7 +282,7 @@ class SpeedLearner:
         return np.asarray(deviation / np.sqrt(np.maximum(seen, 1)))
 
     def _solve(self, groups: list[list[Observation]], estimates: Observation | None) -> Fit:
-        """Work is one number for each object in each group of placements."""
+        """Solve for the speeds; work is one number for each object in each group of placements."""
         seen, weights, own = [], [], []
         for number, group in enumerate(groups):
             age = len(groups) - 1 - number

@@ -81,7 +81,7 @@ class Twin:
         self.ops, self.comms, self.t = ops, comms, target
         self.now = 0.0
         self.processes = [Process(r) for r in range(len(ops))]
-        self.ring = [[] for _ in target.speed]  # of ranks; the first runs
+        self.ring = [[] for _ in target.speed]  # ranks on each processor; the first runs
         self.turn_ends = [0.0 for _ in target.speed]
         self.locks = {}
         self.icolls = {}

@@ -10,7 +10,7 @@ ROOTED = ("BCAST", "GATHER", "SCATTER", "REDUCE")
 
 
 def program(seed, ranks=4, steps=40, wildcards=True):
-    """Steps in the same order on all ranks, so that no rank waits for a later step."""
+    """Return random steps, in the same order on all ranks: no rank waits for a later step."""
     rng = np.random.default_rng(seed)
     ops = [[] for _ in range(ranks)]
     open_requests = [[] for _ in range(ranks)]
@@ -104,7 +104,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
 
 
 def server(seed, clients=3, requests=5):
-    """A server that takes requests as they arrive; each client's request has its own work."""
+    """Return a server that takes requests as they arrive; each request has its own work."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.repeat(np.arange(1, clients + 1), requests))
     ops = [[] for _ in range(clients + 1)]
@@ -125,7 +125,7 @@ def server(seed, clients=3, requests=5):
 
 
 def spa(one=1.0, two=1.0, rounds=10, own=(2.0, 1.0, 1.0), server_work=0.1):
-    """The paper's synthetic application: a server, three clients, two procedures."""
+    """Return the paper's synthetic application: a server, three clients, two procedures."""
     ops = [[] for _ in range(4)]
     for _ in range(rounds):
         for client in (1, 2, 3):

@@ -47,7 +47,7 @@ def test_random_programs_agree_with_their_twin(p, n):
 
 
 def drifting(comm, iterations, **balancing):
-    """The hot spot moves; work is declared, not done."""
+    """Run a program with a hot spot that moves; its work is declared, not done."""
     lb = pylb.Balancer(comm, **balancing)
     n = 8 * comm.size
     for key in range(8 * lb.rank, 8 * lb.rank + 8):
@@ -74,7 +74,7 @@ def test_every_figure_is_the_same_in_every_run():
 def test_some_hundred_ranks():
     unbalanced, balanced = (
         cluster(300).run(drifting, 8, **how)[0][0]
-        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # neighbours apart
+        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # splits neighbours
     )
     assert unbalanced["iterations"] == balanced["iterations"] == 8
     assert unbalanced["mean_max_over_mean"] == pytest.approx(2.5)  # 5 ms over a mean of 2

@@ -301,7 +301,7 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
 
 @pytest.fixture(scope="session")
 def fortran(mpifort):
-    """Words that compile a Fortran program for this MPI."""
+    """Return the command that compiles a Fortran program for this MPI."""
     folders = os.environ["PATH"].split(os.pathsep)
     found = [str(p) for folder in folders for p in sorted(Path(folder).glob("gfortran*"))]
     if not found:
@@ -451,7 +451,7 @@ def say(**changed):
     ],
 )
 def test_one_bad_connection_ends_alone(parts):
-    """It has the token, and says what no recorder says; another rank goes on."""
+    """A connection with the token that sends nonsense is closed; another rank goes on."""
     with contextlib.closing(RecordMonitor()) as monitor:
         token = monitor.token.encode() + b"\n"
         send(monitor, token, say(), *parts)
@@ -565,7 +565,7 @@ def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpie
 
 
 def recording(output, *command):
-    """``pylb record`` as it is started by a shell, once its ranks compute."""
+    """Start ``pylb record`` as a shell does; yield it once its ranks compute."""
     words = [sys.executable, "-m", "pylb", "record", "--place", "0,1", "-o", str(output), "--"]
     child = subprocess.Popen(
         [*words, *command],
@@ -626,7 +626,7 @@ def test_where_a_recording_cannot_go_is_said_before_the_program_runs(tmp_path, c
 
 @needs_recorder
 def test_a_killed_recorder_leaves_nothing(build, tmp_path):
-    """The program goes on to its end."""
+    """If the recorder is killed, the program goes on to its end, and no files are left."""
     mark = tmp_path / "mark"
     script = f"echo up; read line; {build('stencil')} 5 1e4 2>/dev/null; touch {mark}"
     recorder = subprocess.Popen(

@@ -16,7 +16,7 @@ FREE = {"network": (0.0, 0.0), "overhead": 0.0}
 
 
 def steps(work, n=5, nbytes=0):
-    """Ranks that compute, pass a message around a ring, and meet in a barrier."""
+    """Return ranks that compute, pass a message around a ring, and meet in a barrier."""
     p = len(work)
     ops = [
         [

@@ -67,7 +67,7 @@ def test_agrees_with_the_twin(ranks, quantum, waiting):
 
 
 def two(first=10, second=10):
-    """Both compute, then meet in a barrier."""
+    """Return two ranks that compute, then meet in a barrier."""
     meet = {"kind": "COLL", "what": Collective.BARRIER}
     return Recording.of(
         [
@@ -174,7 +174,7 @@ def test_communicators_do_not_mix():
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("what", list(Collective))
 def test_who_waits_for_whom_in_a_collective(what, ranks):
-    """One rank is late: the ranks that need it wait, the others do not."""
+    """If one rank is late, only the ranks that need its data wait."""
     for late in range(ranks):
         root = 1
         run = Recording.of(
@@ -296,7 +296,7 @@ def test_the_order_in_which_records_come_makes_no_difference(seed):
             ops = np.ascontiguousarray(run.ops[rank][: known[rank]])
             parts.feed(rank, ops, bool(known[rank] == len(run.ops[rank])), None)
             missing = parts.run()
-        np.testing.assert_array_equal(whole.times(), parts.times())  # every bit
+        np.testing.assert_array_equal(whole.times(), parts.times())  # to the last bit
 
 
 # --- recordings that are not whole, bad input ---

@@ -25,8 +25,8 @@ from targets import Target, made
 
 from pylb.errors import PylbError
 
-LIMIT = 5  # seconds of a case
-MEMORY = 3 << 30  # bytes of address space of a process
+LIMIT = 5  # seconds that a case may take
+MEMORY = 3 << 30  # bytes of address space that a process may use
 BATCH = 40  # cases that a process runs, one after the other, if none fails
 FAILED = Path(__file__).with_name("failed")
 WORDS = [b"null", b"-1", b"1e400", b"NaN", b"1" + b"0" * 30, b"[]", b"{}", b'""', b"[" * 3000]
@@ -59,7 +59,7 @@ def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
             del data[at:]
         elif kind == 6:
             data[at:at] = draw.choice(WORDS)
-        else:  # another number where one stands
+        else:  # replace a number by another one
             numbers = list(re.finditer(rb"-?\d[\d.e+-]*", data[:20_000]))
             if numbers:
                 span = draw.choice(numbers).span()

@@ -45,7 +45,7 @@ def record() -> pylb.Balancer:
 
 
 def with_old_head(path: Path) -> bytes:
-    """The record as version 2 had it: texts of variable length, in a global heap at its start."""
+    """Return the record as version 2 wrote it: its texts are in a global heap at the start."""
     import h5py
 
     with h5py.File(path) as new, h5py.File(path.with_suffix(".old"), "w", libver="earliest") as old:
@@ -82,7 +82,7 @@ def vt_file(rank: int) -> dict[str, object]:
 
 
 def recording() -> Recording:
-    """Two ranks: a message, a collective, a nonblocking pair."""
+    """Return a recording of two ranks: a message, a collective, a nonblocking pair."""
     ranks = []
     for r in range(2):
         first = {"kind": "SEND" if r == 0 else "RECV", "peer": 1 - r, "bytes": 100}
