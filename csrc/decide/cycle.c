@@ -1,6 +1,7 @@
 #include "decide/cycle.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/mem.h"
 
@@ -14,11 +15,62 @@ enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 /* A load is not expected to fall below this fraction of the present one. */
 static const double LEAST = 0.05;
 
+/* For the velocity, a slope is that of the straight line that best fits the loads of so many
+ * objects on each side: a slope of fewer loads would be mostly noise. */
+enum { NEAR = 4 };
+
+/* The motion of the pattern must explain this part of the drift (of its sum of squares). */
+static const double EXPLAINED = 0.25;
+
+/* By how much the load changes from object to object around object i, by the straight line that
+ * fits `near` objects on each side. */
+static double slope(const plb_snapshot_t *s, int64_t i, int near)
+{
+    const int64_t last = s->n_objects - 1;
+    double sum = 0.0, squares = 0.0;
+    for (int k = 1; k <= near; k++) {
+        const double before = s->load[i > k ? i - k : 0];
+        const double after = s->load[i + k < last ? i + k : last];
+        sum += k * (after - before);
+        squares += 2.0 * k * k;
+    }
+    return sum / squares;
+}
+
+/* The load at a place between objects; beyond the ends, that of the first or of the last one. */
+static double load_at(const plb_snapshot_t *s, double place)
+{
+    const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
+    const int64_t i = (int64_t)x, next = i + 1 < s->n_objects ? i + 1 : i;
+    const double part = x - (double)i;
+    return (1.0 - part) * s->load[i] + part * s->load[next];
+}
+
+/* The wide slope is an instrumental variable: neither its damping nor the noise of the loads
+ * makes the velocity too small or too large. */
+void plb_cycle_transport(plb_cycle_costs_t *self)
+{
+    const plb_snapshot_t *s = self->now;
+    double change = 0.0, slopes = 0.0, drifts = 0.0, wide = 0.0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        const double g = slope(s, i, NEAR), d = self->drift[i];
+        change -= d * g;
+        slopes += slope(s, i, 1) * g;
+        drifts += d * d;
+        wide += g * g;
+    }
+    const bool moves = slopes > 0.0 && change * change > EXPLAINED * wide * drifts;
+    self->velocity = moves ? change / slopes : 0.0;
+}
+
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load)
 {
     const plb_snapshot_t *now = self->now;
+    const double span = t * self->belief, v = self->velocity;
     for (int64_t i = 0; i < now->n_objects; i++) {
-        load[i] = fmax(now->load[i] + t * self->belief * self->drift[i], LEAST * now->load[i]);
+        const double from = v == 0.0 ? now->load[i] : load_at(now, (double)i - span * v);
+        const double own = v == 0.0 ? self->drift[i] : self->drift[i] + v * slope(now, i, NEAR);
+        load[i] = fmax(from + span * own, LEAST * now->load[i]);
     }
 }
 
@@ -42,43 +94,65 @@ out:
     return ret;
 }
 
-/* Seconds that the ranks wait on average for the slowest one. */
-static double waiting(const plb_snapshot_t *s, const int32_t *rank, double *time)
+/* Seconds that the ranks lose on average by messages and by waiting for the slowest one.
+ * talk[n_ranks]: seconds of messages. */
+static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
+                      double *time)
 {
     double most = 0.0, sum = 0.0;
     plb_snapshot_rank_times(s, rank, time);
     for (int32_t r = 0; r < s->n_ranks; r++) {
-        most = fmax(most, time[r]);
+        most = fmax(most, time[r] + talk[r]);
         sum += time[r];
     }
     return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
 }
 
-/* Compute wait[n], the seconds that the ranks will wait on average at each of the first n TIMES.
+/* talk[n_ranks]: seconds of the ranks' messages in an iteration.  Scratch: time[n_ranks]. */
+static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t network,
+                    double *time, double *talk, plb_err_t *err)
+{
+    if (!(network.alpha + network.beta > 0.0 && s->n_edges + s->n_multicasts > 0)) {
+        return PLB_OK;
+    }
+    PLB_PASS(plb_phase_times(s, rank, network, talk, err));
+    plb_snapshot_rank_times(s, rank, time);
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        talk[r] -= time[r];
+    }
+    return PLB_OK;
+}
+
+/* Compute wait[n], the seconds that the ranks will lose on average at each of the first n TIMES.
  */
-static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, int n, double *wait,
-                    plb_err_t *err)
+static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_network_t network,
+                    int n, double *wait, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_snapshot_t then = *self->now;
-    double *load = NULL, *time = NULL;
+    double *load = NULL, *time = NULL, *talk = NULL;
     PLB_NEW(load, then.n_objects);
     PLB_NEW(time, then.n_ranks);
+    PLB_NEW0(talk, then.n_ranks);
+    PLB_TRY(messages(&then, rank, network, time, talk, err));
     then.load = load;
     for (int k = 0; k < n; k++) {
         plb_cycle_loads(self, TIMES[k], load);
-        wait[k] = waiting(&then, rank, time);
+        wait[k] = waiting(&then, rank, talk, time);
     }
 out:
-    PLB_FREE(load, time);
+    PLB_FREE(load, time, talk);
     return ret;
 }
+
+/* The ranks' measured waiting is without messages. */
+static const plb_network_t FREE = {0};
 
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
 {
     double wait[2];
     self->belief = 1.0;
-    PLB_PASS(wait_for(self, NULL, 2, wait, err));
+    PLB_PASS(wait_for(self, NULL, FREE, 2, wait, err));
     const double said = wait[1] - wait[0];
     self->belief = said == 0.0 ? 0.0 : fmin(fmax(grown / said, 0.0), 1.0);
     return PLB_OK;
@@ -103,7 +177,7 @@ int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *l
 {
     double wait[N_TIMES], bytes;
     PLB_PASS(plb_cycle_bytes(self->now, rank, &bytes, err));
-    PLB_PASS(wait_for(self, rank, N_TIMES, wait, err));
+    PLB_PASS(wait_for(self, rank, self->network, N_TIMES, wait, err));
     *loss = lowest_average(self, self->step + self->per_byte * bytes, wait);
     return PLB_OK;
 }

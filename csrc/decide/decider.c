@@ -46,8 +46,9 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
                     PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
                     PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
-                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered),
+                    PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
+                    PLB_FIGURE(p, next_heaviest)),
         err);
 out:
     return ret;
@@ -514,20 +515,30 @@ static void name_stand_in(plb_decider_t *self)
              self->candidates[self->instead].strategy.name);
 }
 
+/* Say for which loads the objects were placed, if not for the present ones. */
 static void say_ahead(plb_decider_t *self)
 {
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;
     const double losses[] = {p->loss_1, p->loss_2, p->loss_4, p->loss_8};
     double least = p->loss_0;
+    char how[96] = "";
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
         least = fmin(least, losses[k]); /* NAN: not tried */
     }
+    if (p->loss_scattered < least) {
+        least = p->loss_scattered;
+        snprintf(how, sizeof how,
+                 "neighbours are placed on different ranks, as heavy regions move");
+    } else if (p->ahead > 0.0) {
+        snprintf(how, sizeof how, "placed for the loads expected %.0f iterations ahead", p->ahead);
+    } else {
+        return;
+    }
     const size_t at = strlen(r->why);
     snprintf(r->why + at, sizeof r->why - at,
-             "; placed for the loads expected %.0f iterations ahead, which loses %.3g ms per "
-             "iteration until the next LB step, instead of %.3g ms",
-             p->ahead, 1e3 * least, 1e3 * p->loss_0);
+             "; %s, which loses %.3g ms per iteration until the next LB step, instead of %.3g ms",
+             how, 1e3 * least, 1e3 * p->loss_0);
 }
 
 static void begin_cycle(plb_decider_t *self)
@@ -560,9 +571,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (other) {
         name_stand_in(self);
     }
-    if (p->ahead > 0.0) {
-        say_ahead(self);
-    }
+    say_ahead(self);
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
                                done->cost, done->given};
     ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
@@ -571,9 +580,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     }
     r->cost = self->ledger.cost;
     if ((other && (ret = remember(self, chosen, p->passed_over, r->migrations, err))) ||
-        (ret =
-             remember(self, r->strategy, p->ahead > 0.0 ? p->present : p->predicted_with_messages,
-                      r->migrations, err)) ||
+        (ret = remember(self, r->strategy,
+                        isnan(p->present) ? p->predicted_with_messages : p->present, r->migrations,
+                        err)) ||
         (ret = plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err))) {
         return ret;
     }

@@ -10,6 +10,7 @@
 #include "decide/cycle.h"
 #include "decide/decider.h"
 #include "model/metrics.h"
+#include "place/kit/scatter.h"
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
@@ -225,6 +226,7 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .loss_2 = NAN,
         .loss_4 = NAN,
         .loss_8 = NAN,
+        .loss_scattered = NAN,
         .memory_full = NAN,
         .heaviest = NAN,
         .next_heaviest = NAN,
@@ -249,6 +251,8 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
         out->step = fmax(cost - (isnan(moving) ? 0.0 : moving), 0.0);
     }
     out->left = fmax((double)(self->end - self->seen.iteration - 1), 1.0);
+    out->network = self->opt.network;
+    plb_cycle_transport(out);
     return plb_cycle_believe(out, self->grown, err);
 }
 
@@ -271,6 +275,15 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            input->speed == NULL && drifts(db);
 }
 
+/* The placements that are tried for a cycle. */
+typedef struct outlook {
+    const plb_cycle_costs_t *costs;
+    int32_t *rank;      /* the best so far */
+    plb_placing_t *out; /* its figures */
+    double least;       /* its loss */
+    double seconds;     /* of all strategies so far */
+} outlook_t;
+
 /* Place for the loads in `ahead` iterations; the figures are those of the present loads. */
 static int place_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                        int ahead, answer_t *out, plb_err_t *err)
@@ -288,36 +301,62 @@ out:
     return ret;
 }
 
+/* Place neighbours on different ranks. */
+static int place_scattered(const plb_decider_t *self, const plb_cycle_costs_t *costs,
+                           answer_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW(out->rank, costs->now->n_objects);
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    PLB_TRY(plb_scatter_objects(costs->now, out->rank, err));
+    out->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    ret = measure(self, costs->now, out, err);
+out:
+    return ret;
+}
+
+/* Compute what a placement loses, and keep it if it is the best so far. */
+static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, plb_err_t *err)
+{
+    const int ret = plb_cycle_loss(best->costs, answer->rank, loss, err);
+    best->seconds += answer->seconds;
+    if (ret == PLB_OK && *loss < best->least) {
+        const size_t n = (size_t)best->costs->now->n_objects;
+        best->least = *loss;
+        memcpy(best->rank, answer->rank, n * sizeof *best->rank);
+        describe(answer, best->seconds, best->out->passed_over, best->out);
+        best->out->ahead = ahead;
+    }
+    return ret;
+}
+
 /* Let the strategy place for the loads expected 1, 2, ... steps ahead, and keep the placement that
  * loses least until the next LB step.  Stop at the first one that loses more than the one before.
- */
+ * If the pattern of the loads moves along the objects, try neighbours on different ranks, too. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
-    const double present = out->predicted_with_messages, passed_over = out->passed_over;
-    double seconds = out->seconds_strategy, best,
-           loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN};
+    const double present = out->predicted_with_messages;
+    double loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN}, scattered = NAN;
     int ret = plb_cycle_loss(costs, rank, &loss[0], err);
-    best = loss[0];
-    for (int k = 1; ret == PLB_OK && k < PLB_CYCLE_AHEADS; k++) {
+    outlook_t best = {costs, rank, out, loss[0], out->seconds_strategy};
+    for (int k = 1; ret == PLB_OK && k < PLB_CYCLE_AHEADS && !(k > 1 && loss[k - 1] > loss[k - 2]);
+         k++) {
         answer_t answer = {0};
         ret = place_ahead(self, which, costs, plb_cycle_aheads[k], &answer, err);
-        PLB_THEN(plb_cycle_loss(costs, answer.rank, &loss[k], err));
-        seconds += answer.seconds;
-        if (ret == PLB_OK && loss[k] < best) {
-            best = loss[k];
-            memcpy(rank, answer.rank, (size_t)costs->now->n_objects * sizeof *rank);
-            describe(&answer, seconds, passed_over, out);
-            out->ahead = plb_cycle_aheads[k];
-        }
+        PLB_THEN(compare(&best, plb_cycle_aheads[k], &answer, &loss[k], err));
         plb_free(answer.rank);
-        if (loss[k] > loss[k - 1]) {
-            break;
-        }
     }
-    out->seconds_strategy = seconds;
+    if (ret == PLB_OK && costs->velocity != 0.0 && plb_may_scatter(costs->now)) {
+        answer_t answer = {0};
+        ret = place_scattered(self, costs, &answer, err);
+        PLB_THEN(compare(&best, 0, &answer, &scattered, err));
+        plb_free(answer.rank);
+    }
+    out->seconds_strategy = best.seconds;
     out->present = present;
     memcpy(&out->loss_0, loss, sizeof loss);
+    out->loss_scattered = scattered;
     return ret;
 }
 

@@ -32,6 +32,7 @@
     X(loss_2)                                                                                     \
     X(loss_4)                                                                                     \
     X(loss_8)                                                                                     \
+    X(loss_scattered)                                                                             \
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)
 

@@ -107,6 +107,8 @@ class Receipt:
         Seconds per iteration that are expected to be lost until the next LB step, by waiting and by
         the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
         later; nan: not tried.
+    loss_scattered : float
+        The same if neighbours, in order of key, are placed on different ranks; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
         Time to gather the load database, to run the strategy, and to move the objects.
     seconds_warm_up : float
@@ -173,6 +175,7 @@ class Receipt:
     loss_2: float = NAN
     loss_4: float = NAN
     loss_8: float = NAN
+    loss_scattered: float = NAN
     seconds: float = NAN
     cost: float = 0.0
     gain: float = NAN

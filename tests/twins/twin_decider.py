@@ -39,6 +39,7 @@ FIGURES = (  # figures of a placement, in order; the last two are measured secon
     "loss_2",
     "loss_4",
     "loss_8",
+    "loss_scattered",
     "seconds_statistics",
     "seconds_strategy",
 )
@@ -279,7 +280,7 @@ class Twin:
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
         figures += [NAN, *heaviest(told)]  # without memory limits
-        figures += [0.0, *[NAN] * 6, 0.0, NAN]  # without drifts it does not look ahead
+        figures += [0.0, *[NAN] * 7, 0.0, NAN]  # without drifts it does not look ahead
         return figures, speed, plan.rank
 
     def look(self, snapshot, here, work):
