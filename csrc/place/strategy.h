@@ -12,13 +12,12 @@
 #include "base/param.h"
 #include "model/snapshot.h"
 
-/* Menon 2.2: does the strategy take the present placement into account? */
+/* The families of strategies (Menon 2.2). */
 typedef enum plb_family {
-    PLB_COMPREHENSIVE, /* from scratch */
+    PLB_COMPREHENSIVE, /* places all objects from scratch */
     PLB_REFINEMENT,    /* changes the present placement as little as it can */
 } plb_family_t;
-
-/* What a strategy looks at (bits); the rest of the snapshot does not influence its placement. */
+/* The parts of the snapshot that influence a strategy's placement (bits of `looks_at`). */
 enum {
     PLB_LOOKS_LOAD = 1,
     PLB_LOOKS_COMM = 2,
@@ -48,8 +47,8 @@ struct plb_strategy {
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
-    const struct plb_agent_type *agent; /* of a distributed strategy; NULL: not distributed */
-    const char *library;    /* the partitioner that it needs, which may be absent; or NULL */
+    const struct plb_agent_type *agent; /* agents of a distributed strategy; NULL: a central one */
+    const char *library;    /* the partitioner that it needs, which may be absent; NULL: none */
     bool for_equal_objects; /* true: assumes equal objects, so it is used only if named, never
                                selected automatically; false: for any objects */
 };

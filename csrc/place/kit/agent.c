@@ -237,8 +237,8 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Fill the answer; all objects stay if the iteration would become longer, unless a rank had to
- * give objects away for lack of memory. */
+/* Set answer[].  If an iteration would take longer than in the present placement, all objects stay
+ * on their present ranks, unless some ranks had too little memory there. */
 static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                   plb_err_t *err)
 {

@@ -1,13 +1,11 @@
 /* Distributed strategies: placements that no single rank computes.
  *
- * Each rank has an agent, a state machine without input or output.  All agents work in rounds.
- * In each round an agent reads the notes that others wrote to it in the last round, in order of
- * their senders, and the tally of all ranks; it changes the objects that it holds and writes
- * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process,
- * the runtime between MPI ranks.  Agents exchange nothing else, so both give exactly the same
+ * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
+ * (short messages) that other agents wrote to it in the last round, in order of their ranks, and
+ * the tally: a few sums over all ranks.  It may take objects or give objects away, and it writes
+ * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process, the
+ * runtime between MPI ranks.  Agents exchange nothing else, so both give exactly the same
  * placement.
- *
- * An agent knows its own objects, the few numbers of the tally, and what notes have told it.
  */
 #ifndef PLB_PLACE_KIT_AGENT_H
 #define PLB_PLACE_KIT_AGENT_H
@@ -17,22 +15,22 @@
 
 #include "place/strategy.h"
 
-/* The input of an agent: its rank and objects.  Borrowed for as long as the agent lives. */
+/* The input of an agent: its rank and objects.  The caller keeps it as long as the agent. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
-    const int32_t *neighbour; /* [n_neighbours] ranks of its node, ascending, itself among them */
+    const int32_t *neighbour; /* [n_neighbours] ranks of its node, ascending, including its own */
     int32_t n_neighbours;     /* 0: all ranks are on one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: none */
     bool lenient; /* true: ranks may end above their memory limits; false: that is an error */
 
-    int64_t n;                 /* objects */
-    const int64_t *id;         /* [n] their places in the order of all objects, ascending */
+    int64_t n;                 /* number of objects */
+    const int64_t *id;         /* [n] their indices among the objects of all ranks, ascending */
     const double *load;        /* [n] */
     const int64_t *memory;     /* [n] or NULL */
     const uint8_t *migratable; /* [n] or NULL */
 
-    int64_t n_edges;               /* messages that these objects send per iteration */
+    int64_t n_edges;               /* edges on which these objects send messages */
     const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
     const int64_t *edge_peer_id;   /* [n_edges] the receiving object */
     const int32_t *edge_peer_rank; /* [n_edges] its rank */
@@ -41,10 +39,10 @@ typedef struct plb_share {
 
 /* One note.  All notes from one agent to another in a round make one message. */
 typedef struct plb_note {
-    int32_t peer;   /* the receiving rank; on arrival: the sending one */
-    int32_t kind;   /* the strategy's own; PLB_NOTE_HOME is common to all */
+    int32_t peer;   /* the receiving rank; on arrival: the sending rank */
+    int32_t kind;   /* PLB_NOTE_HOME, or a kind that the strategy defines */
     int32_t rank;   /* an object's home (its present rank), or the rank that the note is about */
-    int32_t unused; /* explicit padding: notes are sent as bytes */
+    int32_t unused; /* padding that is written out, because notes are sent as bytes */
     int64_t id;
     union { /* a property of the object or of the rank */
         double load, bytes, residual, seconds;
@@ -54,7 +52,7 @@ typedef struct plb_note {
     };
 } plb_note_t;
 
-enum { PLB_NOTE_HOME = -1 }; /* the object with that id is now on the sender */
+enum { PLB_NOTE_HOME = -1 }; /* "your object `id` is now on my rank" */
 
 /* Figures that are merged over all ranks between two rounds; none is negative, and sums are exact.
  * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  What
@@ -65,7 +63,7 @@ typedef struct plb_tally {
     int64_t count[PLB_TALLY_COUNTS];
 } plb_tally_t;
 
-/* An object that an agent holds. */
+/* An object that is on the agent's rank at present. */
 typedef struct plb_entry {
     int64_t id;
     double load;
@@ -78,50 +76,51 @@ typedef struct plb_entry {
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [n] the objects that it holds, in any order; pinned ones stay */
+    plb_entry_t *entry; /* [n] the objects on this rank, in any order; pinned ones stay */
     int64_t n, room;
-    double load;    /* of all objects that it holds */
+    double load;    /* of all these objects */
     int64_t memory; /* of all these objects */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
-    double average; /* time at which all ranks would end together */
+    double average; /* seconds after which all ranks would end together */
     double mean_speed;
-    double least; /* lower bound of any placement's time: average, longest object, fixed objects */
+    double least; /* seconds: lower bound for any placement, from the average, the longest object
+                     and the fixed objects */
 
     plb_note_t *note; /* [n_notes] written in this round */
     int64_t n_notes, notes_room;
     plb_tally_t mine; /* contribution of this round */
-
-    int stage;     /* stage of the common part (agent.c) */
-    double before; /* the longest time of a rank */
-    bool crowded;  /* true: memory limits are exceeded in the present placement; else false */
-    double own_before, own_after; /* the time of this rank */
-    bool done;
-    int32_t *answer; /* [share->n] rank of each of its own objects; valid when done */
-    int64_t held;    /* largest number of entries and notes at a time */
+    int stage;        /* a constant of agent.c */
+    double before;    /* seconds of the slowest rank in the present placement */
+    bool crowded;     /* true: some ranks exceed their memory limits at first; false: none does */
+    double own_before, own_after; /* seconds of this rank in the present and the new placement */
+    bool done;                    /* true: the placement is known; false: more rounds follow */
+    int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
+    int64_t held;    /* largest number of entries and notes in memory at a time */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
     size_t size; /* bytes of the strategy's own state */
     /** Called after the common part is set up; the rest of `self` is zero. */
     int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
-    /** Do one round.  *settled: the strategy has ended, for all agents in the same round, and
-     * this agent has written nothing; the objects stay where they are now. */
+    /** Do one round.  *settled: true: the strategy has ended (for all agents in the same round),
+     * no note was written, and the objects stay where they are now; false: more rounds follow. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
-    /** Number of entries that the strategy holds beside the objects. */
+    /** Number of entries that the strategy has in memory, without the objects. */
     int64_t (*known)(const plb_agent_t *self);
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
 
-/** Make the agent of one rank; NULL with an error.  Borrows `share` and opts->params. */
+/** Make the agent of one rank; NULL with an error.  Keep `share` and opts->params as long as the
+ *  agent. */
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
 
-/** Do one round: `in` was written by others in the last round, in order of `peer`; `all` is the
- * merged tally of the last round (zeros in the first).  Then transport note[n_notes] and merge
- * `mine`, until `done`, which all agents set in the same round. */
+/** Do one round.  in[n_in]: the notes of the last round to this rank, in order of `peer`; all: the
+ * merged tally of the last round (zeros in the first round).  The caller then transports
+ * note[n_notes] and merges `mine`, until all agents are `done`, which is in the same round. */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 
@@ -132,13 +131,13 @@ static inline double plb_agent_time(const plb_agent_t *self, double load)
     return self->share->background + load / self->share->speed;
 }
 
-/** Load that this rank can add and still end by `time`; may be negative. */
+/** The load with which this rank takes `time` seconds; may be negative. */
 static inline double plb_agent_allowed(const plb_agent_t *self, double time)
 {
     return (time - self->share->background) * self->share->speed;
 }
 
-/** Bytes left; INT64_MAX without a limit. */
+/** The bytes of memory that are left on this rank; INT64_MAX without a limit. */
 static inline int64_t plb_agent_room(const plb_agent_t *self)
 {
     return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
@@ -149,17 +148,17 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k to rank `to`, in a note of that kind; the last entry gets the index k. */
+/** Give entry k to rank `to`, in a note of this kind.  The last entry then gets the index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
 /** Add the object of a note to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
-/** Whether this rank exceeds its memory limit and holds an object with memory that it can give
- * away. */
+/** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */
 bool plb_agent_crowded(const plb_agent_t *self);
 
-/** Sort the entries by load (stable), pinned ones last.  *n_movable: how many are not pinned. */
+/** Sort the entries by load; equal loads keep their order, pinned entries come last.  *n_movable:
+ *  number of entries that are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct chain {
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
     plb_loads_t order; /* item[k].id: the k-th rank in the row */
-    int64_t *present;  /* [p + 1] where each rank begins if it keeps its number of objects */
-    int64_t *least;    /* [p + 1] where each rank may begin so that the rest fits */
+    int64_t *present;  /* [p + 1] first object of each rank if it keeps its number of objects */
+    int64_t *least;    /* [p + 1] lowest first object of each rank with which the rest fits */
 } chain_t;
 
 static void chain_free(chain_t *self)
@@ -30,7 +30,7 @@ static int32_t rank_at(const chain_t *self, int32_t k)
     return self->order.item[k].id;
 }
 
-/* Load that rank r can do by `time`, beside what stays there. */
+/* Load that rank r can take in addition to its fixed objects, and still end by `time`. */
 static double capacity(const plb_problem_t *problem, int32_t r, double time)
 {
     const plb_snapshot_t *in = problem->in;
@@ -86,8 +86,8 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* The shortest time of the slowest rank that cuts can reach, to within CLOSE; INFINITY: no cuts
- * keep the memory limits. */
+/* The shortest time of the slowest rank with any cuts, to within CLOSE; INFINITY: no cuts keep the
+ * memory limits. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
@@ -120,8 +120,8 @@ static double average_time(const plb_problem_t *problem, double load)
     return work / speed;
 }
 
-/* Order the ranks by the mean place of their objects; a rank without objects stands where it would
- * if all had as many. */
+/* Sort the ranks by the mean position of their objects in the row.  A rank without objects gets
+ * the position that it would have if all ranks had the same number of objects. */
 static int order_ranks(chain_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -170,7 +170,7 @@ out:
     return ret;
 }
 
-/* Move each cut from its present place only as far as `time` asks for. */
+/* Move each cut only as far as necessary for all ranks to end by `time`. */
 static void cut(chain_t *self, double time, int32_t *out)
 {
     const int32_t p = self->problem->in->n_ranks;

@@ -5,11 +5,12 @@
 #include "place/kit/problem.h"
 
 /** The greatest common divisor of the loads of all objects that may migrate, up to rounding; 0
- * if it is below 2^-16 of the largest load.  Loads of a few sizes, or counts, have one. */
+ * if it is below 2^-16 of the largest load.  E.g. loads that are counts have a common divisor. */
 double plb_grain_common(const plb_problem_t *problem);
 
-/** Estimate the load of the p-th lightest object that has a load, from `sample` objects: the
- * ranks' loads differ by about this before GreedyLB's last round.  scratch[sample]. */
+/** Estimate the load of the p-th lightest object with a load above 0, from a sample of `sample`
+ * objects.  Before GreedyLB places the last p objects, the ranks' loads differ by about this.
+ * scratch[sample] is scratch memory. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
 
 #endif

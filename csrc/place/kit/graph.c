@@ -1,6 +1,6 @@
-/* The communication graph of a snapshot in the form of partitioning libraries: for each vertex
- * its neighbours in ascending order, each once, weighted by the bytes of both directions
- * (plb_parts_graph). */
+/* The communication graph of a snapshot in the form that partitioning libraries need
+ * (plb_parts_graph): for each vertex its neighbours in ascending order, each once, with the sum of
+ * the bytes in both directions as weight. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +11,8 @@
 
 enum { LONG_ROW = 64 }; /* too long for insertion sort */
 
-/* Find start[n + 1] of edges in the order of their senders; false if they are in another order. */
+/* Compute start[n + 1], the first edge of each sender; false: the edges are not sorted by sender.
+ */
 static bool find_rows(const plb_snapshot_t *in, int32_t *start)
 {
     int32_t v = -1;
@@ -44,8 +45,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Sort each row; false if one is too long.  It counts smaller entries instead of comparing and
- * swapping, to avoid unpredictable branches. */
+/* Sort each row; false: a row is too long.  For each entry it counts the smaller ones instead of
+ * comparing and swapping, to avoid unpredictable branches. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -71,9 +72,9 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* bytes[] has the bytes that are sent along each edge: add the received ones.  In a symmetric
- * graph the first entries of a row are, in order, the rows below it that lead to it; false if an
- * edge has no reverse edge. */
+/* bytes[] has the bytes that are sent along each edge: add the bytes of the reverse edge.  In a
+ * symmetric graph the first entries of row w are, in order, the rows v < w that have an edge to w;
+ * false: an edge has no reverse edge. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
@@ -93,7 +94,7 @@ static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, i
     return true;
 }
 
-/* Set the weights of the rows' edges. */
+/* Convert bytes[] to the integer weights of the edges. */
 static int weigh(plb_parts_t *self, const double *bytes, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -109,7 +110,8 @@ out:
     return ret;
 }
 
-/* Set the edges in order: the snapshot's own, or a sorted copy; false if neither is possible. */
+/* Set the edges: the snapshot's own if they are sorted, else a sorted copy; false: neither is
+ * possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -129,7 +131,7 @@ static bool order_edges(plb_parts_t *self, double *bytes)
            sort_rows(self->start, n, in->edge_dst, in->edge_bytes, self->to, bytes);
 }
 
-/* Use the snapshot's edges as the graph; *done: whether that is possible. */
+/* Use the snapshot's edges as the graph, if possible.  *done: whether they were used. */
 static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -223,7 +225,7 @@ static void put_received(void *arg, int32_t a, int32_t b, double bytes)
     put(&((both_t *)arg)->received, b, a, bytes);
 }
 
-/* Begin empty rows, with room for as many entries as were counted. */
+/* Begin empty rows, with room for the counted numbers of entries. */
 static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -237,8 +239,8 @@ out:
     return ret;
 }
 
-/* Put each entry into the row that it names.  Entries arrive there in ascending order, so equal
- * ones are neighbours and are merged. */
+/* Transpose the rows: put each entry into the row of its other vertex.  Entries of a row come in
+ * ascending order, so equal ones follow each other and are merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
@@ -255,7 +257,8 @@ static void transpose(const rows_t *from, int32_t n, rows_t *out)
     }
 }
 
-/* Merge row v of both, which are sorted, into neighbours and bytes; return how many. */
+/* Merge row v of `sent` and of `received`, which are sorted, into to[] and bytes[]; return the
+ * number of neighbours. */
 static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
 {
     int32_t m = 0;

@@ -1,10 +1,10 @@
-/* Reduces the migrations of a placement that was made without regard to where the objects are. */
+/* Reduces the migrations of a placement that was made without regard to the present one. */
 #ifndef PLB_PLACE_KIT_HOME_H
 #define PLB_PLACE_KIT_HOME_H
 
 #include "place/kit/problem.h"
 
-/** Move objects back to where they were, the lightest first, if no rank then takes more than
+/** Move objects back to their present ranks, the lightest first, if no rank then takes more than
  * `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 

@@ -7,11 +7,11 @@
 #include "base/mem.h"
 
 typedef struct plb_members {
-    int32_t *head;        /* [p] of each rank; -1: none */
-    int32_t *next, *prev; /* [n] of each object; -1: the end */
+    int32_t *head;        /* [p] first object of each rank; -1: none */
+    int32_t *next, *prev; /* [n] next and previous object on the same rank; -1: none */
 } plb_members_t;
 
-/** Begin with empty lists.  Free also on failure. */
+/** Begin with empty lists.  Free `self` also after a failure. */
 static inline int plb_members_init(plb_members_t *self, int32_t p, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,11 +1,11 @@
-/* The hypergraph of a snapshot in the form of partitioning libraries: a net for each multicast
- * and each edge (plb_parts_nets). */
+/* The hypergraph of a snapshot in the form that partitioning libraries need (plb_parts_nets): a
+ * net for each multicast and each edge. */
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* Add a pin to the net that ends at `at`, unless the net has it already or the object is not a
- * vertex. */
+/* Add an object as a pin at index `at`, unless the net has this pin already or the object is not a
+ * vertex.  Returns the index of the next pin. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];
@@ -16,7 +16,7 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Keep the pins from the end of the last net to `at` as a net, if there are two or more. */
+/* Make a net of the pins since the last net, up to index `at`, if there are two or more. */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {

@@ -1,7 +1,7 @@
-/* Objects that some ranks may give away: for each rank a list sorted by load (ties: by object),
- * made at the first request, from which objects can be removed.
+/* Lists of the objects that some ranks may give away: one list per rank, sorted by load (ties: by
+ * object) when it is first used.  Objects can be removed ("taken").
  *
- * An entry is an index into item[]; those of rank r lie in start[r] ... end[r] - 1.
+ * An entry is an index into item[]; the entries of rank r are start[r] ... end[r] - 1.
  */
 #ifndef PLB_PLACE_KIT_OFFERS_H
 #define PLB_PLACE_KIT_OFFERS_H
@@ -13,43 +13,43 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* load and object */
     uint8_t *sorted;      /* [p] */
-    int32_t *next, *prev; /* nearest remaining entry at or after (before) this one; long chains are
-                             shortened when they are followed */
-    plb_item_t *spare;    /* scratch to sort the longest list */
+    int32_t *next, *prev; /* where to search for the nearest entry at or after (before) this one
+                             that was not taken */
+    plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
 
-/** List objects that may migrate, have a load of at most `most`, and are on a rank with gives[r].
- *  Borrows nothing.  Free also on failure. */
+/** List the objects that may migrate, have a load of at most `most`, and are on a rank r with
+ *  gives[r].  Borrows nothing.  Free `self` also after a failure. */
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err);
 void plb_offers_free(plb_offers_t *self);
 
-/** Sort the entries of rank r, once; before any of the functions below. */
+/** Sort the entries of rank r, unless they are sorted.  Call it before the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
-/** The first entry of rank r, taken or not, with at least that load; end[r] if there is none. */
+/** The first entry of rank r, taken or not, with at least this load; end[r]: none. */
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 
-/** Entry k, or the next one that has not been taken: upwards (end[r]: none) or downwards
- * (start[r] - 1: none). */
+/** Entry k, or the nearest one above it that was not taken; end[r]: none. */
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
+
+/** Entry k, or the nearest one below it that was not taken; start[r] - 1: none. */
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
-/** The last entry of rank r with at most that load that has not been taken; start[r] - 1 if none.
- */
+/** The last entry of rank r with at most this load that was not taken; start[r] - 1: none. */
 int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
-/* An exchange of one rank's entry for one of another rank. */
+/* An exchange of an entry of one rank for an entry of another rank. */
 typedef struct plb_exchange {
     int64_t give, back; /* entries; -1: none */
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 
-/** Find an exchange between `from` in `gives` and `to` in `returns` for which both have memory:
- * the first with a difference of loads in low ... high, else the one with the largest
- * difference up to `high`.  Tries `probes` objects to give back, from the lightest possible one
- * upwards. */
+/** Find an exchange of an entry of rank `from` in `gives` for an entry of rank `to` in `returns`,
+ * for which both ranks have the memory.  Take the first with a difference of loads in low ...
+ * high, else the one with the largest difference up to `high`.  `probes` objects of `to` are
+ * tried, from the lightest possible one upwards. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes);

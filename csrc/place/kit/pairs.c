@@ -1,19 +1,19 @@
-/* Pairs of ranks divide their objects again.
+/* Pairs of ranks exchange sets of objects.
  *
- * The most loaded rank exchanges a set of its objects for a set of another rank's objects; either
- * may be empty.  Partners are tried in turn, those with most room first, until one can take the
- * whole excess within the limit; of such exchanges the one with the fewest migrations is made.
- * The more partners were tried, the more excess may be left: then the exchange is made that leaves
- * the least on the worse of the two ranks.  So an ever smaller excess wanders from rank to rank
- * until it meets a fitting set.  If no exchange reduces it, the limit cannot be met.  A higher one
- * is then searched for by bisection, as the multifit method does for bins (Coffman, Garey, Johnson
- * 1978).
+ * The most loaded rank, the donor, exchanges a set of its objects for a set of objects of another
+ * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those with most
+ * room first, until one can take the donor's whole excess and stay within the limit; of such
+ * exchanges, the one with the fewest migrations is made.  The more partners were tried, the more
+ * excess may be left: then the exchange is made that leaves the least excess on the worse of the
+ * two ranks.  So an excess becomes smaller as it goes from rank to rank, until it meets a set that
+ * fits.  If no exchange reduces it, the limit cannot be met.  Then bisection finds a higher limit,
+ * as in the multifit method for bins (Coffman, Garey, Johnson 1978).
  *
- * The subsets of a few objects of each rank are listed by load.  So the fitting pairs of subsets
- * are found in one pass over two lists.
+ * The subsets of a few objects of each rank are listed by load.  So one run through two lists
+ * finds the pairs of subsets that fit.
  *
  * Ties: the partner with the most room, then the lowest rank; the lightest set of the partner,
- * then of the donor; the set without the object that joined its rank first.
+ * then of the donor; the set without the object that came to its rank first.
  */
 #include "place/kit/pairs.h"
 
@@ -25,24 +25,22 @@
 #include "place/kit/members.h"
 
 enum {
-    FEW = 5,     /* objects of a rank that take part in exchanges with the first partners */
-    EASY = 8,    /* number of first partners */
-    MOST = 8,    /* objects that take part in exchanges with later partners */
-    TRIES = 256, /* partners tried for one donor */
-    SCAN = 4,    /* fitting sets of the donor that are compared for each set of the partner */
+    EASY = 8,    /* number of partners with which sets are made of only FEW objects of a rank */
+    FEW = 5,     /* objects of a rank in exchanges with the first EASY partners */
+    MOST = 8,    /* objects of a rank in exchanges with later partners */
+    TRIES = 256, /* partners tried for one donor, at most */
+    SCAN = 4,    /* number of fitting sets of the donor that are compared for each partner's set */
     CHEAP = 2,   /* an exchange with so few migrations is made at once */
 };
-
-/* An exchange must reduce the excess to at most this fraction. */
+/* An exchange must reduce the excess to this fraction or less. */
 static const double PART = 0.9;
-
 /* After n partners, an exchange is made if it reduces the excess to n times this fraction. */
 static const double SOON = 0.9 / 16;
-
-/* Excess below this fraction of the limit is due to rounding. */
+/* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;
 
-/* The search for the lowest limit ends within this fraction of the wanted one. */
+/* The search for the lowest limit that can be met ends when it is known to within this fraction of
+ * the wanted limit. */
 static const double NEAR = 5e-4;
 
 /* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
@@ -51,10 +49,10 @@ static const double WORK = 1e6, WORK_PER_RANK = 2e3;
 typedef struct set {
     double load;
     int32_t mask;
-    int32_t cost; /* objects that are where they were at first */
+    int32_t cost; /* number of objects in the set that are still on their present rank */
 } set_t;
 
-/* Some objects of a rank, and their subsets by load. */
+/* Some objects of a rank, and all subsets of them, sorted by load. */
 typedef struct side {
     int32_t r, n_objects, n_sets;
     int32_t object[MOST];
@@ -82,7 +80,8 @@ typedef struct exchange {
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
-/* Add the subsets with the next object: merge the list with itself, shifted. */
+/* Add an object: to each subset of the list, the same subset with this object is added.  The list
+ * stays sorted. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
     set_t old[1 << (MOST - 1)];
@@ -235,7 +234,7 @@ static void hand_over(pairs_t *self, const side_t *side, int32_t mask, int32_t t
     }
 }
 
-/* Relieve the most loaded rank by one exchange; false: no exchange helps. */
+/* Reduce the load of the most loaded rank by one exchange; false: no exchange helps. */
 static bool relieve(pairs_t *self)
 {
     int32_t n;
@@ -256,7 +255,7 @@ static bool relieve(pairs_t *self)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* Bring all ranks below the limit; *met: whether they are. */
+/* Try to bring all ranks below the limit; *met: whether this succeeded. */
 static int meet(pairs_t *self, double limit, bool *met)
 {
     int ret = PLB_OK;
@@ -275,7 +274,7 @@ static int meet(pairs_t *self, double limit, bool *met)
     return ret;
 }
 
-/* Meet the limit, or else the lowest one that can be met. */
+/* Meet the limit or, if that is impossible, the lowest limit that can be met. */
 static int search(pairs_t *self, double limit)
 {
     bool met;

@@ -21,9 +21,8 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* Compute the time at which all ranks end together, and from it each rank's share of the
- * movable load.  Ranks that take longer with their fixed load alone get nothing, and are left
- * out. */
+/* Compute the time at which all ranks end together, and from it each rank's share of the movable
+ * load.  Ranks that take longer with their fixed load alone are left out, and get a share of 0. */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -79,7 +78,7 @@ out:
     return ret;
 }
 
-/* Number the objects as vertices. */
+/* Set vertex[], the vertex of each object. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;

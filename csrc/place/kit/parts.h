@@ -1,10 +1,10 @@
 /* Common to strategies that use a partitioner: objects of a snapshot are vertices, ranks are
  * parts.
  *
- * A vertex is an object that may migrate.  The objects of a rank that may not migrate are together
- * one more vertex, without weight and fixed there.  It draws objects that communicate with them to
- * that rank; it is left out if the partitioner takes no fixed vertices.  Their load, and the
- * rank's background and speed, are in the parts' shares. */
+ * A vertex is an object that may migrate.  In addition, all objects of a rank that may not migrate
+ * are one vertex, which has no weight and is fixed in the rank's part: it attracts the objects
+ * that communicate with these.  It is left out if the partitioner takes no fixed vertices.  The
+ * load of these objects, and the rank's background and speed, determine the part's share. */
 #ifndef PLB_PLACE_KIT_PARTS_H
 #define PLB_PLACE_KIT_PARTS_H
 
@@ -25,42 +25,44 @@ typedef struct plb_parts {
     int32_t *net_start, *pin, *net_weight;
 } plb_parts_t;
 
-/** Set vertices, weights and shares.  Owns its arrays, borrows `in`. */
+/** Set vertices, weights and shares.  `self` owns its arrays and borrows `in`. */
 int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
                    uint64_t seed, plb_err_t *err);
 void plb_parts_free(plb_parts_t *self);
 
-/** Add the edges between vertices, weighted by bytes in both directions; a multicast is an edge
- * to each receiver.  Neighbours are ascending; if the snapshot's edges are already so, they are
- * borrowed. */
+/** Add the edges between vertices.  Their weight is the sum of the bytes in both directions; a
+ * multicast is an edge to each receiver.  The neighbours of a vertex are ascending; if the
+ * snapshot's edges already have this order, `self` borrows them. */
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
-/** Add a net for each multicast (sender and receivers) and for each edge, weighted by bytes. */
+/** Add a net for each multicast (sender and receivers) and for each edge.  Its weight is the
+ * bytes.
+ */
 int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
 
-/** Add a cost of migrations: leaving a rank costs the object's bytes once, communication counts
- * `iterations` times.  After the graph or the nets.  Objects without `bytes` cost the mean bytes
- * that an object communicates in one iteration. */
+/** Add the cost of migrations.  Call it after plb_parts_graph or plb_parts_nets.  An object that
+ * leaves its rank costs its bytes once, and communication costs its bytes `iterations` times.  An
+ * object without `bytes` costs the mean bytes that an object communicates in one iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
-/** The cut of a graph plus the cost of leaving ranks, in the same units. */
+/** The cut of a graph plus the cost of migrations, in the same units. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Renumber parts of equal share so that few bytes move (relabel.h; an unknown size counts 1),
- * unless fixed vertices determine the numbers. */
+/** Renumber parts of equal share so that few bytes move (relabel.h; an object of unknown size
+ * counts as one byte), unless fixed vertices determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
-/** Call a library by name: PLB_ERR_MISSING if it has not been loaded. */
+/** Let a library, given by name, find part[].  PLB_ERR_MISSING: the library was not loaded. */
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
-/** Give each object a rank.  Memory limits are kept; moves (as in CommAwareRefineLB without
- * exchanges) and then swaps (as in RefineSwapLB) bring ranks below `imbalance` times the average
- * if they can. */
+/** Set the rank of each object to its part.  Then moves (as in CommAwareRefineLB without
+ * exchanges) and swaps (as in RefineSwapLB) bring ranks below `imbalance` times the average, if
+ * possible. Memory limits are kept. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that partitions the graph (the nets, if its library takes nets) from
- * scratch with its library; its first parameter is the imbalance. */
+/** Run a strategy that partitions the graph (or the nets, if its library takes nets) from scratch
+ * with its library.  Its first parameter is the imbalance. */
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 

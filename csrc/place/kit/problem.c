@@ -11,7 +11,7 @@ static long long key_of(const plb_snapshot_t *in, int64_t i)
     return (long long)(in->key == NULL ? i : in->key[i]);
 }
 
-/* Split the objects; at first fixed[] is zero and room[] has the limits. */
+/* Separate the objects.  Before the call, fixed[] is zero and room[] has the memory limits. */
 static void split(plb_problem_t *self)
 {
     const plb_snapshot_t *in = self->in;
@@ -183,9 +183,8 @@ out:
     return ret;
 }
 
-/* A tree of the most room in each subtree of bins: the children of node v are 2v and 2v + 1,
- * the leaves start at `size`.
- */
+/* A binary tree over the bins; each node has the most room of a bin below it.  The children of
+ * node v are 2v and 2v + 1; the leaves start at `size`. */
 typedef struct bins {
     int64_t *most;
     int32_t size, n;
@@ -201,8 +200,8 @@ static void bins_set(bins_t *self, int32_t r, int64_t room)
     }
 }
 
-/* The first bin from `from` on with that much room, or -1: go up until a subtree on the right
- * has room, then down. */
+/* The first bin from `from` on with `need` bytes of room, or -1.  Go up until a subtree on the
+ * right has room, then down. */
 static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
 {
     int32_t v = self->size + from;
@@ -241,8 +240,8 @@ out:
     return ret;
 }
 
-/* The next bin for an object that was taken out of `last` (-1: none yet).  A bin with the same
- * room as the last one would fail in the same way. */
+/* The next bin to try for an object that was taken out of bin `last` (-1: none).  Bins with the
+ * same room as that one are skipped, because they would fail in the same way. */
 static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 {
     int32_t r = bins_find(bins, last + 1, need);
@@ -328,8 +327,9 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
     return ret;
 }
 
-/* Take the largest objects from ranks above their limits; they go to the front of order[].
- * Returns how many. */
+/* Move the largest objects of ranks above their limits to the front of order[]; return their
+ * number.
+ */
 static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
                      plb_item_t *order)
 {

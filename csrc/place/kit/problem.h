@@ -1,5 +1,5 @@
-/* Common to strategies that place by load: which objects may move, the load that stays, and the
- * memory limits, which are hard constraints. */
+/* Common to strategies that place by load: the objects that may migrate, the load of the others,
+ * and the memory limits, which no placement may exceed. */
 #ifndef PLB_PLACE_KIT_PROBLEM_H
 #define PLB_PLACE_KIT_PROBLEM_H
 
@@ -17,17 +17,18 @@ typedef struct plb_problem {
     int64_t least;   /* smallest memory of an object that may migrate */
 } plb_problem_t;
 
-/** Check that the strategy can use the snapshot: PLB_ERR_VALUE if objects have several loads, or
- * shared blocks with memory limits. */
+/** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
+ * there are both shared blocks and memory limits. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
 /** PLB_ERR_VALUE if the objects have no positions. */
 int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
                              plb_err_t *err);
 
-/** Split the objects, and check what any placement needs: the fixed objects fit where they are,
- * the largest movable one fits somewhere, and all of them fit in total.  One load per object
- * only.  `self` owns its arrays, borrows `in`. */
+/** Separate the objects that may migrate from the fixed ones.  Check that any placement is
+ * possible: the fixed objects fit into the memory of their ranks, the largest movable object fits
+ * somewhere, and all objects fit in total.  Objects must have one load each.  `self` owns its
+ * arrays and borrows `in`. */
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
@@ -47,20 +48,21 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
     return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
 }
 
-/** Do all ranks have the same speed and background, and may all objects go to any rank? */
+/** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
-/** Prepare to sort the loads of the objects that may migrate, the heaviest first; ids are
- * positions among these objects. */
+/** Prepare to sort the loads of the objects that may migrate, the heaviest first; an id is an
+ * index among these objects. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** Place by memory alone into rank[n_objects]: first fit, largest objects first, with
- * backtracking for a bounded number of steps; if that fails, the present placement.
- * PLB_ERR_INFEASIBLE if this exceeds a limit, too.  Fixed objects stay. */
+/** Place by memory alone, into rank[n_objects]: first fit, largest objects first, with
+ * backtracking for a bounded number of steps.  If this fails, take the present placement.
+ * PLB_ERR_INFEASIBLE: that exceeds a limit, too.  Fixed objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
-/** Repair a placement that exceeds memory limits: such ranks give their largest objects to the
- * ranks with most room; if these do not fit, all objects are packed again. */
+/** Repair a placement that exceeds memory limits.  Ranks above their limits give their largest
+ * objects to the ranks with most room; if these do not fit there, plb_problem_pack places all
+ * objects. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */

@@ -1,7 +1,7 @@
-/* Loads and memory of the ranks while a refinement moves objects, and the allowed loads.
+/* Loads and memory of the ranks while a refinement moves objects.
  *
- *   allowed[r] = (limit - background[r]) * speed[r]
- * so a rank with the allowed load takes `limit` seconds.
+ * allowed[r] = (limit - background[r]) * speed[r] is the load with which a rank takes `limit`
+ * seconds.
  */
 #ifndef PLB_PLACE_KIT_RANKS_H
 #define PLB_PLACE_KIT_RANKS_H
@@ -13,21 +13,21 @@
 typedef struct plb_ranks {
     const plb_problem_t *problem;
     const plb_snapshot_t *in;
-    int32_t *rank;   /* [n_objects] the caller's: where the objects are now */
+    int32_t *rank;   /* [n_objects] array of the caller: the present rank of each object */
     double limit;    /* seconds */
     double *load;    /* [p] */
     double *allowed; /* [p] load */
-    int32_t *on;     /* [p] number of objects there */
+    int32_t *on;     /* [p] number of objects on each rank */
     int64_t *room;   /* [p] bytes of memory left, or NULL */
     double heaviest; /* largest load of one object that may migrate */
 } plb_ranks_t;
 
-/** Sum the loads of the ranks under `rank`, which the caller owns.  Free also on failure. */
+/** Sum the loads of the ranks, with the objects on rank[], which the caller owns.  Free `self`
+ * also after a failure. */
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 void plb_ranks_free(plb_ranks_t *self);
 
-/** The time of a perfect balance, when all ranks finish together; with equal speeds, their mean
- * time. */
+/** Seconds of an iteration if all ranks ended together; with equal speeds, their mean time. */
 double plb_ranks_average(const plb_ranks_t *self);
 
 /** Set `limit`, and `allowed` accordingly. */
@@ -39,7 +39,7 @@ double plb_ranks_max(const plb_ranks_t *self);
 /** Move object i, and update loads and memory. */
 void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 
-/** Like plb_ranks_move, for a known load and rank, which saves reading them. */
+/** Like plb_ranks_move; the caller already knows the object's load and rank. */
 void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
 
 static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)
@@ -57,13 +57,13 @@ static inline bool plb_ranks_fits(const plb_ranks_t *self, int32_t r, double loa
     return self->load[r] + load <= self->allowed[r];
 }
 
-/** Does rank r have the memory for object i? */
+/** Whether rank r has the memory for object i. */
 static inline bool plb_ranks_has_room(const plb_ranks_t *self, int32_t r, int32_t i)
 {
     return self->room == NULL || self->room[r] >= self->in->memory[i];
 }
 
-/** Do the ranks of objects a and b have the memory to exchange them? */
+/** Whether the ranks of objects a and b have the memory to exchange them. */
 static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t a, int32_t b)
 {
     if (self->room == NULL) {

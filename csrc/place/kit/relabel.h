@@ -1,5 +1,5 @@
-/* Renumbers the parts of a placement that ignored where objects are, so that few objects move.
- */
+/* Renumbers the parts of a placement that was made without regard to the present one, so that few
+ * objects move. */
 #ifndef PLB_PLACE_KIT_RELABEL_H
 #define PLB_PLACE_KIT_RELABEL_H
 
@@ -7,11 +7,11 @@
 
 #include "base/err.h"
 
-/** Find name[p]: the rank that gets each of p parts.  The part and the rank with most in common
- * are matched first (ties: the lowest rank, then its first such part), and so on; the rest is
- * matched in ascending order.  Item i of n is on rank now[i], goes to part[i], and counts as
- * much as counts[i] (NULL: 1).  A part may become a rank of the same kind[] only (NULL: any);
- * kind[r] is that of part r and of rank r. */
+/** Find name[p]: the rank that gets each of p parts.  Item i of n is on rank now[i] and in
+ * part[i], and has the weight counts[i] (NULL: 1).  The part and the rank that share most weight
+ * are matched first (ties: the lowest rank, then its first such part), then the next pair, and so
+ * on; parts that share nothing are matched in ascending order.  A part r may only become a rank s
+ * with kind[r] == kind[s] (NULL: any rank). */
 int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                 int32_t p, const double *kind, int32_t *name, plb_err_t *err);
 

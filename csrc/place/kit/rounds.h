@@ -7,16 +7,16 @@
 /* The traffic of a placement in rounds; arrays [n_ranks], owned by the caller. */
 typedef struct plb_traffic {
     int64_t rounds;
-    int64_t *messages, *bytes; /* sent */
-    int64_t *held;             /* largest number of entries and notes held at a time */
+    int64_t *messages, *bytes; /* sent by each rank */
+    int64_t *held;             /* largest number of entries and notes in memory at a time */
 } plb_traffic_t;
 
-/** Run the agents, on a suitable number of threads, which does not affect the result.  `traffic`
- * may be NULL. */
+/** Run the agents until the placement is known; `traffic` may be NULL.  The number of threads does
+ * not affect the result. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 
-/** The `run` of every distributed strategy of the table. */
+/** The function `run` of every distributed strategy of the table. */
 int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

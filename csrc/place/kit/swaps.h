@@ -4,11 +4,11 @@
 
 #include "place/kit/ranks.h"
 
-/** Repeat while the slowest rank takes more than `limit` seconds: move one of its objects to
- * another rank, or exchange it for an object there.  Each step is the one after which the
- * slower of the two ranks is fastest; of the steps that reach the limit, the one that saves
- * most communication.  The other rank is one with which its objects communicate, or one of the
- * few ranks with most room.
+/** While the slowest rank takes more than `limit` seconds, move one of its objects to another
+ * rank, or exchange it for an object there.  Candidates for the other rank are those with which
+ * its objects communicate, and the few ranks with most room.  Of all such steps, take the one
+ * after which the slower of the two ranks is fastest; if several steps reach the limit, the one of
+ * these that saves most communication.
  *
  * comm[p]: seconds that each rank sends; NULL: messages do not count as time of the ranks.
  * alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then rank,

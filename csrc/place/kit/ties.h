@@ -1,6 +1,5 @@
-/* What an agent knows about objects: their ranks, and for the objects that it holds, their
- * communication (ties).  Objects are numbered in the order in which the agent first heard of
- * them. */
+/* An agent's (agent.h) knowledge about objects: their ranks and, for the objects on its own rank,
+ * their communication (ties).  Objects are numbered in the order in which they were added. */
 #ifndef PLB_PLACE_KIT_TIES_H
 #define PLB_PLACE_KIT_TIES_H
 
@@ -9,20 +8,20 @@
 #include "base/hash.h"
 
 typedef struct plb_tie {
-    int32_t peer, next; /* next < 0: last tie of its object */
+    int32_t peer, next; /* number of the partner; next tie of the same object, negative: none */
     double bytes;
 } plb_tie_t;
 
 typedef struct plb_tied {
-    int32_t rank;  /* the rank of the object, as far as known */
-    int32_t first; /* its first tie, or -1 */
+    int32_t rank;  /* the last known rank of the object */
+    int32_t first; /* the first tie of the object, or -1 */
 } plb_tied_t;
 
 typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] */
     int64_t room;
-    plb_tie_t *tie; /* linked lists, one for each object and one of free ties */
+    plb_tie_t *tie; /* linked lists: one for each object, and one of unused entries */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;
