@@ -22,7 +22,8 @@ static void add_loads(plb_ranks_t *self)
     }
 }
 
-/* Four independent lanes, so that comparisons run in parallel. */
+/* Find the largest load of an object that may migrate.  Four independent chains of comparisons run
+ * in parallel in the processor. */
 static void find_heaviest(plb_ranks_t *self)
 {
     const double *load = self->in->load;

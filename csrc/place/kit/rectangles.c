@@ -53,8 +53,8 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* cost[k]: the least cost of columns for the k largest shares; from[k]: where the last of these
- * columns begins; above[k]: the sum of these shares. */
+/* Compute cost[k], the least cost of columns for the k largest shares, and from[k], the index of
+ * the first share in the last of these columns.  above[k]: the sum of the k largest shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {

@@ -34,10 +34,10 @@
 #include "place/kit/pairs.h"
 
 enum {
-    TRIES = 256, /* ranks looked at for a swap */
+    TRIES = 256, /* ranks that are tried for a swap */
 };
 
-/* Excess below this fraction of the threshold is due to rounding, and not a reason to move. */
+/* An excess below this fraction of the threshold is due to rounding, and not a reason to move. */
 static const double SLACK = 1e-9;
 
 typedef struct refiner {
@@ -46,12 +46,12 @@ typedef struct refiner {
     plb_offers_t others; /* of the other ranks; made for the first swap */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
-    plb_heap_t
-        full; /* the same key: receivers without memory for any object, which may still swap */
-    plb_item_t *aside; /* [p] receivers without memory for the present object */
+    plb_heap_t full;     /* like `receiver`: ranks without memory for any object, which may still
+                            swap objects */
+    plb_item_t *aside;   /* [n_aside] receivers without memory for the present object */
     int32_t n_aside;
-    uint8_t *gives;   /* [p] whether it is a donor */
-    uint8_t *returns; /* [p] whether it is no donor */
+    uint8_t *gives;   /* [p] whether the rank is a donor */
+    uint8_t *returns; /* [p] the opposite */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -106,8 +106,8 @@ static void come_back(refiner_t *self)
     }
 }
 
-/* Bring a rank that can take entry k to the top of the receivers; ranks without memory for it
- * are set aside. */
+/* Bring a rank that can take entry k to the top of the heap of receivers.  Ranks without memory
+ * for its object are set aside.  Returns false if there is no such rank. */
 static bool find_receiver(refiner_t *self, int64_t k)
 {
     const plb_item_t object = self->offers.item[k];
@@ -122,7 +122,8 @@ static bool find_receiver(refiner_t *self, int64_t k)
     return false;
 }
 
-/* Choose what the donor should give; its receiver is then on top. -1: nothing fits anywhere. */
+/* Choose the entry that the donor gives; its receiver is then on top of the heap.  -1: nothing
+ * fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
     plb_offers_t *offers = &self->offers;
@@ -190,8 +191,8 @@ static void recall(refiner_t *self)
     }
 }
 
-/* Swap an object of the first donor with one of the ranks with most room, if possible; *done:
- * whether it was. */
+/* Try to swap an object of the first donor for an object of one of the ranks with most room.
+ * *done: whether this was possible. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,23 +1,23 @@
-/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to ranks with room that the
- * objects communicate with.
+/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to ranks with room, with which
+ * these objects communicate.
  *
  * CommAwareRefineLB (Menon 2.3.4): objects go "from overloaded processors to less loaded
  * processors with which [they are] already communicating", and if none of these has room, to
  * any rank with room.  RefineCommLB (Menon 2.2) "also considers the communication overhead
- * along with the computation load": what a rank sends to others is part of its time.
+ * along with the computation load": the messages of a rank to other ranks are part of its time.
  *
  * The thesis does not say which object goes.  Here it is the one with the least additional
  * communication (or the largest saving) per second of load: removing an excess is a knapsack
  * problem, and this is its greedy rule.  With
- *     gain(i, r) = what i exchanges with r - what it exchanges with its own rank
+ *     gain(i, r) = bytes that i exchanges with rank r - bytes that it exchanges with its own rank
  * the object with the largest gain(i, r) / load[i] goes (ties: the lowest index), to the rank r
  * with the largest gain (ties: the lowest) of those that then stay below the threshold.  For
- * RefineCommLB the gain is how much less the two ranks send together.
+ * RefineCommLB the gain is the time that the two ranks together save by sending less.
  *
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next.  If a
  * rank cannot get below the threshold, its time becomes the threshold for the ranks after it,
- * since the iteration takes that long anyway.  Exchanges (swaps.h) then reduce what is left
- * above the threshold, and RefineSwapLB what remains of the load.
+ * since the iteration takes that long anyway.  If an excess is left, exchanges (swaps.h) reduce
+ * it; if the loads alone are still above the threshold, RefineSwapLB follows.
  */
 #include <math.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@
 #include "place/kit/refine.h"
 #include "place/kit/swaps.h"
 
-/* Excess below this fraction of the threshold is due to rounding. */
+/* An excess below this fraction of the threshold is due to rounding. */
 static const double SLACK = 1e-9;
 
 typedef struct mover {
@@ -41,15 +41,15 @@ typedef struct mover {
     double *comm;        /* [p] seconds of sending, or NULL: not counted */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
-    plb_heap_t receiver; /* key: -gap; a lower, outdated key is corrected at the top of the heap */
-    plb_heap_t
-        object;    /* of the present donor; key: -value; only an object's latest entry counts */
-    double *value; /* [n_objects] gain per load; -INFINITY: it fits nowhere */
-    double *sent;  /* [p] what the present object sends to each rank, and receives */
-    double *received;
-    int32_t *touched; /* [p] ranks with a nonzero entry in these two */
+    plb_heap_t receiver; /* key: -gap; a key that is too low is corrected when it is on top */
+    plb_heap_t object;   /* objects of the present donor; key: -value; of several entries of an
+                            object only the latest counts */
+    double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
+    double *sent;        /* [p] cost of the present object's messages to each rank */
+    double *received;    /* [p] cost of its messages from each rank */
+    int32_t *touched; /* [n_touched] ranks with an entry in `sent` or `received` that is not 0 */
     int32_t n_touched;
-    uint8_t *gives; /* [p] */
+    uint8_t *gives; /* [p] whether the rank is a donor */
 } mover_t;
 
 typedef struct way {
@@ -75,8 +75,8 @@ static double gap(const mover_t *self, int32_t r)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-/* Fill sent[], received[] and touched[] for object i; return what it sends in all. */
-static double look_around(mover_t *self, int32_t i)
+/* Fill sent[], received[] and touched[] for object i; return the cost of all that it sends. */
+static double fill_messages(mover_t *self, int32_t i)
 {
     const plb_affinity_t *a = &self->affinity;
     double all = 0.0;
@@ -103,7 +103,7 @@ static void forget(mover_t *self)
     }
 }
 
-/* Would rank r stay below the threshold with object i, which sends `all` in total? */
+/* Whether rank r stays below the threshold with object i, whose messages cost `all`. */
 static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -113,7 +113,8 @@ static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
     return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
 }
 
-/* The rank with most room that can take object i, although it has no partners there, or -1. */
+/* The rank with most room that can take object i, although the object has no partners there; -1:
+ * none. */
 static int32_t any_receiver(mover_t *self, int32_t i, double all)
 {
     plb_heap_t *heap = &self->receiver;
@@ -138,7 +139,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
 /* The best target of object i. */
 static way_t way_of(mover_t *self, int32_t i)
 {
-    const double all = look_around(self, i);
+    const double all = fill_messages(self, i);
     const int32_t from = self->ranks.rank[i];
     const double here = self->sent[from] + self->received[from];
     way_t best = {-1, -INFINITY};
@@ -179,7 +180,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
 {
     const int32_t from = self->ranks.rank[i];
     if (self->comm != NULL) {
-        const double all = look_around(self, i);
+        const double all = fill_messages(self, i);
         self->comm[from] -= all - self->sent[from] - self->received[from];
         self->comm[to] += all - self->sent[to] - self->received[to];
         forget(self);
@@ -224,7 +225,7 @@ static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
     return (way_t){-1, 0.0};
 }
 
-/* Restore the order of receivers that have more room than their keys say. */
+/* Correct the keys of receivers that have more room than their keys tell. */
 static void sort_receivers(mover_t *self)
 {
     for (int32_t k = 0; k < self->receiver.n; k++) {
@@ -361,9 +362,9 @@ out:
     return ret;
 }
 
-/* Objects that do not communicate leave in any order, and the remaining ones may fit nowhere.
- * If loads alone are still above the limit, go on as in RefineSwapLB, if that makes the slowest
- * rank faster. */
+/* If loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if it
+ * makes the slowest rank faster.  (Objects that do not communicate leave in any order, and the
+ * remaining ones may fit nowhere.) */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, plb_err_t *err)
 {

@@ -69,8 +69,8 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
     return ret;
 }
 
-/* Match the rest: sort the remaining parts and ranks, of which there are equally many of each
- * kind, by kind, then number. */
+/* Match the remaining parts and ranks: sort both by kind, then number.  There are as many parts as
+ * ranks of each kind. */
 static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
                           plb_err_t *err)
 {

@@ -12,13 +12,13 @@
 enum {
     CHANGES = 4, /* objects that a random change moves */
     MOST = 32,   /* most random changes */
-    WORK = 4096, /* most random changes, times the number of objects */
+    WORK = 4096, /* limit of the number of random changes times the number of objects */
 };
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* What is searched for, and the best placement so far. */
+/* The search: its limit, and the best placement so far. */
 typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;

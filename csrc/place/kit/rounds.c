@@ -67,7 +67,7 @@ out:
     return ret;
 }
 
-/* An edge belongs to the rank of its sender. */
+/* Give each edge to the rank of its sender. */
 static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -121,7 +121,7 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
     return out;
 }
 
-/* Group the ranks by node, if there are several.  The numbers of the nodes may be any: they are
+/* Group the ranks by node, if there are several nodes.  Nodes may have any numbers, so they are
  * numbered again, from 0. */
 static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
@@ -174,7 +174,7 @@ typedef struct driver {
     int64_t *start;      /* [p + 2] */
     int64_t room;
     plb_tally_t all;
-    int32_t *last; /* [p] the last rank that wrote to this one in the round */
+    int32_t *last; /* [p] the last rank that wrote to each rank in the round */
     int ret[MOST_THREADS];
     plb_err_t err[MOST_THREADS];
 } driver_t;
@@ -206,7 +206,7 @@ out:
     return ret;
 }
 
-/* The agents of one part of the ranks do their round. */
+/* Let the agents of one part of the ranks do a round. */
 static void run_part(void *arg, int part, int n_parts)
 {
     driver_t *self = arg;

@@ -21,14 +21,14 @@ typedef struct swaps {
     double limit, work;
     plb_affinity_t affinity;
     plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;     /* [n_objects] what each exchanges with the present object */
-    int32_t *near;    /* [p] ranks to examine */
-    int32_t *stamp;   /* [p] the step in which a rank came into `near` */
+    double *talk;   /* [n_objects] cost of the messages between each object and the present one */
+    int32_t *near;  /* [p] ranks to examine */
+    int32_t *stamp; /* [p] the step in which a rank came into `near` */
     int32_t n_near;
 } swaps_t;
 
-/* An object that may change its rank: its load, the cost of all that it sends, and of what it
- * exchanges with its own rank [0] and with the other rank [1]. */
+/* An object that may change its rank: its load, the cost of all its messages, and the cost of its
+ * messages to and from its own rank [0] and the other rank [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
@@ -81,8 +81,8 @@ static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
                     1.0 / plb_speed(in, to)};
 }
 
-/* Additional seconds of the two ranks if the objects x and y exchange their ranks.  What x and y
- * exchange (`talk`) stays between the ranks. */
+/* Compute the additional seconds of the two ranks if objects x and y exchange their ranks.  The
+ * messages between x and y, which cost `talk`, stay between the ranks. */
 static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
                               const view_t *y, double talk, double *from, double *to)
 {
@@ -134,9 +134,9 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     }
 }
 
-/* Examine a block of objects from i on for steps to rank `to`; return where the next block
- * begins. */
-static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
+/* Examine a block of objects from i on for steps to rank `to`; return the first object of the next
+ * block. */
+static int32_t examine_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
 {
     view_t x[BLOCK];
     int32_t id[BLOCK], n = 0;
@@ -162,11 +162,11 @@ static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to,
 static void look_at_pair_of_ranks(swaps_t *self, int32_t from, int32_t to, step_t *best)
 {
     for (int32_t i = self->on.head[from]; i != NOBODY && self->work > 0.0;) {
-        i = look_at_block(self, i, from, to, best);
+        i = examine_block(self, i, from, to, best);
     }
 }
 
-/* ---- which ranks to look at ----------------------------------------------------------------- */
+/* ---- which ranks to examine ----------------------------------------------------------------- */
 
 static void add_near(swaps_t *self, int32_t r, int32_t stamp)
 {

@@ -128,7 +128,7 @@ static plb_offers_t *list_of(fitter_t *self, int32_t r)
     return self->is_donor[r] ? &self->gives : &self->returns;
 }
 
-/* Does the receiver have memory for objects a and b? */
+/* Whether the receiver has memory for objects a and b (-1: none). */
 static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32_t b)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -168,8 +168,9 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
 }
 
 /* Find two entries whose sum is in the window, or else the largest sum of at most t->high.  Index
- * a goes up from the entries of half that load; index b goes down, to the heaviest entry that fits
- * with a. */
+ * a goes up from the first entry with half of t->high; for each a, b is the heaviest entry that
+ * fits.
+ */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -222,7 +223,7 @@ static int64_t top_of(fitter_t *self, int32_t donor)
     return k < offers->start[donor] ? -1 : k;
 }
 
-/* This entry, or the next lighter one for which the receiver has memory, or -1. */
+/* Entry `top`, or the next lighter one for which the receiver has memory; -1: none. */
 static int64_t heaviest_with_room(fitter_t *self, const transfer_t *t, int64_t top)
 {
     return has_room(self, t, list_of(self, t->from)->item[top].id, -1) ? top
@@ -242,7 +243,7 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* Choose what completes the transfer, or else what comes nearest. */
+/* Choose the parcel that completes the transfer, or else the one that comes nearest to it. */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -274,7 +275,8 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     return PLB_OK;
 }
 
-/* Give objects until one of the two ranks is done; *given: whether anything was given. */
+/* Give objects until the donor has no excess or the receiver no gap.  *given: whether any object
+ * was given. */
 static int transfer(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     transfer_t t = {.from = from, .to = to};
@@ -309,9 +311,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* An object that the receiver should take although it is too heavy, and then give away lighter
- * ones, or -1.  Either these two ranks can balance the rest between them, or the excess becomes
- * smaller, or it moves to a rank that has lighter objects. */
+/* Find an object that is too heavy for the receiver, but which it should take, to give away
+ * lighter ones later; -1: none.  Then these two ranks can balance the rest between them, or the
+ * excess becomes smaller, or it moves to a rank that has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
@@ -377,10 +379,9 @@ static void sort_in(fitter_t *self, int32_t r)
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret =
-        self->is_donor[from]
-            ? PLB_OK
-            : list_others(self, err); /* it was no donor at first, but a sum was rounded up */
+    int ret = self->is_donor[from]
+                  ? PLB_OK
+                  : list_others(self, err); /* a sum was rounded up, which has made it a donor */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -390,7 +391,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* else it is stuck */
+    if (given) { /* else the donor is stuck */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
@@ -441,9 +442,9 @@ typedef struct aim {
     bool few; /* true: so few objects per rank that GreedyLB would miss the limit; false: more */
 } aim_t;
 
-/* GreedyLB leaves an imbalance of 0.06 to 0.6 times the load of the p-th lightest object or, if
- * loads begin near 0, of half of (p/n)^2; with loads that are multiples of a grain it is exact
- * up to rounding.  The tolerance is a fraction of this. */
+/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave.  That is 0.06 to 0.6
+ * times the load of the p-th lightest object or, if loads begin near 0, half of (p/n)^2; if loads
+ * are multiples of a grain, it is nearly 0. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -471,8 +472,7 @@ typedef struct result {
     double limit, before, max; /* seconds */
 } result_t;
 
-/* Transfer objects in rank[n_objects] to reach the limit.  Spare room is reduced by the
- * tolerance. */
+/* Transfer objects in rank[n_objects] to reach the limit. */
 static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, result_t *out,
                plb_err_t *err)
 {

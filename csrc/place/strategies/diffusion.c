@@ -1,20 +1,20 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
  * accordingly.
  *
- * 1. Links.  A rank is linked with the ranks with which its objects exchange most bytes and
- *    which also choose it; and, weakly, with its neighbours in a de Bruijn graph, which connects
- *    all ranks in log2(p) steps.
- * 2. Flow.  The excess b_i of overloaded ranks over the threshold flows to ranks below the
- *    average.  Each of these gets the same fraction of what it lacks, b_i < 0.  The smallest flow
- *    along the links that does this is found as follows: with the Laplacian L of the links, L x
- *    = b, flow(i -> j) = weight (x_i - x_j) (Hu and Blake, An improved diffusion algorithm for
- *    dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
- *    It is solved by conjugate gradients, with two rounds per step: neighbours send their
+ * 1. Links.  Each rank chooses the ranks with which its objects exchange most bytes; two ranks are
+ *    linked if each has chosen the other.  In addition, weak links form a de Bruijn graph, which
+ *    connects all ranks in log2(p) steps.
+ * 2. Flow.  b_i > 0 is the excess of a rank above the threshold, and flows to ranks below the
+ *    average.  These have b_i < 0: each gets the same fraction of the load that it lacks.  The
+ *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where
+ *    L x = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm
+ * for dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
+ *    The system is solved by conjugate gradients, with two rounds per step: neighbours send their
  *    residuals, from which every rank also computes its neighbours' directions and solutions,
  *    with exactly the same bits.
  * 3. Objects.  Each rank sends objects along its links, first those that save most bytes per
- *    load on the other side; ties: those that have already left home, then the longest, so that
- *    few migrate.  A rank passes load on only after it has received some.
+ *    load on the other side.  Ties: first objects that have already left their present rank, then
+ *    the longest, so that few migrate.  A rank passes load on only after it has received some.
  * 4. The remaining imbalance is left to the agents of kit/gossip.h, which never raise the
  *    maximum.
  *
@@ -37,40 +37,41 @@ enum kind {
     NOTE_LINK,       /* I choose you as a neighbour */
     NOTE_RESIDUAL,   /* my residual */
     NOTE_OBJECT,     /* an object that moves along a link */
-    NOTE_TIE, /* this object, `id`, exchanges `bytes` with object `other_id`, which is on `rank` */
-    NOTE_NO_ROOM, /* an object comes back for lack of memory; its ties follow */
-    NOTE_MOVED,   /* object `id` is at `rank` now */
+    NOTE_TIE, /* object `id`, which I send, exchanges `bytes` with `other_id`, which is on `rank`
+               */
+    NOTE_NO_ROOM, /* an object of yours, for which I have no memory; its ties follow */
+    NOTE_MOVED,   /* object `id` is now on `rank` */
 };
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
-/* The figures of the tally, by the phase in which they are written. */
+/* Indices into the tally, by the phase in which the figure is written. */
 enum {
-    SUM_BEYOND = 0,   /* CHOOSE: load beyond the threshold */
-    SUM_LACKING = 1,  /* CHOOSE: load missing to the average */
-    SUM_SQUARES = 0,  /* LINK, UPDATE: of the residuals */
-    MAX_RESIDUAL = 0, /* LINK, UPDATE */
+    SUM_BEYOND = 0,   /* CHOOSE: load above the threshold */
+    SUM_LACKING = 1,  /* CHOOSE: load by which ranks are below the average */
+    SUM_SQUARES = 0,  /* LINK, UPDATE: squares of the residuals */
+    MAX_RESIDUAL = 0, /* LINK, UPDATE: largest residual */
     SUM_ENERGY = 0,   /* MULTIPLY: p L p */
-    COUNT_SENT = 0,   /* MOVE: objects */
+    COUNT_SENT = 0,   /* MOVE: number of objects sent */
 };
 
 enum {
-    MOST_STEPS = 200, /* of conjugate gradients */
-    MOST_MOVES = 200, /* rounds of moving objects */
-    DE_BRUIJN = 6,    /* most neighbours in that graph */
+    MOST_STEPS = 200, /* steps of conjugate gradients, at most */
+    MOST_MOVES = 200, /* rounds of moving objects, at most */
+    DE_BRUIJN = 6,    /* neighbours in the de Bruijn graph, at most */
     MISFITS = 64,     /* give up a link after this many objects in a row that are too large for the
                          rest of its flow */
 };
 
 static const double WEAK = 0.01; /* weight of a link of the de Bruijn graph; other links have 1 */
-static const double CLOSE = 0.002;  /* residual that is small enough, x average */
-static const double MARGIN = 0.002; /* load beyond the flow that may be given, x average */
+static const double CLOSE = 0.002;  /* the solver ends at this residual, x average load */
+static const double MARGIN = 0.002; /* load that may be given in addition to the flow, x average */
 
 typedef struct link {
     int32_t rank;
     double weight;
-    double r, p, x; /* residual, direction and solution of the rank there */
-    double flow;    /* load that is still to go there; negative: to come from there */
+    double r, p, x; /* residual, direction and solution of that rank */
+    double flow;    /* load that is still to go to that rank; negative: to come from it */
 } link_t;
 
 typedef struct partner {
@@ -81,11 +82,11 @@ typedef struct partner {
 typedef struct diffusion {
     plb_gossip_t gossip; /* begins with the agent */
     int most_links, phase, steps;
-    double limit; /* seconds: a rank above it gives */
-    double scale; /* average load of a rank, of speed 1 */
-    double r, p, x, gamma;
-    plb_ties_t ties; /* its own objects come first */
-    link_t *link;    /* [n_links] by rank */
+    double limit;          /* seconds: the threshold */
+    double scale;          /* average load of a rank of speed 1 */
+    double r, p, x, gamma; /* of this rank; gamma: the last SUM_SQUARES */
+    plb_ties_t ties;       /* the objects of this rank come first */
+    link_t *link;          /* [n_links] by rank */
     int32_t n_links;
     int64_t under_way; /* memory of the objects that left in the last round, which may come back */
 } diffusion_t;
@@ -243,22 +244,22 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 
 /* ---- flow ----------------------------------------------------------------------------------- */
 
-/* Load beyond this rank's share of the total, in units of the average. */
+/* Load above this rank's share of the total, in units of the average. */
 static double excess(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
-/* Load beyond the threshold, in units of the average. */
+/* Load above the threshold, in units of the average. */
 static double overload(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* Compute b of this rank.  `beyond`, `lacking`: sums over all ranks of the load above the
- * threshold, and of the load missing to the average. */
+/* Compute b of this rank.  beyond: sum over all ranks of the load above the threshold; lacking:
+ * sum of the load by which ranks are below the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -280,8 +281,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Set p <- r + beta p, here and for the neighbours.  gamma: the sum of the squared residuals over
- * all ranks.  Contribute this rank's part of p L p: half of each link. */
+/* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
+ * over all ranks.  Contribute this rank's part of p L p, which is half of each link. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -321,7 +322,7 @@ static void make_flows(diffusion_t *self)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* Bytes between ranks that are saved (negative: added) if this object is there instead of here. */
+/* Bytes between ranks that are saved (negative: added) if an object moves to rank `there`. */
 static double gain(const diffusion_t *self, int32_t object, int32_t there)
 {
     const plb_ties_t *ties = &self->ties;
@@ -336,9 +337,9 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
 
 /* The objects that leave in this round. */
 typedef struct leaving {
-    int32_t *number;  /* [n held] number of the object in the ties */
-    int32_t *to;      /* [n held] rank, or -1 */
-    int32_t *at;      /* [n known] entry of an object, or -1 */
+    int32_t *number;  /* number of each entry's object in the ties */
+    int32_t *to;      /* new rank of each entry; -1: it stays */
+    int32_t *at;      /* entry of each object in the ties; -1: it is not on this rank */
     plb_heap_t queue; /* objects for one link, as {-gain per load, turn()} */
 } leaving_t;
 
@@ -408,7 +409,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* After an object was chosen for a link, its partners gain more by following it. */
+/* After an object was chosen for a link, update the gains of its partners, which gain more by
+ * following it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -421,7 +423,7 @@ static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int3
     }
 }
 
-/* Choose the objects that leave along a link now, up to that much load. */
+/* Choose the objects that leave along a link in this round, with a load of at most `most`. */
 static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
 {
     const plb_agent_t *agent = &diffusion->gossip.agent;
@@ -491,8 +493,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         }
     }
     for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
-        if (leaving.to[k] >=
-            0) { /* the last entry, which was handled already, moves to its place */
+        if (leaving.to[k] >= 0) { /* the last entry, which is done already, gets this index */
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
             agent->mine.count[COUNT_SENT]++;
         }
@@ -510,7 +511,8 @@ static link_t *link_to(const diffusion_t *self, int32_t rank)
     return &self->link[k];
 }
 
-/* Take an object that came along its link, or one that came back: then that link's flow ends. */
+/* Take an object that came along a link, or one that came back; in the latter case the link's flow
+ * ends. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;

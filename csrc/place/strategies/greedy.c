@@ -110,7 +110,7 @@ out:
     return ret;
 }
 
-/* Bring a rank with that much memory to the top of each heap; ranks with less are set aside. */
+/* Bring a rank with `memory` bytes of room to the top of each heap; set ranks with less aside. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {
@@ -121,7 +121,8 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* Put the ranks that were set aside back, unless no object fits on them any more. */
+/* Put the ranks that were set aside back into their heaps, unless no object fits on them any more.
+ */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {

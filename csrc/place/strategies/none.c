@@ -1,4 +1,4 @@
-/* none: everything stays; the baseline for comparisons. */
+/* none: all objects stay; the baseline for comparisons. */
 #include <string.h>
 
 #include "place/strategy.h"

@@ -1,8 +1,8 @@
 /* MetisLB, ScotchLB, KaMinParLB and MtKaHyParLB: the parts of a partitioning library become ranks.
  *
  * METIS (Karypis and Kumar 1998), Scotch and KaMinPar (Gottesbueren, Heuer, Sanders, Schulz and
- * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: of
- * objects that may not migrate only the load counts.  Mt-KaHyPar (Gottesbueren, Heuer, Maas,
+ * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: for
+ * objects that may not migrate, only their load counts.  Mt-KaHyPar (Gottesbueren, Heuer, Maas,
  * Sanders and Schlag 2024), with its deterministic preset, takes multicasts as nets.
  */
 #include "place/kit/parts.h"

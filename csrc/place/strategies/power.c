@@ -8,7 +8,7 @@
  * time is as good a weight as the time per object; after the first LB step only the latter is
  * correct.  A rank without a measured time (no objects, or all of load 0) gets the mean weight, or
  * one by its speed.  Beyond eq. 3, a rank's background is part of its time, and objects that may
- * not migrate count among its x_i, even if they alone are too many.
+ * not migrate are part of x_i, even if there are more of them than eq. 4 gives.
  *
  * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then
  * the lowest).  Only as many objects move as needed, from each rank those with the highest
@@ -91,8 +91,8 @@ static void weigh(quota_t *self)
     }
 }
 
-/* Compute exact shares: all ranks end at the same time, except those whose fixed objects alone
- * take longer; each round finds more of these, and an earlier end. */
+/* Compute exact shares such that all ranks end at the same time, except those whose fixed objects
+ * alone take longer.  Each round finds more of these exceptions, and an earlier end. */
 static void share_out(quota_t *self)
 {
     bool found = true;

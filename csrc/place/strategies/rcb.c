@@ -1,6 +1,6 @@
-/* RCBLB: recursive coordinate bisection.  The objects are cut in two across their longest side,
- * and so are the ranks, by the present centres of their objects: so a rank keeps its region, and
- * few objects migrate if loads change little. */
+/* RCBLB: recursive coordinate bisection.  The objects are divided in two across the longest side
+ * of their box, and the ranks are divided in the same way, by the centres of their present
+ * objects.  So a rank keeps its region, and few objects migrate if loads change little. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -57,7 +57,7 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return how much of `load` the first `left` of p ranks get, if it is divided such that all p
+/* Return the part of `load` that the first `left` of p ranks get, if it is divided such that all p
  * ranks end at the same time. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
@@ -79,7 +79,7 @@ static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_
     return out < load ? out : load;
 }
 
-/* Return how many of the first objects have a total load that is closest to `load`. */
+/* Return the number of first objects whose total load is closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
     double sum = 0.0;
@@ -93,7 +93,7 @@ static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, doubl
     return n;
 }
 
-/* Give object[n] to rank[p]. */
+/* Divide object[n] among rank[p]. */
 static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_t p,
                   plb_err_t *err)
 {

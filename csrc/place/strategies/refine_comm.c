@@ -1,5 +1,5 @@
-/* CommAwareRefineLB and RefineCommLB: objects of overloaded ranks go where their communication
- * partners are (kit/refine_comm.c). */
+/* CommAwareRefineLB and RefineCommLB: objects of overloaded ranks go to the ranks of their
+ * communication partners (kit/refine_comm.c). */
 #include "place/kit/refine.h"
 
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };

@@ -39,7 +39,7 @@ out:
     return ret;
 }
 
-/* If the snapshot is already better than the tolerance, its imbalance becomes the tolerance. */
+/* If the present placement is better balanced than *imbalance, set *imbalance to its imbalance. */
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
@@ -92,7 +92,8 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
     return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, rank, err) : ret;
 }
 
-/* Compare the balance first, where a difference of 1 % does not count, then the cost. */
+/* Whether a is worse than b: by balance first, where a difference of 1 % does not count, then by
+ * cost. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
 {
     const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);

@@ -1,9 +1,9 @@
 /* VectorLB: places objects with several loads each, one for each phase of an iteration or each
  * kind of processor, and memory with blocks that objects share.
  *
- * All ranks end a phase together, so an iteration takes the sum over the phases of the slowest
- * rank's time; or, with phases = 0, components are kinds of processors, and the worst balanced
- * component counts.
+ * Each load of an object is a component.  With phases = 1, components are phases: all ranks end a
+ * phase together, so an iteration takes the sum over the phases of the slowest rank's time.  With
+ * phases = 0, components are kinds of processors, and the worst balanced component counts.
  *
  *   t[k][r]  seconds of rank r in component k: its load / speed, and in the first the background
  *   goal[k]  lower bound of max t[k]: the average, or the heaviest object on the fastest rank
@@ -15,9 +15,9 @@
  *    the goal, is then least.
  * 3. Move single objects away from the slowest rank of a component, or if that is impossible,
  *    exchange objects, as long as this lowers the cost: the best step of each round.
- * If memory stops step 2, it starts again with no object staying, the largest memory first.  If
- * the result is no better than the present placement, and that keeps the limits, step 3 starts
- * from the present one.
+ * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: no object stays,
+ * and the objects with the largest memory come first.  If the result is no better than the present
+ * placement, and the latter keeps the limits, step 3 starts from the present placement.
  *
  * Ties: the lowest index, the lowest rank.
  */
@@ -133,8 +133,8 @@ static void set_goals(vector_t *self)
 
 /* ---- steps 1 and 2 -------------------------------------------------------------------------- */
 
-/* score[r] = max over k of the time that rank r would have, in units of the goal.  Both
- * compiled versions give the same bits. */
+/* Compute score[r], the largest component that rank r would have with the object, in units of the
+ * goal.  Both compiled versions give the same bits. */
 PLB_MULTIVERSION
 static void score_ranks(const vector_t *self, const double *object)
 {
@@ -177,7 +177,7 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-/* Do steps 1 and 2.  *stuck: an object that fits nowhere any more, or -1. */
+/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all have been placed. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
