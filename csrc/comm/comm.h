@@ -11,8 +11,8 @@
 
 #include "base/err.h"
 
-/* Every tag used on the duplicate.  A rank may be one step ahead of another, never two: the
- * parity of the step keeps their messages apart. */
+/* Every tag used on the duplicate.  A rank may be one step ahead of another, but not two, so the
+ * parity of the step tells their messages apart. */
 enum plb_tag {
     PLB_TAG_HEAD = 1, /* 1 or 2, by the parity of the step */
     PLB_TAG_PART = 3, /* 3 or 4 */
@@ -44,16 +44,17 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 /** Free the duplicate; collective, if there is one. */
 void plb_comm_free(plb_comm_t *self);
 
-/** Wait politely for a request. */
+/** Wait for a request, politely (base/wait.h): the core is left to other ranks. */
 int plb_comm_finish(MPI_Request *request, plb_err_t *err);
 
 /** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective, waits
  *  politely. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
-/** Gather the contributions of all ranks on all ranks.  First call _sizes, which sets size[p].
- *  Then allocate their sum, and call _allgather, which writes one after the other to `all`.  At
- *  most INT_MAX bytes in total.  Collective, wait politely. */
+/** Gather the contributions of all ranks on all ranks.  First call plb_comm_sizes, which sets
+ *  size[p], the bytes of each rank.  Then allocate their sum, and call plb_comm_allgather, which
+ *  writes the contributions to `all`, one after the other.  At most INT_MAX bytes in total.
+ *  Collective; both wait politely. */
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
                        plb_err_t *err);

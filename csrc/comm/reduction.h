@@ -8,10 +8,10 @@
 #include "measure/reduction.h"
 
 typedef struct plb_reducer {
-    plb_reduction_t face; /* the interface that plb_atsync_t uses; its `self` is this reducer */
+    plb_reduction_t face; /* the interface of measure/reduction.h; its `self` is this reducer */
     plb_comm_t *comm;     /* borrowed: its MPI type and operation for the record */
     MPI_Comm stats, maxima;
-    int64_t begun, taken;    /* reductions of statistics */
+    int64_t begun, taken; /* numbers of reductions of statistics that were begun and completed */
     plb_stats_t *mine, *all; /* [depth], owned: the i-th at i % depth */
     MPI_Request *request;
     int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA];

@@ -1,6 +1,5 @@
 /* Routes of items to ranks: the order in which items are sent, and copies to and from that order.
- *
- * An item is a row of a fixed number of bytes, or has as many elements as its size says.
+ * Items have the same number of bytes, or each has a number of elements of its own.
  */
 #ifndef PLB_COMM_ROUTE_H
 #define PLB_COMM_ROUTE_H
@@ -13,20 +12,20 @@ typedef struct plb_route {
     int32_t n_peers;
     int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
-    int32_t
-        *order; /* [start[n_peers]] items sorted by rank (stable); NULL: they are sorted already */
+    int32_t *order; /* [start[n_peers]] items sorted by rank, those of a rank in their own order;
+                       NULL: they are sorted already */
 } plb_route_t;
 
-/** Find the route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks), for few
- * items O(n^2).  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
+/** Find the route of n items to the ranks dest[n].  `self` owns its arrays.  O(n + n_ranks), for
+ * few items O(n^2).  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
 int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);
 
-/** to[i] = from[index[i]], items of `bytes`. */
+/** Set to[i] = from[index[i]] for n items of `bytes` bytes. */
 void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
 
-/** to[index[i]] = from[i]. */
+/** Set to[index[i]] = from[i] for n items of `bytes` bytes. */
 void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
 
 /** Like plb_gather and plb_scatter, for items of different sizes: item i of the indexed array

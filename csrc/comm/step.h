@@ -1,16 +1,14 @@
-/* One collective step: sends parcels to some ranks and, at the same time, reduces one record of
- * statistics.
+/* One collective step: sends parcels of bytes to some ranks and, at the same time, reduces one
+ * record of statistics (measure/stats.h).
  *
- * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2):
- * synchronous sends, then a nonblocking barrier, while receiving.  There are two differences.  The
- * barrier is the Iallreduce of the record, so a step costs one collective call.  And only the
- * small head of a parcel is sent synchronously; it announces the large parts, which follow as
- * plain sends.
- * When the reduction is complete, every head has been received on every rank, and every rank
- * holds the same record.
+ * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the contents
+ * of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
  *
- * A parcel is a list of parts (of bytes).  Its head holds their sizes and the small parts; the
- * others travel from and to their own memory, in pieces of 1 GiB at most.
+ * The exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
+ * sends, then a nonblocking barrier, while receiving.  There are two differences.  The barrier is
+ * the Iallreduce of the record, so a step costs one collective call.  And only the heads are sent
+ * synchronously.  When the reduction is complete, every head has been received on every rank, and
+ * every rank has the same record.
  */
 #ifndef PLB_COMM_STEP_H
 #define PLB_COMM_STEP_H
@@ -27,7 +25,7 @@ typedef struct plb_parcel {
     int64_t *size;
 } plb_parcel_t;
 
-/** Allocate memory for the parts of a parcel that has arrived: fill part[n]. */
+/** Allocate memory for the parts of a parcel that has arrived, and set part[n] to it. */
 typedef int (*plb_take_fn)(void *arg, plb_parcel_t *parcel, plb_err_t *err);
 
 typedef struct plb_requests {
@@ -59,15 +57,15 @@ typedef struct plb_step {
 void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg);
 void plb_step_free(plb_step_t *self);
 
-/** Begin a step: collective over comm, returns at once.  At most one parcel for each peer, none
- * for this rank; do not change the memory of the parts until the step is done.  PLB_ERR_STATE:
- * a step is under way already. */
+/** Begin a step.  Collective over comm; returns at once.  There is at most one parcel for each
+ * other rank, and none for this rank.  Do not change the memory of the parts until the step is
+ * done. PLB_ERR_STATE: a step is under way already. */
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 
-/** Wait politely until self->all holds the merged record and all parcels have arrived, at most
- * `timeout_ns` (negative: no limit).  After a timeout or PLB_ERR_INTERRUPTED the step is still
- * under way, and this can be called again. */
+/** Wait politely until self->all is the merged record and all parcels have arrived, for at most
+ * `timeout_ns` nanoseconds (negative: no limit).  *done: true: they have; false: the time is over.
+ * In that case, and after PLB_ERR_INTERRUPTED, the step is still under way: call it again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

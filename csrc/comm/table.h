@@ -1,5 +1,5 @@
-/* A rank's part of a distributed directory: global id -> owner, and if wanted local id and
- * user data.
+/* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
+ * id and user data.
  *
  * Open addressing with linear probing, at most three quarters full; a removal moves back the
  * entries that follow, so there are no markers of removed entries.  Each field has an array of
@@ -36,19 +36,19 @@ int64_t plb_table_bytes(const plb_table_t *self);
 /** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
 int32_t plb_home(int64_t id, int32_t n_ranks);
 
-/** Make room for id[n], and return the slot of each: an existing entry, or a new one that is
- * staged and cannot be found yet.  A duplicate id is PLB_ERR_KEY: twice[2] are its first two
- * indices, and nothing stays staged. */
+/** Make room for id[n], and set slot[n]: the slot of an existing entry, or of a new one that is
+ * staged, i.e. plb_table_find does not find it yet.  PLB_ERR_KEY: an id occurs twice; twice[2] are
+ * its first two indices, and no entry stays staged. */
 int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *slot, int64_t *twice,
                     plb_err_t *err);
 
-/** Write the staged entries; their slots are valid until the next call that changes the table.
- * local: NULL only in a table without local ids.  data NULL: old entries keep their data, and
+/** Write the entries at slot[n].  Slots are valid until the next call that changes the table.
+ * local: NULL only in a table without local ids.  data: NULL: old entries keep their data, and
  * new ones get zeros. */
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 
-/** Remove the staged entries of id[n], i.e. those that were not in the table before. */
+/** Remove those entries of id[n] that are staged. */
 void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 
 /** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; an unknown id gets -1, -1 and
@@ -57,10 +57,10 @@ void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
                        int64_t *local, char *data, int64_t *missing);
 
-/** Remove id[n]; return how many were in the table. */
+/** Remove the entries of id[n]; return how many of them were in the table. */
 int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n);
 
-/** id[self->n] of all entries, in the order of the slots. */
+/** Write the ids of all entries to id[self->n], in the order of the slots. */
 void plb_table_ids(const plb_table_t *self, int64_t *id);
 
 #endif

@@ -1,9 +1,9 @@
-/* An unstructured exchange with a known pattern: each rank knows how many items it gets from
- * which ranks, and communicates only with these.
+/* An exchange of rows with a known pattern: each rank knows how many rows it gets from which
+ * ranks, and communicates only with these ranks, its partners.
  *
  * The ranks do not agree on an exchange first, because that would cost more than the exchange
- * itself.  Instead a tag says what is sent (plan, direction, kind of items), and each receive
- * takes any tag.  If a rank is elsewhere or sends something else, its partners get an error.  A
+ * itself.  Instead the tag of a message identifies the exchange (plan, direction, kind of items),
+ * and each receive takes any tag.  If a rank is in another exchange, its partners get an error.  A
  * rank that has failed sends its partners an empty message with PLB_TAG_FAILED.
  */
 #ifndef PLB_COMM_TRANSFER_H
@@ -36,10 +36,10 @@ typedef struct plb_transfer {
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
-/** Begin: local, returns at once; `comm` is used for exchanges only.  Do not change the data
- * until the exchange is over; what a rank sends to itself is copied at once.  `tag` is one of
- * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the
- * number of rows that this rank sends to itself. */
+/** Begin an exchange.  Local; returns at once.  `comm` is used for exchanges only.  Do not change
+ * the data until the exchange is over; rows that a rank sends to itself are copied at once.  tag:
+ * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the number of rows that
+ * this rank sends to itself. */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
@@ -47,8 +47,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
  *  messages are then complete, too.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
-/** Take part in an exchange for which this rank has no data: tell the ranks that wait for its
- * data, and receive and drop what they send.  Waits. */
+/** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that
+ * wait for this rank, and receive and drop their rows.  Waits. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 

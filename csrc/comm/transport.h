@@ -1,5 +1,4 @@
 /* The communication that the C library needs: an interface, and its version for a single rank.
- *
  * comm/transport_mpi.h has the version for MPI.  All calls are collective and wait politely.
  */
 #ifndef PLB_COMM_TRANSPORT_H
@@ -28,7 +27,7 @@ struct plb_transport {
     int (*exchange)(plb_transport_t *self, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err);
 
-    /** Free everything, the interface as well. */
+    /** Free all memory, including `self`. */
     void (*free)(plb_transport_t *self);
 };
 

@@ -1,7 +1,7 @@
-/* A calendar queue (Brown 1988) of events, for a simulation in which an event of one owner (a
- * rank) affects other owners `width` seconds later at the earliest.  So the events of one bucket
- * may be taken in any order, and nothing is sorted (the window of conservative parallel
- * simulation).
+/* A calendar queue (Brown 1988) of events for a simulation.  A bucket has the events of `width`
+ * seconds.  An event of one owner (a rank) must not affect another owner earlier than `width`
+ * seconds later.  So the events of a bucket may be taken in any order, and nothing is sorted (the
+ * window of conservative parallel simulation).
  *
  * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially.
  */
@@ -27,14 +27,14 @@ typedef struct plb_chunk {
 } plb_chunk_t;
 
 typedef struct plb_calendar {
-    double width;          /* seconds of a bucket */
-    int64_t now;           /* bucket that is being emptied; bucket 0 begins at time 0 */
-    int64_t n_buckets;     /* a power of two; events beyond the last one wait there */
-    int32_t *first, *last; /* [n_buckets] chunks */
+    double width;      /* seconds of a bucket */
+    int64_t now;       /* number of the bucket that is being emptied; bucket 0 begins at time 0 */
+    int64_t n_buckets; /* a power of two; the last bucket also has all later events */
+    int32_t *first, *last; /* [n_buckets] first and last chunk of each bucket */
     plb_chunk_t *chunk;
-    int64_t room;            /* chunks */
+    int64_t room;            /* number of chunks that fit into `chunk` */
     int32_t n_chunks, spare; /* spare: first unused chunk, or -1 */
-    int64_t n;               /* number of waiting events */
+    int64_t n;               /* number of events in the queue */
 } plb_calendar_t;
 
 /** Begin with an empty queue at time 0.  The caller frees it, also after a failure. */
@@ -44,8 +44,8 @@ void plb_calendar_free(plb_calendar_t *self);
 /** Add an event to the bucket of `time`, or to the present bucket if `time` has passed. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
-/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  Events that these
- * cause in the same bucket come with a later call.  *n = 0: there are no more events. */
+/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  If processing them
+ * adds events to the same bucket, a later call takes these.  *n = 0: there are no more events. */
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err);
 
 #endif

@@ -1,13 +1,14 @@
-/* A generated program: a model of the time of an iteration, depending on when the last LB step
- * was.
+/* A generated program: a model of the time of an iteration, which depends on the iteration of the
+ * last LB step.
  *
- * With the last LB step just before iteration s, iteration i >= s takes
+ * If the last LB step was just before iteration s, iteration i >= s takes
  *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
- * growth: the imbalance that returns after each LB step (the model of Boulmier 2021, arXiv
- * 2104.01688); drift: a state of the program that moves away from the one to which the
- * placement was fitted; an LB step sees the state of the previous iteration; noise and
- * residual: imbalance that no LB step removes.  The first placement costs nothing and fits the
- * state `start`.
+ *   growth            the imbalance that returns after each LB step (the model of Boulmier 2021,
+ *                     arXiv 2104.01688)
+ *   drift             a state of the program; an LB step places for the state of the previous
+ *                     iteration, and the imbalance is the distance from it
+ *   noise, residual   imbalance that no LB step removes
+ * The initial placement costs nothing and is made for the state `start`.
  */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H
 #define PLB_REPLAY_GENERATED_PROGRAM_H
@@ -27,9 +28,11 @@ typedef struct plb_program { /* arrays [n] or NULL: zero; in units of the mean *
 /** Seconds of iteration i with the last LB step just before iteration s <= i. */
 double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
 
-/** Run under a trigger that knows the end and the cost, with LB steps of `cost` seconds, but
- * none at the end of the last iteration.  Writes time[n], the seconds of the iterations, and
- *  when[*n_steps], the iterations at whose end an LB step took place. */
+/** Run the program under a trigger, which is told the end of the run and the cost of an LB step,
+ * `cost` seconds.  There is no LB step at the end of the last iteration.  Writes time[n], the
+ * seconds of the iterations, and when[*n_steps], the iterations at whose end an LB step took
+ * place.
+ */
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
                     int64_t *when, int64_t *n_steps, plb_err_t *err);
 

@@ -20,9 +20,9 @@ typedef struct plb_optimum {
 
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
-    /* of a recorded run: */
+    /* Only for a recorded run: */
     int64_t width; /* LB steps tried at the end of a phase, at most; 1 or more */
-    double upper;  /* seconds of a known run, as an upper bound, or INFINITY */
+    double upper;  /* seconds that a known schedule takes, as an upper bound; INFINITY: none */
     uint64_t seed; /* for strategies that draw random numbers */
 } plb_optimum_opts_t;
 

@@ -1,9 +1,10 @@
 /* The best schedule of LB steps for a generated program.
  *
- * The time t(s, i) of iteration i depends only on i and on the iteration s before which the
- * last LB step took place.  The least time of iterations 0 ... s - 1 and an LB step just before
- * s is best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0:
- * exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
+ * The time t(s, i) of iteration i depends only on i and on s, where the last LB step took place
+ * just before iteration s.  best(s) is the least time of iterations 0 ... s - 1 and an LB step
+ * just before s: best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost, best(0)
+ * = 0 This is exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n)
+ * memory.
  */
 #ifndef PLB_REPLAY_OPTIMUM_GENERATED_H
 #define PLB_REPLAY_OPTIMUM_GENERATED_H
@@ -11,8 +12,8 @@
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
 
-/** Find the best schedule.  Of equally fast schedules, the one whose last LB step is latest; and
- * so on for the LB steps before it. */
+/** Find the best schedule.  Ties: the schedule whose last LB step is latest, then the one whose
+ * second last LB step is latest, and so on. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);
 

@@ -9,7 +9,7 @@
 
 enum {
     FEWEST = 4,           /* fewer phases are not laid out as blocks */
-    MOST_LOADS = 1 << 25, /* most loads that are laid out: 256 MiB */
+    MOST_LOADS = 1 << 25, /* largest number of loads in blocks: 256 MiB */
 };
 
 void plb_layout_free(layout_t *self)
@@ -66,8 +66,8 @@ out:
     return ret;
 }
 
-/* For each entity its slot, the section in which it was last seen, and the last section that
- * has it; and the free slots. */
+/* of, seen, last: of each entity the slot, the last section so far that has it, and the last
+ * section of all that has it.  spare: the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -210,8 +210,8 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* The time at which all ranks end if they share divisible `work`; base[p]: seconds of their
- * other work. */
+/* The time at which all ranks end if `work` can be divided among them arbitrarily; base[p]:
+ * seconds that they need in addition. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
     for (double level = INFINITY;

@@ -1,5 +1,5 @@
-/* Lays out a recorded run for the search of optimum_recorded.c: objects have slots, and the
- * loads of several phases are adjacent in memory. */
+/* Prepares a recorded run for the search of optimum_recorded.c: objects get slots (small numbers),
+ * and the loads of several phases are adjacent in memory. */
 #ifndef PLB_REPLAY_OPTIMUM_LAYOUT_H
 #define PLB_REPLAY_OPTIMUM_LAYOUT_H
 
@@ -12,8 +12,8 @@ enum {
     STAYS = -2, /* in a change: the object returns to its last rank */
 };
 
-/* A change between sections: an object arrives, leaves (rank -1), or cannot migrate and was
- * recorded on another rank. */
+/* A change between two sections: an object arrives on a rank, leaves (rank -1), or has a new
+ * recorded rank because it cannot migrate. */
 typedef struct change {
     int32_t slot, rank;
     bool fresh; /* true: it arrives without a load estimate; false: it keeps its estimate, or
@@ -24,24 +24,22 @@ typedef struct change {
  * they are. */
 typedef struct section {
     int64_t first, end; /* phases */
-    int64_t n;          /* tasks of each */
-    bool
-        some_absent; /* true: absent objects will come back to their last rank; false: none will */
-    int64_t slots;   /* index where its slots begin */
-    int64_t changes, end_of_changes;
-    int64_t lanes; /* index where its blocks begin, or -1: not laid out */
+    int64_t n;          /* number of tasks in each phase */
+    bool some_absent;   /* true: absent objects will come back to their last rank; false: none */
+    int64_t slots;      /* index of its first entry in `slot` */
+    int64_t changes, end_of_changes; /* its entries in `change` */
+    int64_t lanes; /* index of its first block in `lanes`; -1: it has no blocks */
 } section_t;
-
-/* The layout.  A slot holds an object as long as its rank matters; then it may hold another
- * one. */
+/* The layout.  A slot belongs to an object as long as the object's rank matters, and then to
+ * another object. */
 typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;
-    int64_t n_sections, n_slots, most; /* most: tasks of a phase */
+    int64_t n_sections, n_slots, most; /* most: largest number of tasks in a phase */
     int32_t *section_of;               /* [n_phases] */
     int32_t *slot;                     /* of each task of a section */
     change_t *change;
-    double *lanes; /* [block][task][LANES]: work */
+    double *lanes; /* [block][task][LANES] work of each task in the LANES phases of a block */
     double *pace;  /* [n_ranks] work per second, or NULL: 1 */
     double *least; /* [n_phases] seconds, a lower bound for any placement */
 } layout_t;

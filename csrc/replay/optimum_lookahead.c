@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 
-/* The compiler maps it to the processor's registers. */
+/* Four numbers, which the compiler keeps in one vector register. */
 typedef double lanes_t __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
 
 static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, const int32_t *rank)
@@ -52,7 +52,7 @@ static void add_block(const double *restrict lanes, const int32_t *slot, int64_t
     }
 }
 
-/* most[LANES]: seconds of the slowest rank. */
+/* Compute most[LANES], the seconds of the slowest rank in each phase. */
 PLB_MULTIVERSION
 static void slowest(const double *sum, const double *pace, const double *background, int32_t p,
                     double *most)

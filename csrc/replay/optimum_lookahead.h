@@ -1,4 +1,4 @@
-/* Computes the seconds of the next phases if the placement does not change. */
+/* Computes the seconds of the next phases of a recorded run if the placement does not change. */
 #ifndef PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 #define PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 
@@ -9,17 +9,17 @@ enum {
     GROUP = 4, /* number of placements that are computed together */
 };
 
-/* States that are computed together, in one pass over the loads. */
+/* Placements that are computed together, so that each load is read once. */
 typedef struct group {
     int n;
     const int32_t *rank[GROUP];
     double *ring[GROUP]; /* ring[g][phase % RING]: seconds of a phase */
-    double *sum;         /* scratch, [GROUP, n_ranks, LANES] */
-    int32_t *scratch;    /* [GROUP, n_slots] */
+    double *sum;         /* [GROUP, n_ranks, LANES] scratch memory */
+    int32_t *scratch;    /* [GROUP, n_slots] scratch memory */
 } group_t;
 
-/** Continue from phase `known` to at least `until` without an LB step, and return the first
- * phase that is not known yet; the states' ranks are those of phase i. */
+/** Compute the seconds of the phases from `known` to at least `until`, without an LB step. Returns
+ * the first phase that is not computed yet.  group->rank: the ranks in phase i. */
 int64_t plb_layout_run(const layout_t *self, int64_t i, int64_t known, int64_t until,
                        group_t *group);
 

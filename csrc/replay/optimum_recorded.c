@@ -12,15 +12,15 @@
 #include "replay/phase_step.h"
 
 enum {
-    LOOK = 8,   /* states are computed this many phases ahead of the search, plus a block */
-    NARROW = 8, /* number of states of a first search, whose result bounds the second */
-    MOST_RANKS = 1 << 26,    /* most ranks in all states: 256 MiB */
-    MOST_ANSWERS = 1 << 26,  /* most ranks in stored answers: 256 MiB */
-    WORTH_THREADS = 1 << 20, /* from this many additions on, threads pay */
-    CHEAP = 4, /* this many times more LB steps are tried if they need no call of the strategy */
+    AHEAD = 8,  /* times are computed this many phases ahead of the search, plus a block */
+    NARROW = 8, /* number of states of a first search, whose result is a bound for the second */
+    MOST_RANKS = 1 << 26,    /* limit of the entries of all states' placements: 256 MiB */
+    MOST_ANSWERS = 1 << 26,  /* limit of the entries of stored placements: 256 MiB */
+    WORTH_THREADS = 1 << 20, /* threads are used from so many additions on */
+    CHEAP = 4, /* if LB steps need no call of the strategy, CHEAP * width of them are tried */
 };
 
-/* An LB step, and the one before it. */
+/* An LB step of a schedule; before: the index of the previous one. */
 typedef struct step {
     int64_t before;
     int32_t phase, strategy;
@@ -53,7 +53,7 @@ typedef struct search {
     int64_t phase, soon, until;
 } search_t;
 
-/* Do LB steps from all states lead to the same state? */
+/* Whether LB steps from all states lead to the same state. */
 static bool is_one_state(const search_t *self)
 {
     return self->alone && !self->lay.section[self->lay.section_of[self->phase]].some_absent;
@@ -68,7 +68,7 @@ static bool looks_at_loads_alone(const search_t *self, int32_t which)
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }
 
-/* Ask a strategy for a placement from state s; s below 0: from any state. */
+/* Let a strategy place the objects from state s; s < 0: the state does not matter. */
 static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_err_t *err)
 {
     const layout_t *lay = &self->lay;
@@ -138,7 +138,7 @@ out:
     return ret;
 }
 
-/* May a state with this time take an LB step now and still become the best? */
+/* Whether a state with this time can take an LB step now and still lead to the best schedule. */
 static bool may_step(const search_t *self, double time)
 {
     return time + self->opts->cost + self->rest[self->phase] < self->upper;
@@ -205,7 +205,7 @@ static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* Most states that LB steps may add. */
+/* The largest number of states that LB steps may add. */
 static int64_t expected(const search_t *self)
 {
     const int64_t steps = is_one_state(self) ? 1 : CHEAP * self->opts->width;
@@ -271,8 +271,8 @@ static void run_part(void *arg, int part, int n_parts)
     }
 }
 
-/* A lower bound for runs that continue from state s: some phases without an LB step, then one,
- * and all later phases as fast as possible. */
+/* A lower bound for schedules that continue from state s: some phases without an LB step, then an
+ * LB step, and then all phases as fast as possible. */
 static double least_from(const search_t *self, int64_t s)
 {
     const state_t *state = &self->all.state[s];
@@ -326,14 +326,14 @@ static void prune(search_t *self)
 static void look_ahead(search_t *self)
 {
     const int64_t n = self->lay.trace->n_phases;
-    const int64_t until = self->phase + LOOK, soon = self->phase + LOOK / 2;
+    const int64_t until = self->phase + AHEAD, soon = self->phase + AHEAD / 2;
     int64_t behind = 0;
     self->until = until < n ? until : n;
     self->soon = soon < n ? soon : n;
     for (int64_t s = 0; s < self->all.n; s++) {
         behind += self->all.state[s].known < self->soon;
     }
-    plb_parallel(behind * LOOK * self->lay.most > WORTH_THREADS ? self->n_parts : 1, run_part,
+    plb_parallel(behind * AHEAD * self->lay.most > WORTH_THREADS ? self->n_parts : 1, run_part,
                  self);
 }
 
@@ -540,8 +540,8 @@ static void free_search(search_t *self)
     plb_layout_free(&self->lay);
 }
 
-/* If all states get the same answer, a first search with few states is cheap, and its result
- * lets the second search drop most states. */
+/* Search.  If all states get the same placement, do a cheap search with few states first: its
+ * result lets the second search drop most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;

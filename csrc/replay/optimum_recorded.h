@@ -1,11 +1,11 @@
 /* The best schedule of LB steps for a recorded run: a search forward over its phases.
  *
- * A state is a placement of all objects and the least time in which a schedule arrives at it.
- * At the end of each phase states take an LB step, with one call of the strategy each.  Of
- * states with the same placement only the fastest one is kept; nothing is lost by this, since
- * all schedules that end in a state have the same future (label-setting search, as in Dijkstra,
- * Numerische Mathematik 1, 1959).  A strategy that uses loads alone gives the same new state
- * from all states: the search is then the dynamic programming of optimum_generated.h.
+ * A state is a placement of all objects, with the least time of a schedule that leads to it.  At
+ * the end of each phase states take an LB step, with one call of the strategy each.  Of states
+ * with the same placement only the fastest one is kept.  Nothing is lost by this, because a state
+ * alone determines its future (label-setting search, as in Dijkstra, Numerische Mathematik 1,
+ * 1959).  A strategy that uses loads alone gives the same new state from all states: then the
+ * search is the dynamic programming of optimum_generated.h.
  *
  * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - a state that cannot become faster than the best known complete run is dropped (branch and
@@ -14,8 +14,8 @@
  *   - states beyond the `width` fastest ones take no LB step: after it they would be similar to
  *     the faster ones.  Then the result is not exact.
  *
- * The run is laid out first (optimum_layout.h), and states are computed ahead of the search
- * (optimum_lookahead.h), for LANES phases at once. */
+ * optimum_layout.h prepares the loads; optimum_lookahead.h computes the times of the next phases
+ * for all states, LANES phases at once. */
 #ifndef PLB_REPLAY_OPTIMUM_RECORDED_H
 #define PLB_REPLAY_OPTIMUM_RECORDED_H
 

@@ -9,11 +9,11 @@
 enum { ROWS = PLB_ESTIMATE_HERE };
 
 typedef struct state {
-    double time;   /* seconds up to here, LB steps included */
-    double least;  /* seconds, a lower bound for runs that go on from here */
-    int64_t step;  /* its last LB step, or -1 */
-    int64_t known; /* its ring has the seconds of the phases up to this one */
-    uint64_t hash; /* hash of its ranks */
+    double time;   /* seconds up to this state, including LB steps */
+    double least;  /* seconds: a lower bound for schedules that continue from this state */
+    int64_t step;  /* index of its last LB step; -1: none */
+    int64_t known; /* `ring` has the seconds of the phases up to this one */
+    uint64_t hash; /* hash of its placement */
     bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
 } state_t;
 
@@ -33,7 +33,8 @@ typedef struct states {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
-    bool left_out; /* true: a state was dropped that might have become the best; else false */
+    bool left_out; /* true: a state was dropped that might have led to the best schedule; false: no
+                      such state was dropped */
 } states_t;
 
 static inline int32_t *ranks_of(const states_t *self, int64_t s)

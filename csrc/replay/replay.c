@@ -107,7 +107,8 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Set the seconds of the LB step: given, measured, or modelled. */
+/* Set the cost of the LB step in seconds: the given one, the measured one, or that of the model.
+ */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
@@ -207,7 +208,8 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_look, plb_err_t *e
     return ret;
 }
 
-/* With a lag the ranks agree on a final iteration, which the root of the consensus gives. */
+/* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
+ * whether this is that iteration. */
 static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
 {
     const int64_t k = iteration - self->loop.first + 1;
@@ -217,7 +219,7 @@ static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *
     const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
     int ret = plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err);
     if (ret == PLB_OK && ruling.kind == PLB_RULING_TENTATIVE) {
-        /* because of the lag, no rank has gone past the tentative period */
+        /* because of the lag, no rank has gone beyond the tentative iteration */
         ret = plb_consensus_root_maximum(&self->root, ruling.round, 0, &ruling, err);
     }
     *final = ret == PLB_OK && ruling.kind == PLB_RULING_BALANCE;
@@ -229,8 +231,8 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* Let the decider observe the previous phase and say what to do: the objects of the next phase are
- * known now.  more: true if the loop goes on; false if it ends here. */
+/* Let the decider observe the previous phase and decide; the objects of the next phase are known
+ * now.  more: true: the loop goes on; false: it ends here. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -289,8 +291,8 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost, err);
 }
 
-/* Between two phases: decide after the previous one, and rebalance if asked.  If a loop was
- * left early, an LB step that was due took place in that loop. */
+/* Between two phases: decide after the previous one, and rebalance if the decider asks for it.  If
+ * a loop was left early, an LB step that was due takes place before the next loop begins. */
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);

@@ -2,12 +2,13 @@
  *
  * The decider gets the same input as in a run: the statistics of each phase at its end, the
  * load database when it asks for it, and the cost of LB steps.  An LB step at the end of phase
- * i places the objects of phase i + 1, by their load estimates at that time.  None takes place at
- * the end of the last phase.  With foresight it takes
- * place at the start of phase i instead, with the loads of that phase (a perfect prediction).
+ * i places the objects of phase i + 1, by their load estimates at that time.  At the end of the
+ * last phase there is none.  With foresight, an LB step takes place at the start of phase i
+ * instead, with the loads of that phase (a perfect prediction).
  *
- * The cost of an LB step is the given one; else the one that the recorded run measured for the
- * same step (the same phase, strategy and number of migrations); else that of the cost model.
+ * The cost of an LB step is the given one, if there is one; else the cost that the recorded run
+ * measured, if it had an LB step with the same strategy and number of migrations in the same
+ * phase; else that of the cost model (model/cost.h).
  *
  * Phases may be given in parts, as in shadow mode.
  */
@@ -19,8 +20,7 @@
 
 #define PLB_LOOP_OPEN ((int64_t)1 << 52) /* iterations of a loop whose end is not known */
 
-/* A loop of the program (`iterate`): its iterations, and what the decider is told about its cost.
- */
+/* A loop of the program (`iterate`): iterations first ... first + n - 1. */
 typedef struct plb_loop {
     int64_t first, n;
     double cost; /* seconds that a first LB step may cost; NAN: not known */
@@ -42,11 +42,12 @@ typedef struct plb_replay_opts {
                          it stays where it began */
     bool foresight; /* true: LB steps at the start of a phase, with its loads; false: at the end */
     bool moves;     /* true: receipts record that objects moved; false: shadow mode, none moved */
-    plb_network_t network; /* what messages add to the time of a rank */
-    double cost;           /* seconds of each LB step; NAN: measured or modelled */
-    plb_lb_cost_t model;   /* cost of LB steps that were not measured */
-    double per_move,
-        per_byte; /* additional seconds for each migration and each byte of an LB step */
+    plb_network_t
+        network;         /* seconds per message and byte, added to the time of the sending rank */
+    double cost;         /* seconds of each LB step; NAN: measured or modelled */
+    plb_lb_cost_t model; /* cost of LB steps that were not measured */
+    double per_move;     /* additional seconds of an LB step for each migration */
+    double per_byte;     /* additional seconds of an LB step for each byte that migrates */
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
     bool keep_times, keep_ranks; /* true: keep the times of the ranks in every phase, or the rank
@@ -56,7 +57,7 @@ typedef struct plb_replay_opts {
 typedef struct plb_replay {
     plb_replay_opts_t opt;
     plb_phases_t phases;
-    /* what came out, owned: */
+    /* the results, owned: */
     plb_metrics_t *metrics; /* [n] of the ranks' times */
     double *seconds;        /* [n] of the phases, see plb_phases_time */
     int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
@@ -68,7 +69,8 @@ typedef struct plb_replay {
                     `loop` */
     plb_consensus_root_t root; /* for a loop with a lag */
     plb_wish_t wish;
-    bool due; /* true: the decider asks for an LB step at the end of the last phase; else false */
+    bool due; /* true: the decider asks for an LB step at the end of the last phase; false: not so
+               */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* true: the decider has not got `last` yet; false: it has */
@@ -80,17 +82,17 @@ typedef struct plb_replay {
 int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err);
 void plb_replay_free(plb_replay_t *self);
 
-/** Begin a loop, before its phases are given.  PLB_ERR_STATE: it does not follow the previous
+/** Begin a loop, before its phases are given.  PLB_ERR_STATE: its first iteration is not the next
  * one. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
-/** Replay the next phases, those of the present loop. */
+/** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** Let the decider observe the last phase, although its successor is not known yet.
+/** Let the decider observe the last phase, although the next phase is not known yet.
  * stays[entity]: whether the entity still exists; NULL: all entities of the last phase do.  early:
- * true if the loop was left before its end and another loop follows, so that an LB step that is
- * due takes place now; false if not. */
+ * true: the loop was left before its end and another loop follows, so that an LB step that is due
+ * takes place now; false: not so. */
 int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err);
 
 #endif

@@ -12,10 +12,10 @@
 /* What a phase has in common with the previous one. */
 enum {
     PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
-    PLB_REPEATS_EDGES = 2, /* and the same edges, bytes and messages */
+    PLB_REPEATS_EDGES = 2, /* the same edges, bytes and messages */
 };
 
-/* Figures of a phase that the run has measured over all ranks (measure/stats.h). */
+/* Figures of a phase over all ranks, which the recorded run has measured (measure/stats.h). */
 enum {
     PLB_FIGURE_TIME, /* seconds of the slowest rank, messages included */
     PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
@@ -41,7 +41,7 @@ typedef struct plb_trace {
     const int32_t
         *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */
     const double *task_load;    /* [tasks] seconds */
-    const int64_t *task_bytes;  /* [tasks] or NULL: what a migration sends */
+    const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] or NULL */
     const double *task_coords;  /* [tasks * 3] or NULL */
 

@@ -18,9 +18,9 @@ static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Check elements i0 ... end - 1.  The first pass has no branches, so that compilers vectorize
- * it: the sign bit of `doubt` is set if an x or limit - 1 - x is negative.  Only then a second
- * pass finds the element. */
+/* Check that x[i0] ... x[end - 1] are in 0 ... limit - 1.  The first loop has no branches, so that
+ * compilers vectorize it: the sign bit of `doubt` is set if an x or limit - 1 - x is negative.
+ * Only then a second loop finds the element. */
 static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                        plb_err_t *err)
 {
@@ -37,7 +37,7 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
     return PLB_OK;
 }
 
-/* Check doubles; nonnegative ones have the same order as their bits. */
+/* Check doubles.  Numbers that are not negative have the same order as their bits. */
 static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                      plb_err_t *err)
 {

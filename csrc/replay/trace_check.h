@@ -7,17 +7,18 @@
 
 #include "replay/trace.h"
 
-/** Check what does not belong to a single phase: bounds of the arrays, speeds, background. */
+/** Check the data that do not belong to a single phase: bounds of the arrays, speeds, background.
+ */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
 /** Check the tasks of phase i.  alike: true if the entities are those of the previous phase, which
  * has been checked; false if they must be checked, too. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
-/** Check what only an LB step reads: bytes and memory. */
+/** Check bytes and memory, which only an LB step reads. */
 int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
-/** Check the edges; needed if traffic counts or a strategy uses it. */
+/** Check the edges.  Call it if messages cost time or a strategy uses communication. */
 int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Finds the phases of a recorded run that repeat the previous one: most phases of an iterative
- * program have the same objects, so that results for the previous phase can be reused. */
+/* Finds the phases of a recorded run that have the same objects as the previous phase.  Most
+ * phases of an iterative program do, so that results for the previous phase can be reused. */
 #ifndef PLB_REPLAY_TRACE_REPEATS_H
 #define PLB_REPLAY_TRACE_REPEATS_H
 

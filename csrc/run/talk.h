@@ -11,12 +11,12 @@
 
 typedef struct plb_edge {
     int64_t source, target, bytes, messages;
-    int64_t cast; /* number of the multicast, above 0; its edges follow each other, and each has
-                   * the multicast's bytes and messages.  0: messages to this one object */
+    int64_t cast; /* number of the multicast, 1 or more; its edges follow each other, and each has
+                   * the multicast's bytes and messages.  0: no multicast */
 } plb_edge_t;
 
-/* Programs send the same messages in each iteration: so plb_talk_add first tries the edge
- * after the last one, then the hash table. */
+/* The edges.  Programs send the same messages in each iteration, so plb_talk_add first tries the
+ * edge after the last one, and then the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge; /* [n] in the order of their first messages */
     int64_t n, room, next, casts;
