@@ -27,18 +27,27 @@ typedef struct mail {
 
 /* ---- piles ---------------------------------------------------------------------------------- */
 
-static int push(void *arg, plb_letter_t letter)
+/* Make room for another letter.  0, or -1 with an exception. */
+static int grow(pile_t *self)
 {
-    pile_t *self = arg;
     plb_err_t err_ = {0, ""}, *err = &err_;
     int ret = PLB_OK;
     PLB_GROW(self->letter, self->room, self->n + 1);
-    self->letter[self->n++] = letter;
     return 0;
 out:
-    Py_DECREF(letter.data);
     plb_py_raise(ret, err);
     return -1;
+}
+
+static int push(void *arg, plb_letter_t letter)
+{
+    pile_t *self = arg;
+    if (self->n == self->room && grow(self) != 0) {
+        Py_DECREF(letter.data);
+        return -1;
+    }
+    self->letter[self->n++] = letter;
+    return 0;
 }
 
 /* Drop all letters.  Freeing their data may run any code, which may see this pile. */
