@@ -94,6 +94,7 @@ class SynchronousLoop(IterationLoop):
         super().__init__(state, mode)
         self._idle = 0.0  # seconds that this rank waited in this iteration
         self._resumed = 0.0  # the clock at the start of the iteration
+        self._sent = 0, 0  # messages and bytes of the deliveries since the last end of an iteration
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -101,6 +102,7 @@ class SynchronousLoop(IterationLoop):
             raise StateError("iterate() within iterate(): a loop is under way")
         begin = _core.clock()
         state.objects.in_loop = True
+        self._sent = 0, 0
         try:
             self._start(n)
             self._resumed = _core.clock()
@@ -142,13 +144,13 @@ class SynchronousLoop(IterationLoop):
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         error: Exception | None = None
         sends: Sends = []
-        loads, nbytes, n_open = objects.store.seconds, 0, 0
-        messages = 0
+        loads, n_open = objects.store.seconds, 0
+        messages, nbytes = self._sent
         try:
             if is_sync:
                 objects.ask_loads()
-            sends, messages, n_open = objects.mailbox.pack(objects.store.places)
-            nbytes = sum(size_of(parts) for _, parts in sends)
+            sends, more, n_open = objects.mailbox.pack(objects.store.places)
+            messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
             loads = NO_LOADS
@@ -167,6 +169,7 @@ class SynchronousLoop(IterationLoop):
             n_changed=objects.n_changed if is_sync else 0,
             messages_open=n_open,
         )
+        self._sent = (0, 0) if is_sync else (messages, nbytes)
         stats, received = state.agreement.take(sample, sends, error)
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited

@@ -149,7 +149,8 @@ def _agent(
     here = store.places.places(edges[:, 1])
     rank = np.full(len(edges), transport.rank, np.int32)
     rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
-    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    cast = edges[:, 4] > 0  # a multicast counts as an edge to each receiver
+    order = np.lexsort((np.where(cast, 0, edges[:, 1]), edges[:, 0], cast))
     order = order[rank[order] >= 0]  # leave out receivers that were removed since the message
     edges, rank = edges[order], rank[order]
     return _core.Agent(

@@ -138,6 +138,25 @@ def once_to_each_rank(comm):
     return None
 
 
+def messages_of_exchanges(comm):
+    """The figures of an iteration count all messages since the one before."""
+    lb = pylb.Balancer(comm, mode="off")
+    lb.add(comm.rank, None)
+    everybody = range(comm.size)
+    for _ in lb.iterate(4):
+        for _ in range(2):
+            for key, _ in lb.local():
+                lb.multicast(everybody, key, np.zeros(1000))
+            lb.exchange()
+        for key, _ in lb.local():
+            assert [source for source, _ in lb.inbox(key)] == list(everybody)
+            lb.send(key, key, 1.0)
+    messages, nbytes = lb._records.figures.table()[-1, -2:].tolist()
+    pairs = comm.size * (comm.size - 1)
+    assert messages == 2 * pairs
+    assert 16000 * pairs <= nbytes <= 16400 * pairs
+
+
 def shared(comm):
     """With copy=False, the receivers on a rank share the data: also after they have moved.
 
@@ -264,6 +283,7 @@ def bad_arguments(comm):
 CASES = [
     as_each_in_turn,
     once_to_each_rank,
+    messages_of_exchanges,
     shared,
     forwarded,
     what_strategies_see,

@@ -78,7 +78,11 @@ def test_diffusion_is_the_twin(s, data, seed):
         m = data.draw(st.integers(0, 120))
         columns = [data.draw(arrays(np.int32, m, elements=e)) for e in (ends, ends)]
         columns.append(data.draw(arrays(float, m, elements=st.integers(0, 99).map(float))))
-        s = dataclasses.replace(s, edges=tuple(columns))
+        k = data.draw(st.integers(0, m))  # the last ones are multicasts to two
+        m -= (m - k) % 2
+        src, dst, size = (x[k:m] for x in columns)
+        casts = src[::2], 2 * np.arange((m - k) // 2 + 1), dst, size[::2]
+        s = dataclasses.replace(s, edges=tuple(x[:k] for x in columns), multicasts=casts)
     plain = twin_diffusion.diffusion(s, seed, 1.01, 3)
     is_the_twin(plain, s, "DiffusionLB", seed=seed, neighbours=3)
 

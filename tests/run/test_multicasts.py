@@ -129,7 +129,7 @@ def program(comm, path, strategy):
     return [r.predicted for r in lb.history.balancings]
 
 
-@pytest.mark.parametrize("strategy", ["RCBLB", "HSFCLB", "HypergraphLB", "CommAwareRefineLB"])
+@pytest.mark.parametrize("strategy", ["RCBLB", "HSFCLB", "HypergraphLB", "DiffusionLB"])
 def test_a_record_is_replayed(tmp_path, strategy):
     """With multicasts and with positions: the same placements, figures and predictions."""
     path = tmp_path / "run.h5"

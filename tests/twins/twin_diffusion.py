@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 
+import numpy as np
 import twin_gossip
 
 WEAK, CLOSE, MARGIN, STEPS, MOVES, MISFITS = 0.01, 0.002, 0.002, 200, 200, 64
@@ -19,9 +20,12 @@ class Link:
 class Diffusion(twin_gossip.Gossip):
     def __init__(self, s, seed, overload, neighbours):
         super().__init__(s, seed, overload, fan_out=4, rounds=3, iterations=100)
-        sends = (
-            [] if s.edges is None else list(zip(*(x.tolist() for x in s.edges[:3]), strict=True))
-        )
+        none = [], [], []
+        sends = list(zip(*(np.asarray(x).tolist() for x in (s.edges or none)[:3]), strict=True))
+        for e in range(s.n_multicasts):  # an edge to each receiver
+            to = s.multicast_dst[s.multicast_start[e] : s.multicast_start[e + 1]].tolist()
+            from_, nbytes = int(s.multicast_src[e]), float(s.multicast_bytes[e])
+            sends += [(from_, one, nbytes) for one in to]
         self.sends, self.neighbours = sends, neighbours
         self.mean = self.average()
         self.scale = self.mean * (math.fsum(self.q.speed) / self.q.p)

@@ -67,28 +67,47 @@ out:
     return ret;
 }
 
+/* List the edges, then an edge to each receiver of each multicast. */
+static void list_edges(const plb_snapshot_t *in, int32_t *src, int32_t *dst, double *bytes)
+{
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        src[e] = in->edge_src[e];
+        dst[e] = in->edge_dst[e];
+        bytes[e] = in->edge_bytes[e];
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            src[in->n_edges + i] = in->multicast_src[e];
+            dst[in->n_edges + i] = in->multicast_dst[i];
+            bytes[in->n_edges + i] = in->multicast_bytes[e];
+        }
+    }
+}
+
 /* Give each edge to the rank of its sender. */
 static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int64_t m = in->n_edges;
-    int32_t *sender = NULL;
-    PLB_NEW_EACH(m, sender, self->edge_object, self->edge_peer_id, self->edge_peer_rank,
-                 self->edge_bytes);
+    const int64_t m = in->n_edges + in->n_pins;
+    int32_t *sender = NULL, *src = NULL, *dst = NULL;
+    double *bytes = NULL;
+    PLB_NEW_EACH(m, sender, src, dst, bytes, self->edge_object, self->edge_peer_id,
+                 self->edge_peer_rank, self->edge_bytes);
+    list_edges(in, src, dst, bytes);
     for (int64_t e = 0; e < m; e++) {
-        sender[e] = in->rank[in->edge_src[e]];
+        sender[e] = in->rank[src[e]];
     }
     PLB_TRY(plb_groups_init(&self->edges, sender, m, in->n_ranks, err));
     for (int64_t at = 0; at < m; at++) {
         const int32_t e = self->edges.item[at];
         PLB_TRY(plb_interrupted(8));
-        self->edge_object[at] = self->place[in->edge_src[e]];
-        self->edge_peer_id[at] = in->edge_dst[e];
-        self->edge_peer_rank[at] = in->rank[in->edge_dst[e]];
-        self->edge_bytes[at] = in->edge_bytes[e];
+        self->edge_object[at] = self->place[src[e]];
+        self->edge_peer_id[at] = dst[e];
+        self->edge_peer_rank[at] = in->rank[dst[e]];
+        self->edge_bytes[at] = bytes[e];
     }
 out:
-    plb_free(sender);
+    PLB_FREE(sender, src, dst, bytes);
     return ret;
 }
 
