@@ -58,7 +58,7 @@ def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
     ----------
     facts : list of (n, 5) int64
         `Store.facts` of each rank.
-    edges : list of (m, 4) int64
+    edges : list of (m, 5) int64
         `Mail.edges` of each rank.
     passes : list of int
         Number of iterations over which the edges of each rank are summed.

@@ -199,3 +199,58 @@ def test_a_damaged_number_of_multicasts(tmp_path):
         records.write(dataclasses.replace(run, stretches=[wrong]), path)
         with pytest.raises(FormatError, match="is out of range from iteration 0 on"):
             pylb.RunRecord.read(path)
+
+
+# ---- shadow mode, checkpoints ------------------------------------------------------------------
+
+
+def ring(comm, n, **balancing):
+    """A ring of objects of unequal loads that multicast; no loads change."""
+    lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key % 7, record=False, **balancing)
+    for key in range(n):
+        if key * comm.size // n == comm.rank:
+            lb.add(key, [0.0])
+    return lb
+
+
+def passes(lb, n, iterations):
+    for _ in lb.iterate(iterations):
+        for key, block in lb.local():
+            for source, data in lb.inbox(key):
+                block[0] = 0.5 * block[0] + float(data.sum()) + source
+                data += 1.0
+            targets = [(key + j) % n for j in (1, 2, 2, 5)]
+            lb.multicast(targets, key, np.array([block[0], key]))
+    return {key: block[0] for key, block in lb.local()}
+
+
+def test_shadow_mode_sees_multicasts():
+    """Over several parts of the run; rank 0 replays each of them."""
+
+    def main(comm, mode):
+        lb = ring(comm, 24, mode=mode, strategy="HypergraphLB", every=50, network=(1e-3, 1e-6))
+        passes(lb, 24, 150)
+        return [(r.iteration, r.before, r.predicted, r.migrations) for r in lb.history.balancings]
+
+    on, shadow = (pylb.VirtualCluster(4, clock="none").run(main, m)[0] for m in ("on", "shadow"))
+    assert len(on) == 2
+    assert shadow == on
+
+
+def test_a_checkpoint_has_the_messages_of_multicasts(tmp_path):
+    def main(comm, path, restores):
+        if restores:
+            how = {"strategy": "GreedyLB", "every": 2, "record": False}
+            lb = pylb.Balancer.restore(comm, path, load=lambda key, block: 1.0 + key, **how)
+            return passes(lb, 12, 5)
+        lb = ring(comm, 12, strategy="GreedyLB", every=2)
+        passes(lb, 12, 4)
+        lb.checkpoint(path)
+        return passes(lb, 12, 5)
+
+    def run(p, restores):
+        parts = pylb.VirtualCluster(p, clock="none").run(main, tmp_path / "c", restores)
+        return {key: value for part in parts for key, value in part.items()}
+
+    expected = run(3, False)
+    assert all(run(p, True) == expected for p in (1, 2, 5))
