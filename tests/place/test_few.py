@@ -106,3 +106,27 @@ def test_a_hot_spot_loses_only_what_must_leave(objects):
     above = np.maximum(s.rank_times - load.sum() / p, 0.0).sum() / load.mean()
     assert plan.after.max_over_mean < NEAR
     assert plan.migrations < above
+
+
+@pytest.mark.parametrize("p", [10, 32, 128])
+def test_a_hot_tenth_is_not_placed_from_scratch(p):
+    """With 15 objects a rank, the last thousandth is not worth a placement from scratch."""
+    rng = np.random.default_rng(p)
+    for _ in range(20):
+        n, hot = 15 * p, max(p // 10, 1)
+        rank = np.arange(n) // 15
+        load = rng.random(n) * np.where(rank < hot, 10.0, 1.0)
+        s = pylb.Snapshot(load, rank, n_ranks=p)
+        plan = pylb.place(s, "BestFitLB")
+        assert plan.after.max <= NEAR * lower_bound(s)
+        assert plan.migrations <= 6.5 * least_moves(s)
+
+
+def least_moves(s):
+    """Return how many objects must leave at least: the heaviest of each rank above the average."""
+    moves, average = 0, s.load.sum() / s.n_ranks
+    for r in range(s.n_ranks):
+        given = np.cumsum(np.sort(s.load[s.rank == r])[::-1])
+        excess = given[-1] - average
+        moves += int(np.searchsorted(given, excess * (1 - 1e-9))) + 1 if excess > 0 else 0
+    return moves

@@ -18,6 +18,10 @@ enum {
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
+/* A maximum of up to this multiple of the limit is not worth the migrations of a placement made
+ * from scratch. */
+static const double NEAR = 1.002;
+
 /* The search: its limit, and the best placement so far. */
 typedef struct search {
     const plb_problem_t *problem;
@@ -97,7 +101,7 @@ int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, doub
         PLB_TRY(plb_bound_crowd(problem, &crowd, err));
         self.limit = fmax(limit, crowd);
     }
-    if (!is_done(&self)) {
+    if (self.max > NEAR * self.limit) {
         PLB_TRY(from_greedy(&self, err));
     }
     if (problem->room == NULL) {
