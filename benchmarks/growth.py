@@ -13,6 +13,7 @@ directory    where objects are: new ones, moved ones, ranks that ask
 placement    the load database, the messages of agents, and the answer
 migration    the objects that move, and the announcements of their sizes
 messages     of the program's own objects
+collectives  what a rank receives by collective calls that give all ranks the same
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Traffic:
 @contextmanager
 def counted(p: int) -> Iterator[Traffic]:
     """Count what the virtual ranks send."""
-    out, step, allgather = Traffic(p), Virtual.step, Virtual.allgather
+    out, step, allgather, bcast = Traffic(p), Virtual.step, Virtual.allgather, Virtual.bcast
 
     def counting_step(self: Virtual, sample: Any, sends: Any, into: Any = None) -> Any:
         out.steps += self.rank == 0
@@ -85,14 +86,20 @@ def counted(p: int) -> Iterator[Traffic]:
 
     def counting_allgather(self: Virtual, data: Any) -> list[bytes]:
         found = allgather(self, data)
-        out.received["placement"][self.rank] += sum(map(len, found))
+        out.received["collectives"][self.rank] += sum(map(len, found))
         return found
 
+    def counting_bcast(self: Virtual, array: Any, root: int) -> None:
+        out.received["collectives"][self.rank] += array.nbytes
+        bcast(self, array, root)
+
     Virtual.step, Virtual.allgather = counting_step, counting_allgather  # type: ignore[method-assign]
+    Virtual.bcast = counting_bcast  # type: ignore[method-assign]
     try:
         yield out
     finally:
         Virtual.step, Virtual.allgather = step, allgather  # type: ignore[method-assign]
+        Virtual.bcast = bcast  # type: ignore[method-assign]
 
 
 def kept(lb: pylb.Balancer) -> tuple[int, int]:
@@ -104,12 +111,14 @@ def kept(lb: pylb.Balancer) -> tuple[int, int]:
     return places.nbytes, own
 
 
-def run(p: int, strategy: str, n: int) -> dict[str, Any]:
-    """Run a program on p virtual ranks with n objects each."""
+def run(p: int, strategy: str, n: int, **facts: Any) -> dict[str, Any]:
+    """Run a program on p virtual ranks with n objects each; facts: of the ranks, for `Balancer`."""
 
     def main(comm: Any) -> Any:
         every = n * comm.size
-        lb = pylb.Balancer(comm, strategy=strategy, every=EVERY, record=False, give_up=False)
+        lb = pylb.Balancer(
+            comm, strategy=strategy, every=EVERY, record=False, give_up=False, **facts
+        )
         for key in range(n * comm.rank, n * (comm.rank + 1)):
             lb.add(key, key)
         for _ in lb.iterate(ITERATIONS):
@@ -133,6 +142,7 @@ def run(p: int, strategy: str, n: int) -> dict[str, Any]:
         "steps": traffic.steps,
         "statistics": traffic.steps * _core.STATS_BYTES * max(1, (p - 1).bit_length()),
         **traffic.most(),
+        "collectives": int(traffic.received["collectives"].max()),
         "kept, places": int(places),
         "kept, own": int(own),
         "seconds": time.perf_counter() - start,

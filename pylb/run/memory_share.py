@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pylb.comm.transport import Transport
+from pylb.comm.agreement import Agreement
 from pylb.errors import DomainError
+from pylb.run.partners import ranks_with
 
 UNLIMITED = 1 << 60  # bytes; control groups of version 1 have about 2^63 if there is no limit
 
@@ -28,8 +29,8 @@ class Bound(NamedTuple):
     name: str
 
 
-def share(transport: Transport, before: int) -> int:
-    """Return the bytes that objects of this rank may occupy.  Collective.
+def share(agreement: Agreement, iteration: int, before: int) -> int:
+    """The bytes that objects of this rank may occupy.  Collective.
 
     The limit of the machine or of the control group, divided by the number of ranks that share it,
     minus the memory that the process used before there were objects.
@@ -40,12 +41,10 @@ def share(transport: Transport, before: int) -> int:
         Bytes that the process used before there were objects; see `resident`.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
-    every = [
-        name.decode().split("\n")
-        for name in transport.allgather(f"{bound.name}\n{process}".encode())
-    ]
-    sharing = sum(name == bound.name for name, _ in every)
-    in_process = sum(other == process for _, other in every)
+    sharing, in_process = (
+        len(ranks_with(agreement, iteration, name)) or agreement.transport.size
+        for name in (bound.name, process)
+    )
     return max(bound.nbytes // sharing - before // in_process, 0)
 
 

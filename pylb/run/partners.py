@@ -20,13 +20,13 @@ def own_node() -> str:
     return os.environ.get("PYLB_NODE") or socket.gethostname()
 
 
-def neighbours(agreement: Agreement, iteration: int, node: str) -> I32:
-    """Return the ranks of this rank's node, ascending, including this rank.  Collective.
+def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
+    """Return the ranks that call this with the same text, ascending.  Collective.
 
-    Empty: all ranks are on one node.  One rank for each name, to which the hash of the name points,
-    collects the ranks of this node and tells them.
+    Empty: all ranks do.  For each text, the rank to which its hash points collects these ranks and
+    tells them.
     """
-    me, size, name = agreement.transport.rank, agreement.transport.size, node.encode()
+    me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
     part = (code >> 11) / 2**53  # so that 1 - part is exact
     ends, _ = agreement.step(Step.PLACE, iteration, time=part, cost=1.0 - part)

@@ -17,7 +17,7 @@ from pylb.model.machine import Machine
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import Strategy
 from pylb.run import memory_share
-from pylb.run.partners import neighbours, own_node
+from pylb.run.partners import own_node, ranks_with
 
 Own = dict[str, float | int]
 DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
@@ -96,7 +96,7 @@ class RankFacts:
         if later:
             self._agreement.step(Step.GATHER, iteration, error=error)
         if "auto" in self.words.values():
-            out["memory_limit"] = memory_share.share(self._agreement.transport, self._before)
+            out["memory_limit"] = memory_share.share(self._agreement, iteration, self._before)
         return out
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
@@ -107,7 +107,7 @@ class RankFacts:
         if "nodes" not in strategy.looks_at:
             return np.zeros(0, np.int32)
         if self._near is None:
-            self._near = neighbours(self._agreement, iteration, own_node())
+            self._near = ranks_with(self._agreement, iteration, own_node())
         return self._near
 
     def limit_of_root(self, iteration: int) -> int | None:

@@ -88,7 +88,7 @@ def place_in_rounds(
 ) -> PlacedInRounds:
     """Place the objects of this rank.  Collective.
 
-    own: the facts that are given about this rank; near: the ranks of its node, see `neighbours`;
+    own: the facts that are given about this rank; near: the ranks of its node, `RankFacts.near`;
     speed: of this rank.  An agent knows only its own objects, the messages of other agents, and
     sums over all ranks.
 

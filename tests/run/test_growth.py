@@ -14,12 +14,14 @@ def growth(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
     from growth import PARTS, run
 
-    def measure(strategy):
-        small, large = (run(p, strategy, 4) for p in (SMALL, TIMES * SMALL))
+    def measure(strategy, **facts):
+        small, large = (run(p, strategy, 4, **facts) for p in (SMALL, TIMES * SMALL))
         out = {part: max(large[part]) / max(1, max(small[part])) for part in PARTS}
         if strategy == "DiffusionLB":  # load diffuses over more ranks in more rounds, up to a limit
             out["placement"] *= small["steps"] / large["steps"]
-        return out | {name: large[name] / small[name] for name in ("kept, places", "kept, own")}
+        for name in ("kept, places", "kept, own", "collectives"):
+            out[name] = large[name] / max(1, small[name])
+        return out
 
     return measure
 
@@ -28,6 +30,12 @@ def growth(monkeypatch):
 def test_no_part_grows_with_all_objects(growth, strategy):
     """Under a distributed strategy no part grows with the number of ranks."""
     found = growth(strategy)
+    assert max(found.values()) < LIKE_ALL, found
+
+
+def test_given_speeds_and_limits_stay_where_they_matter(growth):
+    """No rank hears the speeds or memory limits of all others."""
+    found = growth("GossipLB", speed=lambda: 1.0, memory_limit="auto")
     assert max(found.values()) < LIKE_ALL, found
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pylb import VirtualCluster
 from pylb.comm.agreement import Agreement
 from pylb.comm.transport_virtual import Virtual
-from pylb.run.partners import exchange_speeds, neighbours
+from pylb.run.partners import exchange_speeds, ranks_with
 
 
 @examples(30)
@@ -20,7 +20,7 @@ def test_each_rank_learns_the_ranks_of_its_node(data):
     names = data.draw(st.lists(st.sampled_from(["a", "b", "ü", "node17"]), min_size=p, max_size=p))
 
     def main(comm):
-        return neighbours(Agreement(Virtual(comm)), 0, names[comm.rank]).tolist()
+        return ranks_with(Agreement(Virtual(comm)), 0, names[comm.rank]).tolist()
 
     one = len(set(names)) == 1
     expected = [[] if one else [r for r in range(p) if names[r] == name] for name in names]
@@ -57,7 +57,7 @@ def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch)
 
     monkeypatch.setattr(Virtual, "step", counting)
     found = VirtualCluster(p).run(
-        lambda comm: neighbours(Agreement(Virtual(comm)), 0, f"node {comm.rank // 16}").tolist()
+        lambda comm: ranks_with(Agreement(Virtual(comm)), 0, f"node {comm.rank // 16}").tolist()
     )
     assert found == [list(range(r - r % 16, r - r % 16 + 16)) for r in range(p)]
     assert heard.max() <= 3 * 16 * len("node 15") + 16 * 4
