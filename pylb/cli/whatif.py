@@ -31,6 +31,14 @@ NOTES = {
     "used": "fraction of the processors' time in which ranks work",
     "waiting": "fraction of the ranks' time in which they wait within MPI",
 }
+RANKS = {
+    "ends": "when the rank ends, in seconds",
+    "works": "seconds on the processor",
+    "waits": "seconds within MPI",
+    "pauses": "seconds asleep, or waiting for files",
+    "how": "through: to its last operation; cut: its records end early; stuck: it waits for a "
+    "message that never comes",
+}
 SUGGESTED = ("saves", "placement", "procedure", "reason")
 
 
@@ -145,7 +153,8 @@ def _show(recording: Recording, predictions: list[Prediction], ranks: bool) -> N
             print()
             cells = zip(one.finish, one.busy, one.waiting, one.paused, one.end, strict=True)
             console.show(
-                ["rank", "processor", "ends", "works", "waits", "pauses", ""],
+                ["rank", "processor", *RANKS],
                 [[r, one.target.placement[r], *row] for r, row in enumerate(cells)],
                 title=",".join(map(str, one.target.placement)),
+                notes=RANKS if one is told[-1] else None,
             )

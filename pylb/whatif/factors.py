@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.console import percent
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest
 from pylb.model.snapshot import F64
 from pylb.whatif.prediction import comm_arrays
@@ -104,7 +105,7 @@ class ProcedureFactor:
 
     def row(self) -> list[Any]:
         """Return `moved`, `gain`, `zeroed` and `most`, the fractions as percentages."""
-        return [self.moved, f"{self.gain:.1%}", self.zeroed, f"{self.most:.1%}"]
+        return [self.moved, percent(self.gain), self.zeroed, percent(self.most)]
 
 
 class Procedures(Sequence[ProcedureFactor]):
@@ -137,8 +138,8 @@ class Procedures(Sequence[ProcedureFactor]):
 
     def __repr__(self) -> str:
         lines = [
-            f"  {p.name}: {p.seconds:.4g} s, moved {p.moved:.4g} s ({p.gain:.1%}), "
-            f"zeroed {p.zeroed:.4g} s ({p.most:.1%})"
+            f"  {p.name}: {p.seconds:.4g} s, moved {p.moved:.4g} s ({percent(p.gain)}), "
+            f"zeroed {p.zeroed:.4g} s ({percent(p.most)})"
             for p in self
         ]
         of = f", critical path {self[0].time:.4g} s" if self else ""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pylb.console import percent
 from pylb.errors import DomainError, PylbError
 from pylb.model.snapshot import I32, Edges, Snapshot
 from pylb.place.placement import place
@@ -56,7 +57,7 @@ class Suggestion:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.time:.4g} s ({self.saves:+.1%} saved): {self.reason}"
+        return f"{self.time:.4g} s ({percent(self.saves)} saved): {self.reason}"
 
 
 def suggest(
