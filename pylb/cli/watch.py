@@ -12,6 +12,7 @@ from typing import Any
 from pylb import console, optional
 from pylb.cli import common
 from pylb.errors import DomainError, FormatError
+from pylb.io.records import is_record
 from pylb.replay.run_record import RunRecord
 from pylb.show import course, live, served
 
@@ -59,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
     if os.path.isdir(args.run):
         raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
+    if os.path.exists(args.run) and os.path.getsize(args.run) and not is_record(args.run):
+        raise DomainError(f"{args.run} is no run record: expected the file that a program writes")
     if args.serve is not None and (args.once or args.json):
         raise DomainError("--serve: expected without --once and --json")
     try:
@@ -95,7 +98,7 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             if args.once:
                 raise
         except (DomainError, FormatError):
-            if args.once or seen is None:
+            if args.once:
                 raise
             # The file is being written, or has no complete iteration yet.
         if args.once:

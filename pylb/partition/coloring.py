@@ -100,11 +100,11 @@ def color(
     >>> pylb.color(line).n_colors, pylb.color(line, distance=2).n_colors
     (2, 3)
     """
-    library = optional.require("PT-Scotch")
     error = None
     if distance not in (1, 2):
         error = DomainError(f"distance is {distance!r}: expected 1 or 2")
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
+    library = optional.require("PT-Scotch")  # after the check of the arguments
     start = time.perf_counter()
     found = np.zeros(0, np.int32)
     if part.firsts[-1] > 0:

@@ -87,8 +87,8 @@ def order(
     >>> found.fill <= found.fill_before, sorted(found.perm.tolist())
     (True, [0, 1, 2, 3])
     """
-    library = optional.require("PT-Scotch")
     part = dgraph.read(graph, comm, ids, symmetrize, "order()")
+    library = optional.require("PT-Scotch")  # after the check of the arguments
     transport = part.agreement.transport
     total = int(part.firsts[-1])
     start = time.perf_counter()

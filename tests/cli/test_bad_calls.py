@@ -54,6 +54,8 @@ LINES = {
     "watch run.h5 --once --interval 0": "interval",
     "watch run.h5 --serve 99999": "--serve",
     "watch .": "folder",
+    "watch text.json": "no run record",
+    "watch text.json --serve": "no run record",
     "demo --ranks 0": "ranks",
     "demo --ranks many": "--ranks",
     "demo --objects 0": "objects",
