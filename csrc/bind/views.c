@@ -523,7 +523,7 @@ void plb_py_lock(plb_py_call_t *c)
 }
 
 /* In a thread's dictionary: the list that tells it to stop, once it has an item. */
-static const char stop_key[] = "pylb.stop";
+static const char stop_key[] = "pylb_stop";
 
 int plb_py_stop_when(PyObject *list)
 {

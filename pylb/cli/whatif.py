@@ -156,5 +156,5 @@ def _show(recording: Recording, predictions: list[Prediction], ranks: bool) -> N
                 ["rank", "processor", *RANKS],
                 [[r, one.target.placement[r], *row] for r, row in enumerate(cells)],
                 title=",".join(map(str, one.target.placement)),
-                notes=RANKS if one is told[-1] else None,
+                notes=RANKS if one is predictions[-1] else None,
             )

@@ -37,11 +37,14 @@ def agreement_on(comm: Any) -> Agreement:
         mpi4py or pylb._mpi is missing.
     """
     global _keyval
+    wrong = DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
+    if not hasattr(comm, "Get_rank"):  # before mpi4py is required
+        raise wrong
     optional.require("mpi4py")
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
-        raise DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
+        raise wrong
     if comm == MPI.COMM_NULL:
         raise MPIError("comm is MPI.COMM_NULL: it was freed, or this rank is not part of it")
     if comm.Is_inter():
