@@ -153,7 +153,7 @@ def main() -> None:
     """Run, print the table and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", default="2,4,8,16,64,256,1024")
-    parser.add_argument("--objects", type=int, default=16, help="per rank")
+    parser.add_argument("--objects", type=int, default=16, help="objects per rank")
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--json", default="out/growth.json")
     args = parser.parse_args()

@@ -80,7 +80,7 @@ def main() -> None:
     """Simulate, print the table and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=100_000, help="ranks")
-    parser.add_argument("--objects", type=int, default=100, help="per rank")
+    parser.add_argument("--objects", type=int, default=100, help="objects per rank")
     parser.add_argument("--json", default="out/lb_step.json")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []

@@ -87,10 +87,12 @@ def seconds_each(n: int, p: int, moving: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=200, help="on like ranks (%(default)s)")
-    parser.add_argument("--clusters", type=int, default=24, help="in the runtime (%(default)s)")
+    parser.add_argument("--programs", type=int, default=200, help="on equal ranks (%(default)s)")
+    parser.add_argument(
+        "--clusters", type=int, default=24, help="programs in the runtime (%(default)s)"
+    )
     parser.add_argument("--first", type=int, default=0, help="seed of the first (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of them")
+    parser.add_argument("--quick", action="store_true", help="run a tenth of the programs")
     args = parser.parse_args()
     part = 10 if args.quick else 1
     verdicts: list[dict[str, Any]] = []

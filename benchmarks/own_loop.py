@@ -145,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=3, help="of each case")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of each case")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

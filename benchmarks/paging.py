@@ -119,11 +119,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=EVEN, help="one case")
-    parser.add_argument("--unit", type=int, default=64, help="MiB of the smallest (%(default)s)")
+    parser.add_argument("--only", choices=EVEN, help="run only this case")
+    parser.add_argument("--unit", type=int, default=64, help="smallest memory, MiB (%(default)s)")
     parser.add_argument("--iterations", type=int, default=10, help="(%(default)s)")
     parser.add_argument("--json", metavar="FILE", default="out/paging.json")
-    parser.add_argument("--plot", metavar="DIR", help="a picture of each run")
+    parser.add_argument("--plot", metavar="DIR", help="draw each run into this folder")
     args = parser.parse_args()
     ask_mpi()
     os.environ.update(ONE_THREAD)

@@ -176,10 +176,10 @@ def own_share(quick: bool) -> tuple[list[list[Any]], bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one seed, small cases")
+    parser.add_argument("--quick", action="store_true", help="use one seed and small cases")
     parser.add_argument("--full", action="store_true", help="every method on every mesh")
-    parser.add_argument("--only", help="parts by name, with commas between")
-    parser.add_argument("--cases", help="of the methods: cube22, cube46, cube100, 4elt, ...")
+    parser.add_argument("--only", help="run only these parts, with commas between")
+    parser.add_argument("--cases", help="meshes for the methods: cube22, cube100, 4elt, ...")
     parser.add_argument("--json", type=Path, default=Path("out/partition.json"))
     args = parser.parse_args()
     ask_mpi()

@@ -68,7 +68,9 @@ def measure(steps: float, rounds: int) -> tuple[pylb.Procedures, dict[str, float
 def main() -> None:
     """Predict the times, run the programs, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=float, default=2e5, help="of the server (%(default)s)")
+    parser.add_argument(
+        "--steps", type=float, default=2e5, help="steps of the server (%(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--json", type=Path, default=Path("out/procedures.json"))
     args = parser.parse_args()

@@ -69,8 +69,8 @@ def empty(mode: str, blocks: int, n: int = 512, repeats: int = 9) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=8, help="along a side (%(default)s)")
-    parser.add_argument("--size", type=int, default=16, help="cells a block side (%(default)s)")
+    parser.add_argument("--blocks", type=int, default=8, help="blocks along a side (%(default)s)")
+    parser.add_argument("--size", type=int, default=16, help="cells per block side (%(default)s)")
     parser.add_argument("--iterations", type=int, default=60, help="(%(default)s)")
     parser.add_argument("--repeats", type=int, default=6, help="(%(default)s)")
     parser.add_argument("--json", help="also write the figures there")

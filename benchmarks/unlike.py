@@ -304,10 +304,10 @@ PARTS = {"tables": tables, "sizes": sizes, "change": change}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--only", choices=PARTS, help="run only this part")
     parser.add_argument("--quick", action="store_true", help="fewer iterations and caps")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="of auto; the best counts (%(default)s)"
+        "--rounds", type=int, default=3, help="runs with auto; the best counts (%(default)s)"
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
     parser.add_argument("--ranks", nargs=2, help=argparse.SUPPRESS)

@@ -286,14 +286,16 @@ def main() -> None:
     """Record and run the programs, predict their times, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
-    parser.add_argument("--rounds", type=int, default=5, help="at least")
-    parser.add_argument("--most", type=int, default=10, help="rounds where runs do not agree")
-    parser.add_argument("--agree", type=float, default=0.02, help="the two fastest runs")
+    parser.add_argument("--rounds", type=int, default=5, help="least number of rounds")
+    parser.add_argument("--most", type=int, default=10, help="most rounds, if runs do not agree")
+    parser.add_argument(
+        "--agree", type=float, default=0.02, help="allowed difference of the two fastest runs"
+    )
     parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
-    parser.add_argument("--patience", type=float, default=300, help="the same in all")
+    parser.add_argument("--patience", type=float, default=300, help="seconds to wait in all rounds")
     parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
     parser.add_argument("--skip-speed", action="store_true")
-    parser.add_argument("--pairs", type=int, default=8, help="of the program that sends each ms")
+    parser.add_argument("--pairs", type=int, default=8, help="runs with and without recording")
     parser.add_argument("--keep", type=Path, help="folder for the recordings")
     parser.add_argument("--json", default="out/whatif.json")
     args = parser.parse_args()

@@ -133,7 +133,9 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=20, help="(%(default)s)")
     parser.add_argument("--model", default="fpm", choices=["cpm", "fpm", "power", "none"])
     parser.add_argument("--tol", type=float, default=0.1, help="Clarke's epsilon (%(default)s)")
-    parser.add_argument("--sweeps", type=int, default=100, help="repeat the work (%(default)s)")
+    parser.add_argument(
+        "--sweeps", type=int, default=100, help="repeats of each computation (%(default)s)"
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw rows and times")
     parser.add_argument("--json", metavar="FILE", help="write them, in place of the table")
     args = parser.parse_args()

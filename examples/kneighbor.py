@@ -183,13 +183,15 @@ def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--objects", type=int, default=16, help="on each rank (%(default)s)")
+    add("--objects", type=int, default=16, help="objects on each rank (%(default)s)")
     add("--k", type=int, default=2, help="neighbours on each side (%(default)s)")
-    add("--bytes", type=int, default=8192, help="of a message (%(default)s)")
+    add("--bytes", type=int, default=8192, help="size of a message (%(default)s)")
     add("--ms", type=float, default=1.0, help="an object computes (%(default)s)")
     add("--work", type=int, help="steps that an object computes, instead of --ms")
     add("--start", type=int, default=50, help="iteration of the imbalance (%(default)s)")
-    add("--share", type=float, default=0.5, help="of the ring becomes heavy (%(default)s)")
+    add(
+        "--share", type=float, default=0.5, help="part of the ring that becomes heavy (%(default)s)"
+    )
     add("--factor", type=int, default=4, help="times as much work there (%(default)s)")
     add("--iterations", type=int, default=100, help="(%(default)s)")
     return runs.arguments(parser)

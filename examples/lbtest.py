@@ -159,11 +159,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--graph", choices=GRAPHS, default="mesh", help="ring, 2D and 3D torus, random (mesh)")
-    add("--objects", type=int, default=16, help="on each rank (%(default)s)")
+    add("--objects", type=int, default=16, help="objects on each rank (%(default)s)")
     add("--degree", type=int, default=4, help="mean number of neighbours if random (%(default)s)")
     add("--ms", type=float, nargs=2, default=(0.2, 4.0), help="range of the loads (0.2 4.0)")
     add("--steps", type=int, nargs=2, help="range of the loads in steps, instead of --ms")
-    add("--bytes", type=int, nargs=2, default=(1024, 8192), help="of messages (1024 8192)")
+    add("--bytes", type=int, nargs=2, default=(1024, 8192), help="sizes of messages (1024 8192)")
     add("--sorted", action="store_true", help="the heaviest objects first")
     add("--seed", type=int, default=0, help="(%(default)s)")
     add("--iterations", type=int, default=50, help="(%(default)s)")

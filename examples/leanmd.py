@@ -102,7 +102,7 @@ def print_energy(run: Trajectory, fluid: Fluid) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--cells", type=int, default=4, help="along a side of the box (%(default)s)")
+    add("--cells", type=int, default=4, help="cells along a side of the box (%(default)s)")
     add("--away", type=int, choices=(1, 2), default=1, help="cells as wide as the cut-off, or half")
     add("--steps", type=int, default=60, help="time steps (%(default)s)")
     return runs.arguments(parser)

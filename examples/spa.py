@@ -87,8 +87,10 @@ def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 def main() -> None:
     """Run the program and print its time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20, help="of requests (%(default)s)")
-    parser.add_argument("--steps", type=float, default=2e5, help="of the server (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of requests (%(default)s)")
+    parser.add_argument(
+        "--steps", type=float, default=2e5, help="steps of the server (%(default)s)"
+    )
     parser.add_argument("--move", choices=SERVICES, help="run this service on the clients")
     args = parser.parse_args()
     MPI.Init()

@@ -12,7 +12,10 @@ from typing import Any
 def figure_arguments(
     doc: str, figures: Iterable[str], *, quick: str, only: str = "one figure"
 ) -> argparse.Namespace:
-    """Read the command line of a benchmark that reproduces figures; `quick` and `only` are help."""
+    """Read the command line of a benchmark that reproduces figures.
+
+    quick, only: the help texts of these options.
+    """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--only", choices=figures, help=only)
     parser.add_argument("--quick", action="store_true", help=quick)

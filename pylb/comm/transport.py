@@ -157,7 +157,7 @@ class Serial:
         return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
-        """Do nothing."""
+        """Do nothing, since there is one rank."""
 
     def allgather(self, data: Any, /) -> list[bytes]:
         """Return the rank's own data."""

@@ -204,6 +204,6 @@ def details(run: Replay, index: int) -> dict[str, Any]:
         There is no such decision.
     """
     if not 0 <= index < len(run.decisions):
-        raise DomainError(f"decision {index}: expected one of {len(run.decisions)}")
+        raise DomainError(f"decision is {index}: the run has {len(run.decisions)}, from 0 on")
     found = run.decisions[index]
     return page.decision(found, course.moves_after(run, found.iteration))

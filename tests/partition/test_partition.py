@@ -412,7 +412,7 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
     for source in (text, tmp_path / "machine.json", str(tmp_path / "machine.json")):
         out = pylb.partition(A, method="pylb", machine=source)
         assert np.array_equal(out.part, want.part)
-    halves = want.weights.reshape(2, 2).sum(axis=1)  # DRUM's shares: three times as fast
+    halves = want.weights.reshape(2, 2).sum(axis=1)  # the faster node has three times the share
     assert 2.5 < halves[1] / halves[0] < 3.5
     assert want.max_over_mean < 1.1
     with pytest.raises(FormatError, match=r"machine\.txt"):
