@@ -63,9 +63,9 @@ def count(n: float, word: str, several: str = "") -> str:
 
 
 def clip(text: object, longest: int = LONGEST) -> str:
-    """Shorten a text that is too long."""
-    said = str(text)
-    return said if len(said) <= longest else f"{said[: longest - 1]}…"
+    """Cut a text after `longest` characters, the last of which is then an ellipsis."""
+    whole = str(text)
+    return whole if len(whole) <= longest else f"{whole[: longest - 1]}…"
 
 
 def digits(values: Any, n: int = 4) -> list[float]:

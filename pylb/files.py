@@ -98,16 +98,18 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
 
 def json_of(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file; the errors are those of `text`, and FormatError if it is not JSON."""
-    said = text(path)
+    content = text(path)
     with understood(path, "JSON"):
-        return json.loads(said)
+        return json.loads(content)
 
 
 def check_format(found: Any, expected: str) -> None:
     """Check the header ``{"format": ..., "version": 1}`` of a JSON file."""
-    said = (found["format"], found["version"])
-    if said != (expected, 1):
-        raise FormatError(f"format is {said[0]!r}, version {said[1]!r}: expected {expected!r}, 1")
+    content = (found["format"], found["version"])
+    if content != (expected, 1):
+        raise FormatError(
+            f"format is {content[0]!r}, version {content[1]!r}: expected {expected!r}, 1"
+        )
 
 
 @contextmanager
@@ -130,8 +132,8 @@ def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     except Exception as why:
         if isinstance(why, FormatError) and name in str(why):
             raise
-        said = " ".join(str(why).split()) or type(why).__name__
-        raise FormatError(f"{name}: not {what}: {clip(said)}") from why
+        content = " ".join(str(why).split()) or type(why).__name__
+        raise FormatError(f"{name}: not {what}: {clip(content)}") from why
 
 
 @contextmanager
@@ -186,10 +188,10 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
                 os.unlink(part)
 
 
-def write_text(path: str | os.PathLike[str], said: str) -> None:
+def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a whole file in UTF-8; the errors are those of `writing`."""
     with writing(path, "w", encoding="utf-8") as file:
-        file.write(said)
+        file.write(content)
 
 
 def _mode(target: str | os.PathLike[str]) -> int | None:

@@ -390,13 +390,13 @@ class Agreement:
             )
         if len({tuple(place[:2]) for place in places}) > 1:
             return StateError("ranks are in different places: " + by_rank(map(_words, places)))
-        said = by_rank(place[2] for place in places)
+        answers = by_rank(place[2] for place in places)
         if kind == Step.ANSWER:
             return DomainError(
-                f"the trigger answers differently after iteration {iteration}: {said}; expected "
+                f"the trigger answers differently after iteration {iteration}: {answers}; expected "
                 "the same on all ranks, computed from the figures of the cycle alone"
             )
-        return DomainError(f"arguments differ between ranks: {said}")
+        return DomainError(f"arguments differ between ranks: {answers}")
 
 
 def _words(place: Any) -> str:

@@ -216,35 +216,35 @@ class Decider:
         given = self.settings
         names = [s.name for s in given.strategies]
         out = receipt_of(row, names, given.trigger.name, given.seed)
-        said = given.said_by("strategy")
-        if said and out.strategy and not out.why:
-            out.why = f"the environment says so{said}"
+        source = given.said_by("strategy")
+        if source and out.strategy and not out.why:
+            out.why = f"the environment says so{source}"
         return out
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
     """Convert a receipt of the C core, which has an index into `strategies` for each name."""
-    told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
+    fields = {k: v for k, v in row.items() if k not in OF_THE_CORE}
     kind, which = row["kind"], row["strategy"]
     if kind == "off":
-        told["reason"] = books(row["paid"], row["saved"], row["off_until"])
+        fields["reason"] = why_switched_off(row["paid"], row["saved"], row["off_until"])
     elif kind == "speeds":
         saves = seconds(row["found"])
-        told["reason"] = (
+        fields["reason"] = (
             "the trigger asked for no LB step, but with better estimates of the ranks' speeds "
             f"{saves} per iteration can be saved"
         )
-    told["choice"] = "balance" if kind == "speeds" else kind
-    told["strategy"] = strategies[which] if which >= 0 else ""
+    fields["choice"] = "balance" if kind == "speeds" else kind
+    fields["strategy"] = strategies[which] if which >= 0 else ""
     expected = zip(strategies, row["alternatives"], strict=True)
-    told["alternatives"] = (
+    fields["alternatives"] = (
         Alternative("", 0.0, 0.0),
         *(Alternative(name, *figures) for name, figures in expected),
     )
-    return Receipt(**told, trigger=trigger, seed=seed)
+    return Receipt(**fields, trigger=trigger, seed=seed)
 
 
-def books(paid: float, saved: float, until: int) -> str:
+def why_switched_off(paid: float, saved: float, until: int) -> str:
     """Return the reason for switching LB steps off, in words."""
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
     return f"{spent}; they are switched off until iteration {until}"

@@ -47,26 +47,26 @@ def _inputs(r: Any) -> str:
 
 def _fits(r: Any) -> str:
     f = r.figures
-    said = []
+    phrases = []
     if _known(f, "max_slope") and _known(f, "mean_slope"):
-        said.append(
+        phrases.append(
             f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
             f"{_growth(f['mean_slope'])}"
         )
     if _known(f, "tau") and r.trigger != "periodic":  # its period is given
-        said.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
+        phrases.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
     if _known(f, "residual") and f["residual"] > 1.0:
-        said.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
+        phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
     if _known(f, "excess"):
-        said.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
+        phrases.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
     if _known(f, "level"):
-        said.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
+        phrases.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
     if _known(f, "rate"):
-        said.append(
+        phrases.append(
             f"with LB steps at the best known interval, imbalance and LB steps together cost "
             f"{seconds(f['rate'])} per iteration"
         )
-    return f"Trigger {r.trigger} found: {'; '.join(said)}." if said else ""
+    return f"Trigger {r.trigger} found: {'; '.join(phrases)}." if phrases else ""
 
 
 def _growth(slope: float) -> str:
@@ -82,7 +82,7 @@ def _expected(r: Any) -> str:
     # Strategies that were not tried yet have the same estimate.
     tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
     taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
-    said = [_alternative(a) for a in taken + tried]
+    phrases = [_alternative(a) for a in taken + tried]
     untried = len(others) - len(tried)
     if untried:
         gain = max(a.gain for a in others if a not in tried)
@@ -90,11 +90,11 @@ def _expected(r: Any) -> str:
         some = "another strategy, not tried yet, was"
         if untried > 1:
             some = f"{untried} other strategies, not tried yet, were"
-        said.append(f"{some} expected to save {most}")
-    if not said:
+        phrases.append(f"{some} expected to save {most}")
+    if not phrases:
         return ""
     left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"
-    return f"{'; '.join(said)}{left}."
+    return f"{'; '.join(phrases)}{left}."
 
 
 def _alternative(a: Any) -> str:

@@ -43,20 +43,20 @@ def read(path: str | os.PathLike[str]) -> RunData:
         return _run(name, json_of(name))
 
 
-def _cores(said: dict[str, Any]) -> dict[str, str]:
-    return {"cores": said["cores"]} if "cores" in said else {}
+def _cores(record: dict[str, Any]) -> dict[str, str]:
+    return {"cores": record["cores"]} if "cores" in record else {}
 
 
-def _run(name: str, said: dict[str, Any]) -> RunData:
-    if said.get("format") != FORMAT:
+def _run(name: str, record: dict[str, Any]) -> RunData:
+    if record.get("format") != FORMAT:
         raise FormatError(f"{name}: JSON, but not a run record of pylb's C library")
-    if said["version"] > VERSION:
+    if record["version"] > VERSION:
         raise FormatError(
-            f"{name}: version {said['version']}: this pylb reads versions up to {VERSION}"
+            f"{name}: version {record['version']}: this pylb reads versions up to {VERSION}"
         )
-    figures = np.array(said["figures"], np.float64).reshape(-1, len(FIGURES))
-    p = int(said["n_ranks"])
-    load = np.array(said["loads"], np.float64).reshape(p, -1).T
+    figures = np.array(record["figures"], np.float64).reshape(-1, len(FIGURES))
+    p = int(record["n_ranks"])
+    load = np.array(record["loads"], np.float64).reshape(p, -1).T
     if len(load) != len(figures):
         raise FormatError(f"{name}: figures of {len(figures)} steps, but loads of {len(load)}")
     check_figures(figures)
@@ -66,8 +66,8 @@ def _run(name: str, said: dict[str, Any]) -> RunData:
     return RunData(
         n_ranks=p,
         stretches=[_stretch(load)] if len(load) else [],
-        parameters={word: said[word] for word in SETTINGS} | _cores(said),
-        history=History(_receipt(row, said) for row in said["receipts"]),
+        parameters={word: record[word] for word in SETTINGS} | _cores(record),
+        history=History(_receipt(row, record) for row in record["receipts"]),
         loops=[Loop(0, len(load))],
         path=name,
         **columns,
@@ -86,11 +86,11 @@ def _stretch(load: F64) -> Stretch:
     )
 
 
-def _receipt(row: dict[str, Any], said: dict[str, Any]) -> Receipt:
+def _receipt(row: dict[str, Any], record: dict[str, Any]) -> Receipt:
     known = {k: math.nan if v is None else v for k, v in row.items()}
     known["speed"] = tuple(row["speed"])
     known["alternatives"] = [
         [math.nan if x is None else x for x in pair] for pair in row["alternatives"]
     ]
-    among = said.get("strategies", [said["strategy"]])  # absent in older records
-    return receipt_of(known, among, said["trigger"], said["seed"])
+    among = record.get("strategies", [record["strategy"]])  # absent in older records
+    return receipt_of(known, among, record["trigger"], record["seed"])

@@ -98,9 +98,9 @@ def write(path: Path, arrays: Arrays) -> int:
 
 def finish(folder: Path, head: Head) -> None:
     """Replace ``checkpoint.json``; from now on, it names this checkpoint."""
-    said = {"format": FORMAT, "version": VERSION, **head._asdict()}
+    content = {"format": FORMAT, "version": VERSION, **head._asdict()}
     with files.writing(folder / LIST, "w", encoding="utf-8") as file:
-        file.write(json.dumps(said, indent=1) + "\n")
+        file.write(json.dumps(content, indent=1) + "\n")
         file.flush()
         os.fsync(file.fileno())
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -131,9 +131,9 @@ def head(folder: Path) -> Head:
     path = folder / LIST
     if not path.exists():
         raise MissingFileError(f"{os.fspath(folder)}: no complete checkpoint here")
-    said = files.text(path, MOST_LIST)
+    content = files.text(path, MOST_LIST)
     with files.understood(path, "a checkpoint"):
-        found = json.loads(said)
+        found = json.loads(content)
         files.check_format(found, FORMAT)
         out = Head(**{name: found[name] for name in Head._fields})
         if not (

@@ -91,8 +91,8 @@ class Writer:
         self._file = self._out.h5
         self._out.text("format", FORMAT)
         self._file.attrs.update(version=VERSION, n_ranks=n_ranks)
-        said = json.dumps({**parameters, "pylb": __version__}).encode()
-        self._out.array("parameters", np.frombuffer(said, np.uint8))
+        content = json.dumps({**parameters, "pylb": __version__}).encode()
+        self._out.array("parameters", np.frombuffer(content, np.uint8))
         for name, dtype in DTYPES.items():
             chunk = min(max(n_objects, CHUNK), MOST_CHUNK) if name == "load" else CHUNK
             self._file.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,))
@@ -132,9 +132,9 @@ class Writer:
         lines, before, self._said = "", self._said, {}
         for i, receipt in enumerate(history):
             number = history.dropped.number(i)
-            self._said[number] = said = json.dumps([number, receipt.to_dict()])
-            if before.get(number) != said:
-                lines += said + "\n"
+            self._said[number] = content = json.dumps([number, receipt.to_dict()])
+            if before.get(number) != content:
+                lines += content + "\n"
         self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
         self._out.flush()
 
@@ -239,13 +239,13 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         )
     n_ranks = file.number("n_ranks", 1, MOST_RANKS)
     # Before version 3, the parameters were an attribute.
-    said = file.text("parameters") or file.bytes("parameters").decode()
+    content = file.text("parameters") or file.bytes("parameters").decode()
     stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
     return RunData(
         n_ranks=n_ranks,
-        parameters=dict(json.loads(said)),
+        parameters=dict(json.loads(content)),
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
@@ -377,11 +377,11 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
 
 def _history(file: hdf5.Input, end: int) -> History:
     """Read the receipts of iterations before `end`, in order."""
-    said: dict[int, Any] = {}
+    content: dict[int, Any] = {}
     for line in file.bytes("receipts").split(b"\n"):
         try:
             i, fields = json.loads(line)
-            said[i] = Receipt.from_dict(fields)
+            content[i] = Receipt.from_dict(fields)
         except (ValueError, TypeError, KeyError):
             continue  # missing data, or an incomplete line
-    return History(said[i] for i in sorted(said) if said[i].iteration < end)
+    return History(content[i] for i in sorted(content) if content[i].iteration < end)

@@ -61,9 +61,9 @@ class Output:
         # Without this, libhdf5 would call Python to close the file after the interpreter has ended.
         self._finalize = weakref.finalize(self, _close, self.h5, self._kept)
 
-    def text(self, name: str, said: str) -> None:
+    def text(self, name: str, value: str) -> None:
         """Write a short text as an attribute of fixed length, which needs no global heap."""
-        self.h5.attrs.create(name, said.encode(), dtype=f"S{max(len(said.encode()), 1)}")
+        self.h5.attrs.create(name, value.encode(), dtype=f"S{max(len(value.encode()), 1)}")
 
     def array(self, name: str, values: Any) -> None:
         """Write a whole array, with a checksum of each chunk."""
@@ -208,26 +208,26 @@ class Input:
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""
-        said = self._file.attrs.get(name, "")
-        if isinstance(said, bytes):
-            said = said.decode()
-        if not isinstance(said, str):
+        value = self._file.attrs.get(name, "")
+        if isinstance(value, bytes):
+            value = value.decode()
+        if not isinstance(value, str):
             raise FormatError(f"{name} is not a text")
-        return said
+        return value
 
     def number(self, name: str, low: int, high: int) -> int:
         """Return an attribute that is a whole number in this range."""
-        said = int(self._file.attrs[name])
-        if not low <= said <= high:
-            raise FormatError(f"{name} is {said}: expected {low} ... {high}")
-        return said
+        value = int(self._file.attrs[name])
+        if not low <= value <= high:
+            raise FormatError(f"{name} is {value}: expected {low} ... {high}")
+        return value
 
     def bytes(self, name: str) -> bytes:
         """Return a dataset as bytes; missing data become zeros, or no bytes at all."""
-        said = self.rows(name)
-        return b"" if said is None else said.tobytes()
+        value = self.rows(name)
+        return b"" if value is None else value.tobytes()
 
-    def names(self, group: str) -> int:
+    def n_datasets(self, group: str) -> int:
         """Return the number of datasets in a group."""
         return len(self._own(group))
 

@@ -98,11 +98,11 @@ def _each(commands: Sequence[Sequence[str]]) -> list[float]:
 def _out(child: subprocess.Popen[str]) -> str:
     with child:
         try:
-            out, said = child.communicate(timeout=PATIENCE)
+            out, complaint = child.communicate(timeout=PATIENCE)
         except BaseException:
             child.kill()
             raise
     if child.returncode:
-        why = said.strip() or f"the program ended with code {child.returncode}"
+        why = complaint.strip() or f"the program ended with code {child.returncode}"
         raise StateError(f"a limit could not be measured: {why}")
     return out

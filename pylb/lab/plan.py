@@ -172,10 +172,10 @@ class LabPlan(NamedTuple):
         """
         yaml = optional.require("PyYAML")
         with understood(path, "YAML"):
-            said = text(path, MOST_BYTES)
-            if DEEP.search(said):  # PyYAML would take minutes before it fails
+            content = text(path, MOST_BYTES)
+            if DEEP.search(content):  # PyYAML would take minutes before it fails
                 raise RecursionError
-            found = yaml.safe_load(said)
+            found = yaml.safe_load(content)
         try:
             return cls.of(found)
         except DomainError as why:
@@ -316,13 +316,13 @@ def shown(name: str, value: Any) -> str:
 def _unknown(name: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), list(known), 1)
     hint = f", perhaps {near[0]}?" if near else ""
-    return f"{units.said(name)} is unknown{hint} (known: {', '.join(known)})"
+    return f"{units.shortened(name)} is unknown{hint} (known: {', '.join(known)})"
 
 
 def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DomainError(
-            f"{where} is {units.said(found)}: expected keys with values ({', '.join(keys)})"
+            f"{where} is {units.shortened(found)}: expected keys with values ({', '.join(keys)})"
         )
     for key in found:
         if key not in keys:
@@ -332,7 +332,7 @@ def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
 
 def _list(where: str, found: Any) -> list[Any]:
     if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {units.said(found)}: expected a list")
+        raise DomainError(f"{where} is {units.shortened(found)}: expected a list")
     return found
 
 
@@ -345,11 +345,11 @@ def value_of(where: str, key: str, found: Any) -> Any:
             return float(found)
         except (TypeError, ValueError, OverflowError):
             raise DomainError(
-                f"{where}share is {units.said(found)}: expected cores, e.g. 0.25"
+                f"{where}share is {units.shortened(found)}: expected cores, e.g. 0.25"
             ) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
-        raise DomainError(f"{where}{key} is {units.said(found)}: expected more than 0")
+        raise DomainError(f"{where}{key} is {units.shortened(found)}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
@@ -380,7 +380,7 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
         ranks = table.get("ranks", 1)
         if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= 1000:
             raise DomainError(
-                f"{where}.ranks is {units.said(ranks)}: expected a number of ranks, 1 ... 1000"
+                f"{where}.ranks is {units.shortened(ranks)}: expected a number of ranks, 1 ... 1000"
             )
         profile = _fields(f"{where}.", table, common)
         out.append(Host(name, ranks, profile, _fields(f"{where}.", table, network)))
@@ -397,7 +397,9 @@ def _change(where: str, found: Any) -> Change:
     if ("at" in table) == ("when" in table):
         raise DomainError(f"{where}: expected either at (a time) or when (the name of a moment)")
     if "when" in table and not isinstance(table["when"], str):
-        raise DomainError(f"{where}.when is {units.said(table['when'])}: expected a moment's name")
+        raise DomainError(
+            f"{where}.when is {units.shortened(table['when'])}: expected a moment's name"
+        )
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
     if not values:
         raise DomainError(
@@ -419,5 +421,5 @@ def _some(where: str, found: Any, kind: type) -> Any:
     for one in listed:
         if type(one) is not kind or (isinstance(one, int) and not 0 <= one < MOST_RANKS):
             what = f"ranks, 0 ... {MOST_RANKS - 1}" if kind is int else "names"
-            raise DomainError(f"{where} is {units.said(found)}: expected {what}")
+            raise DomainError(f"{where} is {units.shortened(found)}: expected {what}")
     return tuple(listed)

@@ -51,13 +51,13 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
     size = 1.0 if unit == "" and kind.bare else kind.units.get(unit or "")
     if found is None or size is None:
         raise DomainError(
-            f"{name} is {said(value)}: expected a {kind.name} with its unit "
+            f"{name} is {shortened(value)}: expected a {kind.name} with its unit "
             f"({', '.join(kind.units)}), e.g. {kind.example}"
         )
     return float(found[1]) * size
 
 
-def said(value: Any) -> str:
+def shortened(value: Any) -> str:
     """Return a value of a file as a short text for a message."""
     return clip(SHORT.repr(value), 100)
 

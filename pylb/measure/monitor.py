@@ -118,24 +118,24 @@ class Monitor:
         sample = SpeedSample(*np.array(every, float).T)
         self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
         self.history.append(sample)
-        told = sample.seconds > SHORT
+        measured = sample.seconds > SHORT
         used = np.where(
-            told, np.minimum(sample.cpu / np.where(told, sample.seconds, 1.0), 1.0), 1.0
+            measured, np.minimum(sample.cpu / np.where(measured, sample.seconds, 1.0), 1.0), 1.0
         )
         speed, load = self.machine.speed, self.machine.load
-        if told.any() and np.isfinite(sample.work[told]).all():
-            speed = self._by_work(sample, told)
+        if measured.any() and np.isfinite(sample.work[measured]).all():
+            speed = self._by_work(sample, measured)
         else:
-            speed = np.where(told, self._alone * np.maximum(used, 1e-3), speed)
-        self.machine = self.machine.with_speeds(speed, np.where(told, 1.0 - used, load))
+            speed = np.where(measured, self._alone * np.maximum(used, 1e-3), speed)
+        self.machine = self.machine.with_speeds(speed, np.where(measured, 1.0 - used, load))
         return self.machine
 
-    def _by_work(self, sample: SpeedSample, told: Any) -> F64:
+    def _by_work(self, sample: SpeedSample, measured: Any) -> F64:
         """Return the work per second; ranks that gave no work keep their relative speed."""
         before = self.machine.speed
-        now = np.where(told, sample.work / np.where(told, sample.seconds, 1.0), 0.0)
-        scale = now[told].sum() / max(before[told].sum(), 1e-300)
-        out: F64 = np.where(told, now, before * scale)
+        now = np.where(measured, sample.work / np.where(measured, sample.seconds, 1.0), 0.0)
+        scale = now[measured].sum() / max(before[measured].sum(), 1e-300)
+        out: F64 = np.where(measured, now, before * scale)
         return out
 
 

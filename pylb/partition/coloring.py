@@ -113,8 +113,8 @@ def color(
     seconds = time.perf_counter() - start
     bad = conflicts(part, found, distance)
     most = int(found.max()) + 1 if len(found) else 0
-    told = part.agreement.transport.allgather(np.array([bad, most, seconds]))
-    every = np.array([np.frombuffer(t, float) for t in told])
+    gathered = part.agreement.transport.allgather(np.array([bad, most, seconds]))
+    every = np.array([np.frombuffer(t, float) for t in gathered])
     if every[:, 0].sum():
         raise PartitionerError(f"Zoltan's colours have {int(every[:, 0].sum())} conflicts")
     mine = np.bincount(found, minlength=int(every[:, 1].max()))

@@ -79,8 +79,8 @@ def read(
         error = error or why
     given = "given" if own is not None else "0, 1, ..."
     agreement.agree(Step.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
-    told = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
-    counts = np.array([np.frombuffer(t, np.int64) for t in told])
+    gathered = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
+    counts = np.array([np.frombuffer(t, np.int64) for t in gathered])
     firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
     if counts.sum(axis=0).max() > MOST:
         raise DomainError(f"the graph has {counts.sum(axis=0)} vertices, edges: expected < 2^31")

@@ -68,8 +68,8 @@ def read_parts(path: str | Path) -> NDArray[np.int64]:
 def _lines(file: Path) -> list[tuple[int, list[str]]]:
     """Return (line number, words) of each line that is not a comment."""
     with reading(file) as lines:
-        said = lines.read().decode(errors="replace").splitlines()
-    return [(i, line.split()) for i, line in enumerate(said, 1) if not line.startswith("%")]
+        texts = lines.read().decode(errors="replace").splitlines()
+    return [(i, line.split()) for i, line in enumerate(texts, 1) if not line.startswith("%")]
 
 
 def _numbers(file: Path, line: tuple[int, list[str]]) -> NDArray[np.int64]:

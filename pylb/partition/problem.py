@@ -263,9 +263,9 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
         return graph
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)
-    said = arrays.lone_edge(graph, first, ranks, problem.dist)
+    edge = arrays.lone_edge(graph, first, ranks, problem.dist)
     raise DomainError(
-        f"{said}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
+        f"{edge}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
     )
 
 

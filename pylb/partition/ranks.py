@@ -89,7 +89,7 @@ class Ranks:
         facts: returns the `RankFacts` of the result, which all ranks then exchange; see `heard` and
         `numbers`.
         """
-        said: Exception | None = None
+        failure: Exception | None = None
         mine = RankFacts()
         try:
             value = call()
@@ -97,9 +97,9 @@ class Ranks:
         except Exception as error:  # the other ranks must learn of every error
             if self.size == 1:
                 raise
-            said = error
+            failure = error
         if self.size > 1:
-            self.agreement.fail_alike(Step.PARTITION, said)
+            self.agreement.fail_alike(Step.PARTITION, failure)
         if facts is not None:
             self._tell(mine)
         return value
@@ -113,7 +113,7 @@ class Ranks:
         row = ROW.pack(mine.digest(), *mine.numbers, *rest)
         rows = self.agreement.transport.allgather(row)
         every = [ROW.unpack(r) for r in rows]
-        self.heard, self.numbers = [mine.same] * self.size, [told[1:] for told in every]
+        self.heard, self.numbers = [mine.same] * self.size, [numbers[1:] for numbers in every]
         if any(digest != every[0][0] for digest, *_ in every):
             self.heard = self.gather(mine.same)
             _same(self.heard)

@@ -49,7 +49,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
     if name == "rcb" and pitfalls.may_starve(problem, parts.shares, len(parts.label)):
         options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
 
-    part, _, said, cuts = require("Zoltan").partition(
+    part, _, messages, cuts = require("Zoltan").partition(
         problem.ranks.comm,
         problem.dist,
         len(parts.label),
@@ -60,7 +60,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
         spare=problem.spare,
         **given,
     )
-    _tell(name, said)
+    _tell(name, messages)
     part = part if parts.same else parts.label[part]
     if how.fixes:
         part = _fill_empty(problem, _fixed(problem, name, part), parts)
@@ -205,11 +205,11 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     return [text for pair in out.items() for text in pair]
 
 
-def _tell(name: str, said: str) -> None:
+def _tell(name: str, messages: str) -> None:
     """Turn Zoltan's output into warnings; print other output to standard error."""
-    if not said:
+    if not messages:
         return
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in messages.splitlines() if line.strip()]
     own = [line for line in lines if LINE.match(line)]
     others = [line for line in lines if not LINE.match(line)]
     if others:

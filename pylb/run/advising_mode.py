@@ -120,8 +120,8 @@ class AdvisorState(RunState):
             return
         cells = "expected loads=, weights= or features= of cells in advise()"
         if not given.selects:
-            said = given.said_by("strategy")
-            raise DomainError(f"strategy is {given.name!r}{said} without cells to place: {cells}")
+            source = given.said_by("strategy")
+            raise DomainError(f"strategy is {given.name!r}{source} without cells to place: {cells}")
         if self.options.mode == "shadow":
             raise DomainError(
                 "mode is 'shadow' without cells: the effect of the program's own redistribution "
@@ -190,7 +190,7 @@ class AdvisingMode(MeasuringMode):
         ask = same_answer(state.agreement, given, now, lambda: self.core.observe(stats, now, looks))
         if ask == LOOK:
             ask = self.core.looked(state.step().look(), now)
-        self._say_books(was_off)
+        self._report_switching(was_off)
         self._say_ignored()
         return bool(ask == BALANCE)
 

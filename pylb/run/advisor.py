@@ -160,7 +160,7 @@ class Advisor:
             "strategy_params": strategy_params,
             "trigger_params": trigger_params,
         }
-        given, said = overridden(given)
+        given, overrides = overridden(given)
         mode, clock, record = (given.pop(name) for name in ("mode", "clock", "record"))
         given["strategy"] = strategy_or_method(given["strategy"])
         steps = checked_lag(lag)
@@ -172,7 +172,7 @@ class Advisor:
             gives_up=give_up,
             unlike=learns(unlike, speed),
             seed=operator.index(seed),
-            environment=said,
+            environment=overrides,
         )
         for s in checked.strategies:
             if s.distributed:

@@ -52,13 +52,13 @@ class AdvisorInput:
         """
         watch = self._watch
         watch.check_closed("advise()")
-        told = [x is not None for x in (loads, weights, features)]
-        if sum(told) > 1:
+        is_given = [x is not None for x in (loads, weights, features)]
+        if sum(is_given) > 1:
             raise DomainError("loads, weights and features: expected only one of them")
-        form, words = _form(told, arrays)
-        self._state.check(places=any(told))
+        form, words = _form(is_given, arrays)
+        self._state.check(places=any(is_given))
         time = watch.elapsed() if watch.work.used else 0.0
-        if not any(told):
+        if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
                 raise DomainError(f"{extra[0]} without loads, weights or features of the cells")
@@ -77,7 +77,7 @@ class AdvisorInput:
                 f"{words} of {features.shape[1]} columns",
             )
             cells = self._by_model(features, self._seconds(seconds), arrays)
-        changed = any(told) and self._state.cells.changed(cells)
+        changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # checking edges takes a while, so they are examined only if cells change
             sent = self._state.cells.messages_of(cells)
@@ -138,8 +138,8 @@ class AdvisorInput:
         return False
 
 
-def _form(told: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
+def _form(is_given: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
     """Return which arguments the program gave: as a code (0: no cells), and in words."""
-    given = [*told, *(arrays[name] is not None for name in ARRAYS)]
+    given = [*is_given, *(arrays[name] is not None for name in ARRAYS)]
     words = [name for name, there in zip((*WAYS, *ARRAYS), given, strict=True) if there]
     return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"

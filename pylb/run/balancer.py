@@ -180,7 +180,7 @@ class Balancer(ProgramObjects):
             "strategy_params": strategy_params,
             "trigger_params": trigger_params,
         }
-        words, said = overridden(words)
+        words, overrides = overridden(words)
         mode, clock, record = (words.pop(name) for name in ("mode", "clock", "record"))
         given = settings(
             **words,
@@ -188,7 +188,7 @@ class Balancer(ProgramObjects):
             gives_up=give_up,
             unlike=learns(unlike, speed),
             seed=operator.index(seed),
-            environment=said,
+            environment=overrides,
             distributed=True,
         )
         prices = None if network is None else Network(*network)

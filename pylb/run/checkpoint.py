@@ -130,24 +130,24 @@ def _messages(state: RunState, pickled: bool) -> disk.Arrays:
         return _mail([], [], [])
     mail, keys = state.objects.mailbox.mail, state.objects.store.keys.tolist()
     letters = [(key, source, data) for key in keys for source, data in mail.inbox(key)]
-    said = [_bytes(f"a message from {s} to {t}", data, pickled) for t, s, data in letters]
-    return _mail([t for t, _, _ in letters], [s for _, s, _ in letters], said)
+    encoded = [_bytes(f"a message from {s} to {t}", data, pickled) for t, s, data in letters]
+    return _mail([t for t, _, _ in letters], [s for _, s, _ in letters], encoded)
 
 
-def _mail(target: list[int], source: list[int], said: list[bytes]) -> disk.Arrays:
-    message, at = disk.joined(said)
+def _mail(target: list[int], source: list[int], encoded: list[bytes]) -> disk.Arrays:
+    message, at = disk.joined(encoded)
     return {"target": target, "source": source, "message": message, "message_at": at}
 
 
 def _run(state: RunState, mode: MeasuringMode) -> disk.Arrays:
     """Return the arrays that are the same on all ranks: iterations, loops and receipts."""
     figures = state.records.figures
-    said = json.dumps([r.to_dict() for r in mode.history.balancings]).encode()
+    encoded = json.dumps([r.to_dict() for r in mode.history.balancings]).encode()
     return {
         "rows": figures.table(),
         "spans": [figures.span, state.objects.store.passes],
         "loops": np.array([loop[:3] for loop in state.records.loops], np.float64),
-        "receipts": np.frombuffer(said, np.uint8),
+        "receipts": np.frombuffer(encoded, np.uint8),
     }
 
 

@@ -67,7 +67,7 @@ def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         The value of a variable is not valid for its argument.
     """
     words = dict(given)
-    said = []
+    overrides = []
     for name, read in VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
@@ -77,8 +77,8 @@ def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         except PylbError as why:
             raise type(why)(f"{name} is {text!r}: {why}") from None
         words |= found
-        said.append(f"{name}={text}")
-    return words, tuple(said)
+        overrides.append(f"{name}={text}")
+    return words, tuple(overrides)
 
 
 def settings_in_force() -> dict[str, str]:

@@ -105,11 +105,11 @@ def _upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
     group = root / path.lstrip("/")
     while True:
         try:
-            said, place = (group / name).read_text().strip(), str(group.stat().st_ino)
+            content, place = (group / name).read_text().strip(), str(group.stat().st_ino)
         except OSError:  # a group above the container's root, or without memory control
-            said, place = "max", ""
-        if said.isdigit() and int(said) < UNLIMITED:
-            yield place, int(said)
+            content, place = "max", ""
+        if content.isdigit() and int(content) < UNLIMITED:
+            yield place, int(content)
         if group == root or root not in group.parents:
             return
         group = group.parent

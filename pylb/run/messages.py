@@ -39,7 +39,7 @@ class Mailbox:
         self.mail.bind(places)
 
     def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
-        """Pack the messages of this pass for other ranks.
+        """Pack the messages of this iteration for other ranks.
 
         Also returns the number of these messages, and how many of them need a second step.
 
@@ -66,7 +66,7 @@ class Mailbox:
     def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
         """Take the messages of a step, and take further steps until all messages are delivered.
 
-        Collective.  After an error, all ranks drop the messages of the pass.
+        Collective.  After an error, all ranks drop the messages of the iteration.
         """
         try:
             self._receive(stats, received, iteration)

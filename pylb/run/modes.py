@@ -10,7 +10,7 @@ import math
 
 from pylb import _core
 from pylb.comm.agreement import Stats, Step
-from pylb.decide.decider import BALANCE, LOOK, WEIGH, books
+from pylb.decide.decider import BALANCE, LOOK, WEIGH, why_switched_off
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
@@ -139,12 +139,16 @@ class MeasuringMode:
         is_over: the loop has ended.
         """
 
-    def _say_books(self, was_off: bool) -> None:
+    def _report_switching(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""
         off, paid, saved, until = self._state.decider.core.books
         if self._state.objects.rank == 0 and off != was_off:
-            said = books(paid, saved, until) if off else "LB steps pay again and are switched on"
-            log.warning("pylb: after iteration %d: %s", self._state.done - 1, said)
+            message = (
+                why_switched_off(paid, saved, until)
+                if off
+                else "LB steps pay again and are switched on"
+            )
+            log.warning("pylb: after iteration %d: %s", self._state.done - 1, message)
 
 
 class BalancingMode(MeasuringMode):
@@ -194,7 +198,7 @@ class BalancingMode(MeasuringMode):
         if ask == WEIGH:
             was_off = core.books[0]
             core.weigh(self._gain())
-            self._say_books(was_off)
+            self._report_switching(was_off)
             ask = core.next(asked, may_look)
         if ask == LOOK:
             ask = core.looked(self._state.step().look())

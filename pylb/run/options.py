@@ -66,8 +66,8 @@ class Options:
 
     def arguments(self, loop: str) -> tuple[int, str]:
         """Return the arguments of a loop, as a number and as text; all ranks compare them."""
-        told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        words = f"{loop}, {told}"
+        listed = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        words = f"{loop}, {listed}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1, words
 

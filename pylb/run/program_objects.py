@@ -82,10 +82,10 @@ class ProgramObjects:
             raise DuplicateKeyError(
                 f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
             )
-        told = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
+        properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
         if not migratable:
-            told["migratable"] = False
-        objects.add(key, block, checked_properties(told))
+            properties["migratable"] = False
+        objects.add(key, block, checked_properties(properties))
 
     def update(
         self,
@@ -105,8 +105,8 @@ class ProgramObjects:
             No such object on this rank.
         """
         key = self._key_here(key)
-        told = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        self._objects.update(key, checked_properties({**told, "coords": coords}))
+        properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
+        self._objects.update(key, checked_properties({**properties, "coords": coords}))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
@@ -285,21 +285,21 @@ class ProgramObjects:
             return self._mail.inbox(key)
 
 
-def checked_properties(told: dict[str, Any]) -> dict[str, Any]:
+def checked_properties(properties: dict[str, Any]) -> dict[str, Any]:
     """Check the given properties of an object; return them with the types of `PROPERTIES`."""
     out: dict[str, Any] = {}
     for name in ("nbytes", "memory"):
-        if (value := told.get(name)) is not None:
+        if (value := properties.get(name)) is not None:
             if not 0 <= operator.index(value) < 2**63:
                 raise DomainError(f"{name} is {value}: expected zero or more bytes")
             out[name] = operator.index(value)
-    if (work := told.get("work")) is not None:
+    if (work := properties.get("work")) is not None:
         if not 0.0 < float(work) < math.inf:
             raise DomainError(f"work is {work!r}: expected a number above 0")
         out["work"] = float(work)
-    if told.get("migratable") is not None:
-        out["migratable"] = bool(told["migratable"])
-    if (coords := told.get("coords")) is not None:
+    if properties.get("migratable") is not None:
+        out["migratable"] = bool(properties["migratable"])
+    if (coords := properties.get("coords")) is not None:
         out["coords"] = _position(coords)
     return out
 

@@ -38,9 +38,9 @@ class RecordedObjects(Protocol):
     n_objects : int
         Number of objects of all ranks.
     seconds : (n,) float64
-        Loads of this rank's objects in the present pass.
+        Loads of this rank's objects in the present iteration.
     passes : int
-        Number of passes over which `edges` are summed.
+        Number of iterations over which `edges` are summed.
     coords : (n, 3) float64 or None
         Positions of this rank's objects, nan: not given.  None: no object has one.
     """
@@ -117,7 +117,7 @@ class LoadHistory:
         self._changed = kept and not starts
 
     def keep(self) -> None:
-        """Keep the loads of the pass that has ended."""
+        """Keep the loads of the iteration that has ended."""
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
@@ -143,7 +143,7 @@ class LoadHistory:
         return self._first + len(self._loads)
 
     def cut(self) -> None:
-        """End a part, because the objects or their ranks change after the last pass.
+        """End a part, because the objects or their ranks change after the last iteration.
 
         An empty part lists the objects that remain after the last iteration.
         """
@@ -380,7 +380,7 @@ class Records:
         self.loops.append(loop)
 
     def cut(self) -> None:
-        """End the parts of all histories, as objects or ranks change after the last pass."""
+        """End the parts of all histories, as objects or ranks change after this iteration."""
         for history in self.keepers:
             history.cut()
 

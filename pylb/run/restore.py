@@ -193,8 +193,8 @@ def _value(what: str, blob: bytes, pickled: bool, key: int, unpack: Unpack | Non
     except FormatError as why:
         raise FormatError(f"{what}: {why}") from why
     except Exception as why:
-        said = f"{type(why).__name__}: {why}"
-        raise SerializationError(f"{what} cannot be restored: {said}") from why
+        reason = f"{type(why).__name__}: {why}"
+        raise SerializationError(f"{what} cannot be restored: {reason}") from why
 
 
 def _letters(

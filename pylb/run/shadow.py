@@ -153,8 +153,8 @@ class ShadowMode(MeasuringMode):
             self._replay.settle(self._remaining)
             receipts = [r.to_dict() for r in self._decider.history]
             mine = json.dumps([receipts, self._new_rows(), self._measured]).encode()
-        told = json.loads(self._state.agreement.transport.allgather(mine)[0])
-        receipts, rows, self._measured = told
+        received = json.loads(self._state.agreement.transport.allgather(mine)[0])
+        receipts, rows, self._measured = received
         self._figures.extend(rows)
         self._history = History(map(Receipt.from_dict, receipts))
 

@@ -284,9 +284,9 @@ def target(
     for name, value, known in (("waiting", waiting, WAITING), ("matching", matching, MATCHING)):
         if value is not None and value not in known:
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
-    said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
-    if waiting not in (None, said["waiting"]):
-        said["polling"] = DEFAULTS["polling"]  # the measured value is for another way of waiting
+    assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
+    if waiting not in (None, assumed["waiting"]):
+        assumed["polling"] = DEFAULTS["polling"]  # the measured value is for another way of waiting
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -294,11 +294,11 @@ def target(
         "waiting": waiting,
         "polling": polling,
     }
-    said.update({k: v for k, v in given.items() if v is not None})
-    alpha, beta = _network(network, said, int(nodes.max(initial=0)) + 1)
-    alpha += float(said["response"])
+    assumed.update({k: v for k, v in given.items() if v is not None})
+    alpha, beta = _network(network, assumed, int(nodes.max(initial=0)) + 1)
+    alpha += float(assumed["response"])
     if period is None:
-        period = PERIOD if said["response"] <= 0 else 0.0
+        period = PERIOD if assumed["response"] <= 0 else 0.0
     return Target(
         place,
         speeds,
@@ -307,11 +307,11 @@ def target(
         beta,
         shares,
         float(period),
-        float(said["overhead"]),
-        int(said["eager"]),
-        float(said["quantum"]),
-        said["waiting"],
-        float(said["polling"]),
+        float(assumed["overhead"]),
+        int(assumed["eager"]),
+        float(assumed["quantum"]),
+        assumed["waiting"],
+        float(assumed["polling"]),
         matching,
     )
 
@@ -365,11 +365,11 @@ def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _network(given: Any, said: Mapping[str, Any], m: int) -> tuple[F64, F64]:
+def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
     if isinstance(given, Mapping):
-        pair = [given.get(name, said[name]) for name in ("alpha", "beta")]
+        pair = [given.get(name, assumed[name]) for name in ("alpha", "beta")]
     elif given is None:
-        pair = [said["alpha"], said["beta"]]
+        pair = [assumed["alpha"], assumed["beta"]]
     else:
         pair = list(given)
     if len(pair) != 2:

@@ -109,24 +109,26 @@ def suggest(
     recording = Recording.given(run)
     if tries is None:
         tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
-    if best < 1 or tries < 0:
-        raise DomainError(f"best is {best}, tries is {tries}: expected at least 1, at least 0")
+    if best < 1:
+        raise DomainError(f"best is {best}: expected 1 or more")
+    if tries < 0:
+        raise DomainError(f"tries is {tries}: expected 0 or more")
     search = _Search(recording, np.asarray(placement), target)
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)
-    found = [search.suggestion(key) for key in sorted(search.told, key=search.rank_of)]
+    found = [search.suggestion(key) for key in sorted(search.tried, key=search.rank_of)]
     found += _moved(recording, search.now.time)
     worth = [one for one in found if one.saves > NEAR]
     return sorted(worth, key=lambda one: one.time)[:best]
 
 
 class _Search:
-    """The search.
+    """The placements that were tried, and the moves that lead to further ones.
 
     Attributes
     ----------
-    told : dict
+    tried : dict
         The prediction of each simulated placement and where the placement comes from, by the bytes
         of the placement.
     now : Prediction
@@ -135,7 +137,7 @@ class _Search:
 
     def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
         self.recording, self.target = recording, target
-        self.told: dict[bytes, tuple[Prediction, str]] = {}
+        self.tried: dict[bytes, tuple[Prediction, str]] = {}
         self.edges = _messages(recording)
         self.now = self.simulate(now)
         self.present = self.now.target.placement
@@ -148,12 +150,12 @@ class _Search:
 
     def attempt(self, candidate: NDArray[Any], which: str) -> float:
         key = candidate.astype(np.int32).tobytes()
-        if key not in self.told:
-            self.told[key] = (self.simulate(candidate), which)
-        return self.told[key][0].time
+        if key not in self.tried:
+            self.tried[key] = (self.simulate(candidate), which)
+        return self.tried[key][0].time
 
     def rank_of(self, key: bytes) -> tuple[float, bytes]:
-        return self.told[key][0].time, key
+        return self.tried[key][0].time, key
 
     def candidates(self) -> Iterator[tuple[str, I32]]:
         """Yield (strategy, placement) for each of `STRATEGIES`, from the present placement."""
@@ -174,29 +176,29 @@ class _Search:
 
     def improve(self, tries: int) -> None:
         """Improve the fastest placement so far by moves and swaps of ranks, at most `tries`."""
-        if not self.told:
+        if not self.tried:
             self.attempt(self.present, "unchanged")
         left = tries
         while left > 0:
-            top = min(self.told, key=self.rank_of)
-            start = self.told[top][0].time
-            for candidate in self.neighbours(self.told[top][0]):
+            top = min(self.tried, key=self.rank_of)
+            start = self.tried[top][0].time
+            for candidate in self.neighbours(self.tried[top][0]):
                 left -= 1
                 if self.attempt(candidate, "moved") < start or left == 0:
                     break
             else:
                 return
 
-    def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
-        """Yield placements that differ from that of `told` by one move or one swap of ranks.
+    def neighbours(self, found: Prediction) -> Iterator[NDArray[np.int32]]:
+        """Yield placements that differ from that of `found` by one move or one swap of ranks.
 
         The most balanced ones come first.  A placement is left out if the work of one processor
-        alone would take as long as the whole run of `told`.
+        alone would take as long as the whole run of `found`.
         """
-        at, speed = told.target.placement, told.target.speed
-        time = told.processor_busy
+        at, speed = found.target.placement, found.target.speed
+        time = found.processor_busy
         busiest = int(time.argmax())
-        work = told.busy * speed[at]
+        work = found.busy * speed[at]
         mine = np.flatnonzero(at == busiest)
         changes: list[tuple[float, int, int, int]] = []
         for rank in mine[np.argsort(-work[mine], kind="stable")][:16].tolist():
@@ -209,7 +211,7 @@ class _Search:
                     after = max(
                         time[busiest] - given / speed[busiest], time[to] + given / speed[to], rest
                     )
-                    if after < told.time * (1 - NEAR):
+                    if after < found.time * (1 - NEAR):
                         changes.append((float(after), rank, to, other))
         for _, rank, to, other in sorted(changes):
             candidate = at.copy()
@@ -219,19 +221,19 @@ class _Search:
             yield candidate
 
     def suggestion(self, key: bytes) -> Suggestion:
-        told, which = self.told[key]
+        found, which = self.tried[key]
         now = self.now
-        moved = int(np.sum(told.target.placement != self.present))
-        busy, was = told.processor_busy.max(), now.processor_busy.max()
+        moved = int(np.sum(found.target.placement != self.present))
+        busy, was = found.processor_busy.max(), now.processor_busy.max()
         reason = (
             f"{moved} ranks moved ({which}): the busiest processor computes {busy:.3g} s "
             f"instead of {was:.3g} s"
         )
-        between = [self.between(one.target.placement) for one in (told, now)]
+        between = [self.between(one.target.placement) for one in (found, now)]
         if max(between) > 0:
             reason += f", {between[0]:,} bytes go between nodes instead of {between[1]:,}"
-        saves = 1 - told.time / now.time if now.time else 0.0
-        return Suggestion(told.time, saves, told.target.placement, None, reason)
+        saves = 1 - found.time / now.time if now.time else 0.0
+        return Suggestion(found.time, saves, found.target.placement, None, reason)
 
     def between(self, at: I32) -> int:
         """Return the bytes of messages between nodes."""

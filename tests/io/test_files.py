@@ -45,7 +45,7 @@ def test_errors_of_json_have_file_and_place(tmp_path, text, said):
 
 @pytest.fixture(params=["unnamed", "named"])
 def folder(request, tmp_path, monkeypatch):
-    """Return a folder, on a file system with and without files that have no name."""
+    """Return a folder on a file system that can make files without a name, or cannot."""
     if request.param == "named":
         monkeypatch.setattr(
             os, "O_TMPFILE", os.O_DIRECTORY, raising=False

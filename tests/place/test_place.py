@@ -262,7 +262,7 @@ def test_a_rank_without_memory_swaps():
 
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 def test_exchanges_help_where_nothing_can_be_moved(name):
-    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # 8 and 6: nothing fits, 4 for 3 does
+    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # moves do not help, 4 for 3 does
     plan = pylb.place(s, name)
     assert (plan.after.max, plan.migrations) == (7.0, 2)
 

@@ -270,7 +270,8 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
         s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
         seen = pylb.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
-        # Its objects twice, as some have little load; its knowledge; the messages of a round.
+        # A rank holds up to twice the mean number of objects (some have little load), what it knows
+        # of other ranks, and the messages of a round.
         assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
         assert seen.rounds <= 60
 

@@ -96,7 +96,8 @@ def test_with_a_lag_as_the_plain_twin(data):
     seconds, lagged, gathered, received, decided = twin(q)
     assert run.seconds == pytest.approx(seconds, rel=1e-12)
     assert [(d.asked, d.final) for d in run.decisions] == decided
-    if q["blocked"] or not q["halo"]:  # otherwise a rank that waits for a neighbour learns more
+    # Otherwise a rank that waits for a neighbour hears of statistics meanwhile.
+    if q["blocked"] or not q["halo"]:
         assert run.lagged == pytest.approx(lagged, abs=1e-12)
         assert run.gathered == pytest.approx(gathered, abs=1e-12)
     assert run.lagged + run.gathered == pytest.approx(lagged + gathered, abs=1e-12)

@@ -131,7 +131,7 @@ def program(comm, path, strategy):
 
 @pytest.mark.parametrize("strategy", ["RCBLB", "HSFCLB", "HypergraphLB", "DiffusionLB"])
 def test_a_record_is_replayed(tmp_path, strategy):
-    """With multicasts and with positions: the same placements, figures and predictions."""
+    """A replay with multicasts and positions gives the run's placements and predictions."""
     path = tmp_path / "run.h5"
     predicted = pylb.VirtualCluster(4, clock="none").run(program, path, strategy)[0]
     run = pylb.RunRecord.read(path)

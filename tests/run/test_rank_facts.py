@@ -100,7 +100,7 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
 @given(st.data())
 @pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_a_run_places_as_its_snapshot_says(strategy, data):
-    """Whatever the ranks are: the agents of a run get what a central strategy is shown."""
+    """The agents of a run get the same facts about the ranks as a snapshot has."""
     p, n = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 40))
     speed = 2.0 ** np.array(data.draw(st.lists(st.integers(-1, 2), min_size=p, max_size=p)))
     background = data.draw(st.lists(st.integers(0, 5).map(float), min_size=p, max_size=p))

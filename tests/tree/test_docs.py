@@ -70,6 +70,7 @@ OTHER = {  # these look like names of Python, but are something else
     "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
     "pylb.partitioner",  # of capsules
     "pylb.reduction",
+    "pylb.stop",
     "pylb.h",  # of the C library
     "pylb.pc",
     "pylb.f90",

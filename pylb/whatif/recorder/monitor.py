@@ -198,11 +198,11 @@ class RecordMonitor:
         elif kind == "P":
             self._procedure(one.rank, body)
         elif kind == "L":
-            self._lack(**protocol.said(body, protocol.LACK))
+            self._lack(**protocol.decoded(body, protocol.LACK))
         elif kind == "N":
-            one.rank.costs = protocol.said(body, protocol.COSTS)
+            one.rank.costs = protocol.decoded(body, protocol.COSTS)
         elif kind == "E":
-            one.rank.end = protocol.said(body, protocol.END)
+            one.rank.end = protocol.decoded(body, protocol.END)
             one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
         else:
             raise ProtocolError(f"a frame of the kind {kind!r}")
@@ -304,10 +304,10 @@ class RecordMonitor:
 
         The minimum counts because delays only make the measured costs larger.
         """
-        said = [rank.costs for rank in known if rank is not None and rank.costs]
+        reported = [rank.costs for rank in known if rank is not None and rank.costs]
         out = {}
         for name in ("overhead", "alpha", "beta"):
-            values = [costs[name] for costs in said if costs[name] >= 0]
+            values = [costs[name] for costs in reported if costs[name] >= 0]
             if values:
                 out[name] = min(values)
         return out
@@ -336,8 +336,8 @@ class RecordMonitor:
         one = next(r.hello for r in known if r)
         if "Open MPI" not in one["library"]:
             return "spin"
-        told = one["yield"]
-        return "spin" if told in ("0", "false") else "yield"
+        waiting = one["yield"]
+        return "spin" if waiting in ("0", "false") else "yield"
 
     def _warnings(self, known: list[RankLog | None]) -> list[str]:
         out = list(dict.fromkeys(self.strange))

@@ -39,7 +39,7 @@ class ProtocolError(Exception):
     """Raised if a connection does not follow the protocol of the recorder."""
 
 
-def said(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
+def decoded(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Read a frame that contains a JSON object, and check that it has these fields and types."""
     found = json.loads(body)
     _check(found, fields)
@@ -63,7 +63,7 @@ def _check(found: Any, fields: Mapping[str, Any]) -> None:
 
 def hello(body: bytes) -> dict[str, Any]:
     """Read the first frame of a rank."""
-    found = said(body, HELLO)
+    found = decoded(body, HELLO)
     if not 1 <= found["size"] <= MOST_RANKS:
         raise ProtocolError(f"a world of {found['size']} ranks: expected 1 ... {MOST_RANKS}")
     if not 0 <= found["rank"] < found["size"]:

@@ -253,8 +253,8 @@ def _read(file: hdf5.Input) -> Recording:
     if form not in FORMATS:
         raise FormatError(f"its format is {form!r}: expected {FORMATS[-1]!r}")
     head = json.loads(file.text("head") or file.bytes("head"))
-    ops = [_whole(file, f"ops/{r}", OP) for r in range(file.names("ops"))]
-    comms = [_whole(file, f"comms/{i}", np.int32) for i in range(file.names("comms"))]
+    ops = [_whole(file, f"ops/{r}", OP) for r in range(file.n_datasets("ops"))]
+    comms = [_whole(file, f"comms/{i}", np.int32) for i in range(file.n_datasets("comms"))]
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
         raise FormatError(
@@ -278,9 +278,9 @@ def _whole(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
 def _facts(info: dict[str, Any]) -> dict[str, Any]:
     """Check the numbers that a prediction uses."""
     for name in NUMBERS:
-        said = info.get(name, 0)
-        if type(said) not in (int, float) or not 0 <= said < MOST_NUMBER:
-            raise FormatError(f"{name} is {said!r}: expected a number from 0 to {MOST_NUMBER:g}")
+        given = info.get(name, 0)
+        if type(given) not in (int, float) or not 0 <= given < MOST_NUMBER:
+            raise FormatError(f"{name} is {given!r}: expected a number from 0 to {MOST_NUMBER:g}")
     return info
 
 
