@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
+from pylb.console import count
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model.snapshot import F64, I32
 from pylb.whatif.recorder.layout import STEP, Collective, OpKind
@@ -438,7 +439,7 @@ def _doubts(
     out = []
     if all(end == "through" for end in ends):  # stuck ranks do not receive their messages anyway
         out += [
-            f"rank {rank}: {unread[rank]} messages to it are never received"
+            f"rank {rank} never receives {count(unread[rank], 'message')} sent to it"
             for rank in np.flatnonzero(unread)
         ]
     for rank, end in enumerate(ends):

@@ -130,7 +130,7 @@ def test_triggers_are_listed_and_compared(folder, capsys):
         replay = trace.replay("GreedyLB", trigger=row["trigger"], cost=0.001)
         assert row["seconds"] == replay.time
         assert row["regret"] == pytest.approx(replay.regret(best))
-    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # with the measured cost
+    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # LB steps cost as measured
 
 
 def test_optimum_is_the_librarys(folder, capsys, tmp_path):

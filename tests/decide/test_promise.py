@@ -35,7 +35,7 @@ def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, n
     longest, work, history = cluster.run(program, 90, change, spread, noise)[0]
     at, rank, factor = change
     after = speed / np.where(np.arange(4) == rank, factor, 1.0)
-    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # also if the first call differs
+    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # even if the first call takes longer
     assert longest[at] > 1.2 * work / after.sum()
     assert longest[at + 5 :].mean() < 1.1 * work / after.sum()
     last = history.balancings[-1]

@@ -203,7 +203,7 @@ def test_dear_refinements_give_way_unless_they_leave_less():
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.02, cost=1.0)
     assert done(s, "Refine", 1.02, cost=2.0).family == "refinement"  # twice is comparable
-    choice = done(s, "Refine", 1.02, cost=2.5)  # on average 2.25
+    choice = done(s, "Refine", 1.02, cost=2.5)  # the mean of both costs is 2.25
     assert choice.family == "comprehensive"
     assert "cost more" in choice.lead
     assert s.history()["Refine"].cost == 2.25
@@ -232,7 +232,7 @@ def test_a_strategy_that_goes_on_to_leave_little_ends_the_trials():
     s.observe(**{**IMBALANCED, **CHATTY})
     done(s, "Metis", 1.3)
     assert done(s, "ScotchRefine", 1.5).strategy == "Scotch"
-    choice = done(s, "Scotch", 1.3, cost=0.5)  # as good, and cheaper
+    choice = done(s, "Scotch", 1.3, cost=0.5)  # as good as MetisLB, and cheaper
     assert choice.strategy == "Scotch"
     assert done(s, "Metis", 1.3, cost=0.0).strategy == "Metis"  # all equal: first in the table
     assert s.history()["Metis"] == (2, 2.0, 1.3, 0.5, 3)

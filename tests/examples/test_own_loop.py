@@ -37,7 +37,7 @@ def test_python_programs(mpiexec, name, ranks):
     assert code == 0, said
     rows = table(out)
     assert rows["without pylb"][2] == 0
-    assert rows["with pylb"][3] == rows["without pylb"][3]  # the same result
+    assert rows["with pylb"][3] == rows["without pylb"][3]  # pylb does not change the result
     if ranks == 1:
         assert rows["with pylb"][2] == 0
 

@@ -367,7 +367,7 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:
-        file["load_check"][21] = 0  # as a hole in a file is read
+        file["load_check"][21] = 0  # a hole in a file is read as zeros
     trace = pylb.Trace.read(path)
     assert len(trace) == 21
     run = trace.replay("GreedyLB", every=4)

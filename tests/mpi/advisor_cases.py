@@ -121,7 +121,7 @@ def errors_reach_all(comm):
             why = raised(lambda lag=lag, number=number: wrong(lag, number))
             assert isinstance(why, errors.DomainError), (lag, number, why)
             assert "seconds is -1.0" in str(why)
-    drift(comm, 2)  # and the ranks may go on
+    drift(comm, 2)  # the ranks can continue
 
 
 def a_rank_that_leaves(comm):

@@ -34,7 +34,7 @@ def told(seed, key, it, n):
     rng = np.random.default_rng([seed, key, it])
     out = []
     for _ in range(rng.integers(0, 4)):
-        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # also itself, also twice
+        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # perhaps itself, or one twice
         x = rng.random(1)
         kinds = x.copy(), np.repeat(x, 600), np.asfortranarray(np.outer(x, x)), float(x[0])
         data = [*kinds, {"a": [float(x[0])]}][rng.integers(0, 5)]

@@ -244,7 +244,7 @@ def pages():
 
 def run(page, blocks):
     given = globals()[page.stem]()
-    module = sys.modules[f"page_{page.stem}"] = ModuleType(f"page_{page.stem}")  # to be pickled
+    module = sys.modules[f"page_{page.stem}"] = ModuleType(f"page_{page.stem}")  # for pickle
     names = vars(module)
     names["pylb"] = pylb
     for line, text in blocks:

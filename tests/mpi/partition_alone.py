@@ -15,6 +15,6 @@ warnings.simplefilter("ignore")
 for seed in range(1000):
     rng = np.random.default_rng((seed, comm.rank))
     given = {"coords": rng.random((60, 2)), "weight": (rng.random(60) < 0.1) * 1.0}
-    with contextlib.suppress(pylb.errors.PartitionerError):  # on all of them
+    with contextlib.suppress(pylb.errors.PartitionerError):  # all ranks raise it
         pylb.partition(parts=31, method="hsfc", comm=comm, **given)
 print("none was alone")

@@ -149,7 +149,7 @@ def directories(comm):
     where = pylb.Directory(comm, "f8", (2,))
     twin = {}
     for step in range(12):
-        rng = np.random.default_rng([7, step])  # the same on all ranks
+        rng = np.random.default_rng([7, step])  # all ranks draw the same numbers
         ids = np.unique(rng.integers(-500, 500, 300)) * 10**15 + 3
         split = rng.integers(0, comm.size, len(ids))
         mine = ids[split == comm.rank]

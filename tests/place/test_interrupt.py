@@ -47,7 +47,7 @@ def interrupted():
     seconds, which do not depend on how busy the machine is."""
 
     def handler(_, frame):
-        if frame.f_code.co_name == "_remove":  # of a weak set: what it raises is lost
+        if frame.f_code.co_name == "_remove":  # Python ignores what is raised here
             signal.setitimer(signal.ITIMER_PROF, 1e-3)
         else:
             raise Stopped

@@ -30,7 +30,7 @@ def test_a_central_step_by_hand():
     assert run.migrations == plan.migrations
     names = ["statistics", "database", "strategy", "answer", "migration", "directory"]
     assert [p.name for p in run.parts] == names
-    levels = 2  # of the tree
+    levels = 2  # levels of the tree of ranks
     empty = levels * (2e-6 + 2e-6)
     record = levels * (4e-6 + (pylb._core.STATS_BYTES - 1) * 1e-9)
     assert part(run, "statistics").seconds == pytest.approx(2 * record)

@@ -686,7 +686,7 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
     (decision,) = run.decisions
     assert decision.seconds_strategy > 0
-    assert decision.seconds_migration == pytest.approx(27.0)  # and a copy of 100 bytes
+    assert decision.seconds_migration == pytest.approx(27.0)  # plus the time to copy 100 bytes
     assert decision.cost == decision.seconds_strategy + decision.seconds_migration
     assert run.bytes == 100
 

@@ -314,7 +314,7 @@ def test_a_plan_that_was_not_carried_out(caplog):
         for step in lb.iterate(20):
             if cells.advise(lb, step):
                 with lb.rebalancing():
-                    pass  # and nothing moves
+                    pass  # the program ignores the advice
         return lb
 
     with caplog.at_level(logging.WARNING, "pylb"):

@@ -47,7 +47,7 @@ def one_core_for_two():
     os.sched_setaffinity(0, {min(before)})
     hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
     try:
-        time.sleep(0.1)  # it has started
+        time.sleep(0.1)  # by then the other program runs
         yield
     finally:
         hog.kill()
@@ -120,7 +120,7 @@ def test_ranks_that_share_cores_are_named():
     assert crowd((1, 0b11), (2, 0b11), (1, 0b11)).words == ""  # two hosts
     assert crowd((1, 1), (1, 1), (1, 2**1000)).words == "2 ranks share 1 core"
     assert crowd((1, 0xFF, 7, 1.5), (1, 0xFF, 7, 1.5)).words == "2 ranks share 1.5 cores"
-    assert crowd((1, 0), (1, 0)).words == ""  # not known
+    assert crowd((1, 0), (1, 0)).words == ""  # the cores are not known
 
 
 def test_a_quota_of_one_rank_is_a_slow_processor():

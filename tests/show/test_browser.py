@@ -189,7 +189,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     sync_api.expect(tab.locator(".legend span")).to_have_count(8)
     tab.locator(".held select").first.select_option("ranks")
     check_access(tab, "light", part=".objectview")
-    assert [text for text in tab.said if "getImageData" not in text] == []  # of COLOUR
+    assert [text for text in tab.said if "getImageData" not in text] == []  # by COLOUR
 
 
 COLOUR = """async ([x, y]) => {
@@ -260,7 +260,7 @@ def test_one_iteration_on_a_narrow_screen(tab, tmp_path):
     tab.wait_for_selector(".picture svg text")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
     lines = tab.locator(".picture svg path").all()
-    assert any(line.bounding_box()["width"] > 100 for line in lines)  # no invisible point
+    assert any(line.bounding_box()["width"] > 100 for line in lines)  # the line is visible
     texts = tab.locator(".picture svg text").all()
     assert all(box["x"] + box["width"] <= 400 for t in texts if (box := t.bounding_box()))
     assert tab.said == []

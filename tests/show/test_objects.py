@@ -158,7 +158,7 @@ def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
     assert now["said"].startswith("12 iterations of 8 objects on 2 ranks")
     assert file.news(now["seen"]) == {"said": now["said"], "seen": now["seen"]}
     path.unlink()
-    monkeypatch.setattr(served, "_shown", pytest.fail)  # not due, and then not readable
+    monkeypatch.setattr(served, "_shown", pytest.fail)  # fails if the file is read too soon
     assert file.news("") is now
     file._due = 0.0
     assert file.news("") is now

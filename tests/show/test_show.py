@@ -107,7 +107,7 @@ def test_rank_times_are_exact_sums(trace):
             for a, b in zip(trace.task_ptr, trace.task_ptr[1:], strict=False)
         ]
         np.testing.assert_array_equal(kept, plainly)
-        again = dataclasses.replace(run, _times=None)  # as if there were too many to keep
+        again = dataclasses.replace(run, _times=None)  # times are not stored if there are too many
         np.testing.assert_array_equal(again.rank_times, plainly)
 
 

@@ -68,10 +68,10 @@ def test_every_plot_is_in_the_table():
 NAME = re.compile(r"(?<![\w./-])pylb(?:\.[A-Za-z]\w*)+")
 OTHER = {  # these look like names of Python, but are something else
     "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
-    "pylb.partitioner",  # of capsules
+    "pylb.partitioner",  # names of capsules
     "pylb.reduction",
     "pylb.stop",
-    "pylb.h",  # of the C library
+    "pylb.h",  # files of the C library
     "pylb.pc",
     "pylb.f90",
     "pylb.mod",

@@ -172,7 +172,7 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     assert free.target.alpha[0, 0] == run.info["response"]
     assert free.target.period == 0  # a rank that sleeps uses up no share
     _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
-    assert "response" not in run.info  # it waits within MPI
+    assert "response" not in run.info  # a rank that waits within MPI does not poll
     assert whole(run).target.period == 0.005
 
 
@@ -672,4 +672,4 @@ def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
     where = next((tmp_path / "other").glob("pylb-*/run"))
     assert f"{where}: " in said
     assert pylb.Recording.read(where).n_ranks == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no part is left
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no partial file is left

@@ -97,7 +97,7 @@ def test_equal_shares_of_a_processor():
 
 def test_a_share_is_a_part_of_each_period():
     run = Recording.of([[{"kind": "END", "compute": 3 * MS}]])
-    told = whatif(run, share=[0.2], period=0.005, **FAST)  # it began 5 ms ago with its first ms
+    told = whatif(run, share=[0.2], period=0.005, **FAST)  # runs 1 ms from 0, 5 and 10 ms on
     assert told.time == pytest.approx(0.011)
     assert whatif(run, share=[0.2], period=0.0, **FAST).time == pytest.approx(0.015)
 
@@ -318,8 +318,8 @@ def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
 def test_a_message_that_is_never_received_and_one_that_is_never_sent():
     end = [{"kind": "END"}]
     run = Recording.of([[{"kind": "SEND", "peer": 1, "bytes": 10}, *end], end])
-    with pytest.warns(UserWarning, match="rank 1: 1 messages to it are never received"):
-        assert whatif(run).complete  # it went to a buffer
+    with pytest.warns(UserWarning, match="rank 1 never receives 1 message sent to it"):
+        assert whatif(run).complete  # the message is buffered
     with pytest.warns(UserWarning, match="rank 0 waits forever in operation 0: SEND of 10 bytes"):
         assert whatif(run, eager=0).end == ["stuck", "through"]
     run = Recording.of([[{"kind": "RECV", "peer": 1, "tag": 7}, *end], end])

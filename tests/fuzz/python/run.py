@@ -78,7 +78,7 @@ def outcome(target: Target, path: Path) -> tuple[int, str]:
         target.call(path)
     except PylbError as why:
         return (2, f"a message of {len(str(why))} characters") if len(str(why)) > 2000 else (1, "")
-    except OSError as why:  # what the system says of a path
+    except OSError as why:  # the system may refuse a path
         return (1, "") if why.filename else (2, repr(why))
     except BaseException as why:
         return 2, f"{type(why).__name__}: {why}"[:300]
