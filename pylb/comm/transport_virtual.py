@@ -57,7 +57,7 @@ class Virtual:
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
-        record = Stats._make(_core.stats([sample for sample, _ in values]))  # for all ranks
+        record = Stats._make(_core.stats([sample for sample, _ in values]))  # merged over all ranks
         received: list[Sends] = [[] for _ in values]
         for source, (_, sent) in enumerate(values):
             for rank, parts in sent.items():

@@ -84,7 +84,7 @@ class Iterations(NamedTuple):
 
     @classmethod
     def of(cls, log: IterationLog) -> Iterations:
-        """Make one from a log."""
+        """Return the columns of a log of iterations."""
         columns = map(np.ascontiguousarray, log.table().T[:6])
         time, most, mean, idle, utilization, least = columns
         first = log.first()

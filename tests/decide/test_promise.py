@@ -1,6 +1,6 @@
 """How much faster a program gets if pylb finds out why an LB step missed its prediction.
 
-tests/c/test_decider.c tests when pylb looks.
+tests/c/test_decider.c tests when pylb tries to find this out.
 """
 
 import numpy as np

@@ -202,7 +202,7 @@ def test_dear_refinements_give_way_unless_they_leave_less():
     s = selector()
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.02, cost=1.0)
-    assert done(s, "Refine", 1.02, cost=2.0).family == "refinement"  # twice is comparable
+    assert done(s, "Refine", 1.02, cost=2.0).family == "refinement"  # twice the cost is accepted
     choice = done(s, "Refine", 1.02, cost=2.5)  # the mean of both costs is 2.25
     assert choice.family == "comprehensive"
     assert "cost more" in choice.lead

@@ -112,7 +112,7 @@ def put(phase, key, items):
 
 
 def sizes(tasks, *names):
-    """Return the bytes of the tasks under the first name that each has."""
+    """Return the bytes of each task: the value of the first of these keys that the task has."""
     defined = [t.get("user_defined", {}) for t in tasks]
     if not any(name in u for u in defined for name in names):
         return None

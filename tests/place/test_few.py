@@ -31,7 +31,7 @@ def lower_bound(s):
 def optimum(s, most):
     """Return the least maximum, by an integer programme; None if that takes too long."""
     n, p, load = s.n_objects, s.n_ranks, np.sort(s.load)[::-1]
-    on = np.kron(np.eye(p), load)  # [p, p n]; variable r n + i: object i is on rank r
+    on = np.kron(np.eye(p), load)  # variable r n + i is 1 if object i is on rank r
     loads = LinearConstraint(np.column_stack([on, -np.ones(p)]), -np.inf, 0.0)
     once = LinearConstraint(np.column_stack([np.tile(np.eye(n), p), np.zeros(n)]), 1.0, 1.0)
     free = np.arange(p)[:, None] <= np.arange(n)  # the i-th heaviest is on one of the first i

@@ -15,7 +15,7 @@ from pylb.run.partners import exchange_speeds, ranks_with
 @examples(30)
 @given(st.data())
 def test_each_rank_learns_the_ranks_of_its_node(data):
-    """Empty if there is one node."""
+    """Each rank learns the ranks of its node; the list is empty if there is only one node."""
     p = data.draw(st.integers(1, 12))
     names = data.draw(st.lists(st.sampled_from(["a", "b", "ü", "node17"]), min_size=p, max_size=p))
 

@@ -439,7 +439,7 @@ def test_repeated_measurements_are_averaged(times):
 
 
 def plain_edge(points):
-    """Rows of the last point before the first one at less than half of the best speed before it."""
+    """Return the most rows that fit into memory: beyond them the speed falls below a half."""
     for k in range(1, len(points)):
         if points[k][1] < 0.5 * max(s for _, s in points[:k]):
             return points[k - 1][0]

@@ -120,7 +120,7 @@ KINDS = (hot_region, growth, walk, jumps, peaks, periodic, steps)
 
 
 def draw(seed: int) -> Program:
-    """Return a random program: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
+    """Return a random program: 4 ... 64 ranks, 2 ... 64 objects each, 1 ... 3 kinds of change."""
     rng = np.random.default_rng([seed, 20240])
     p = int(rng.choice([4, 5, 6, 8, 8, 12, 16, 24, 32, 64]))
     each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
