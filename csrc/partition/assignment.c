@@ -13,10 +13,9 @@ typedef struct search {
     const plb_gains_t *in;
     int32_t *room, *place;  /* the answer */
     double *profit, *price; /* [n_items], [n_places] */
-    int32_t *first, *next;  /* [n_places], [n_items] the items at each place */
-
-    double *distance; /* [n_places] of each place reached in this search; else infinite */
-    int32_t *from;    /* [n_places] the item from which the place was reached */
+    int32_t *first, *next;  /* [n_places], [n_items] linked lists of the items at each place */
+    double *distance; /* [n_places] of the places reached in this search; infinite for others */
+    int32_t *from;    /* [n_places] the item from which each place was reached */
     int32_t *reached, n_reached;
     plb_heap_t heap; /* of places; a place may be in it several times */
 } search_t;
@@ -62,7 +61,7 @@ static end_t find(search_t *s, int32_t item)
             break;
         }
         if (top.key > s->distance[top.id]) {
-            continue; /* an old entry: the place was reached more cheaply since */
+            continue; /* an old entry: the search has found a cheaper path to this place */
         }
         if (s->room[top.id] > 0) {
             return (end_t){top.key, top.id, NONE};

@@ -7,7 +7,9 @@
 
 #include "base/err.h"
 
-/* Item i gains gain[e], above zero, at place[e], where e is start[i] ... start[i + 1] - 1. */
+/* At place[e], item i has the gain gain[e] > 0; the entries e of item i are start[i] ... start[i +
+ * 1]
+ * - 1. */
 typedef struct plb_gains {
     int32_t n_items, n_places;
     const int64_t *start;

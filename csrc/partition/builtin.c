@@ -1,5 +1,5 @@
-/* pylb's own partitioner, for what libraries lack: it partitions hypergraphs and refines any
- * partition. */
+/* pylb's own partitioner.  It partitions hypergraphs and refines any partition, which METIS and
+ * Scotch cannot do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int64_t count_edges(const plb_question_t *in)
     return out;
 }
 
-/* Add these vertices and nets to self->in, which already has the nets or the graph of the
+/* Add the additional vertices and nets to self->in, which already has the nets or the graph of the
  * question. */
 static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
 {

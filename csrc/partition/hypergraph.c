@@ -58,8 +58,8 @@ out:
     return ret;
 }
 
-/* Add a net of the pins, translated by map[] (NULL: unchanged; -1: left out), each only once;
- * no net if fewer than two pins are left. seen[v] is the last net that had v. */
+/* Add a net with the pins map[pin[i]] (NULL: pin[i]; -1: left out), each once.  If fewer than two
+ * pins are left, no net is added.  seen[v]: the last net that had v. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
                     int32_t weight, int32_t stamp, int32_t *seen)
 {
@@ -283,7 +283,7 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-enum { LARGE_NET = 400 }; /* larger nets are ignored: they say little and cost much */
+enum { LARGE_NET = 400 }; /* nets with more pins are ignored: they cost much and change little */
 
 typedef struct clusters {
     const plb_hypergraph_t *hg;
@@ -326,8 +326,8 @@ static void rate(clusters_t *self, int32_t v)
     }
 }
 
-/* The cluster with the strongest connection to v relative to its weight, or v's own; clears the
- * scores. */
+/* The cluster with the strongest connection to v relative to the cluster's weight, or v's own.
+ * Clears the scores. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;

@@ -1,4 +1,5 @@
-/* Hypergraphs in both directions, their contraction, and connectivity - 1.
+/* Hypergraphs (with the vertices of each net, and the nets of each vertex), their contraction, and
+ * connectivity - 1.
  *
  * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This
  * is the volume of multicasts if each part gets the message once (Catalyurek and Aykanat 1999).
@@ -18,8 +19,8 @@ typedef struct plb_hypergraph {
     int32_t *fixed;              /* [n_vertices] part or -1, or NULL */
 } plb_hypergraph_t;
 
-/** Make the hypergraph of a question, or of its graph: an edge is a net with two vertices.
- * Leaves out nets with one vertex or no weight; duplicate pins count once.  Owns its arrays. */
+/** Make the hypergraph of a question; an edge of its graph is a net with two vertices.  Nets with
+ * one vertex or no weight are left out, and duplicate pins count once.  `self` owns its arrays. */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
@@ -58,8 +59,8 @@ typedef struct plb_limits {
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 
-/** Make two parts: part 0 grows from vertex `start` until it weighs `target`; part 1 is the
- * rest. */
+/** Make two parts: part 0 grows from vertex `start` until its weight is `target`; part 1 has the
+ * other vertices. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err);
 

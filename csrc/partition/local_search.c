@@ -22,11 +22,11 @@ enum {
 
 typedef struct queue {
     int64_t *key;       /* [n_vertices] */
-    int32_t *heap, *at; /* at[v]: where v is in the heap, or -1 */
+    int32_t *heap, *at; /* at[v]: index of v in the heap, or -1 */
     int32_t n;
 } queue_t;
 
-/* Higher key first, then the higher number of the tie-break. */
+/* Whether a comes before b: by the higher key, then by the lower number. */
 static bool before(const queue_t *q, int32_t a, int32_t b)
 {
     return q->key[a] > q->key[b] || (q->key[a] == q->key[b] && a < b);
@@ -128,7 +128,7 @@ static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
     return NULL;
 }
 
-/* Returns how many pins net e now has in the part. */
+/* Add a pin of net e in a part; return the number of pins that the net now has there. */
 static int32_t add_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -139,7 +139,7 @@ static int32_t add_pin(search_t *s, int32_t e, int32_t part)
     return 1;
 }
 
-/* Returns how many pins net e still has in the part. */
+/* Remove a pin of net e from a part; return the number of pins that the net still has there. */
 static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -229,9 +229,9 @@ static void move(search_t *s, int32_t v, int32_t to)
         const int32_t e = hg->net[j];
         const int32_t left = remove_pin(s, e, from);
         if (add_pin(s, e, to) == 1) {
-            wake_pins(s, e, -1); /* its other pins can follow to `to` without loss now */
+            wake_pins(s, e, -1); /* the other pins of e can now follow to `to` without loss */
         } else if (left == 1) {
-            wake_pins(s, e, from); /* if the last pin moves, too, the net leaves `from` */
+            wake_pins(s, e, from); /* if its last pin in `from` moves, too, e leaves `from` */
         }
     }
     s->load[from] -= hg->weight[v];
@@ -338,7 +338,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
 
 /* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
 
-/* Move vertices from part 1 to part 0, best gain first, until it weighs `target`. */
+/* Move vertices from part 1 to part 0, best gain first, until the weight of part 0 is `target`. */
 static void grow(search_t *s, int32_t start, int64_t target)
 {
     const int32_t n = s->hg->n_vertices;

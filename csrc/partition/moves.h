@@ -1,4 +1,4 @@
-/* Lists the objects that change their part, also sorted by the rank that they go to. */
+/* Lists the objects that change their part; also sorted by their new rank. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 

@@ -29,8 +29,8 @@ static int64_t total_weight(const plb_hypergraph_t *self)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* Put each vertex, heaviest first, into the least full part.  The largest load over share that
- * results is a limit that a partition can keep. */
+/* Put each vertex, heaviest first, into the least full part.  Then *most, the largest ratio of
+ * weight to share, is a limit that a partition can keep. */
 static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
                        plb_err_t *err)
 {
@@ -159,8 +159,8 @@ out:
     return ret;
 }
 
-/* The limits of a level: larger by one vertex than the final ones, so that heavy vertices can
- * move. */
+/* Compute the limits of a level: larger than the final limits by one vertex, so that heavy
+ * vertices can move. */
 static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
                    int64_t *out)
 {
@@ -295,7 +295,7 @@ out:
     return ret;
 }
 
-/* Bisect: part 0 weighs about `target`, both parts at most `slack` times their ideal weight. */
+/* Bisect: part 0 weighs about `target`, and each part at most `slack` times its ideal weight. */
 static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_rng_t *rng,
                   int32_t *part, plb_err_t *err)
 {

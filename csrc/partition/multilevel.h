@@ -5,8 +5,9 @@
 
 #include "partition/hypergraph.h"
 
-/** Compute limit[n_parts]: the imbalance times each part's share of the weight, or, if vertices
- * are too few or too heavy for that, the load that a greedy distribution reaches. */
+/** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times its share
+ * of the total weight or, if vertices are too few or too heavy for that, the weight that a greedy
+ * distribution reaches. */
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 

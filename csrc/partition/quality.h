@@ -1,6 +1,6 @@
 /* Evaluates a partition: each rank counts edges and nets between parts for its own rows.
  *
- * Objects are numbered over all ranks, own ones from `first` on.
+ * Objects are numbered over all ranks; those of this rank from `first` on.
  */
 #ifndef PLB_PARTITION_QUALITY_H
 #define PLB_PARTITION_QUALITY_H
@@ -41,14 +41,16 @@ int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double 
                   int32_t n_weights, double *sums, plb_err_t *err);
 
 /** Compute for each part: cut[n_parts], the number of edges from it to other parts; their
- * weight; and boundary[n_parts], the number of its objects with such an edge.  *volume: each
- * object counts once for each other part that has a neighbour of it.  *pair (from plb_malloc):
- * the n_pairs distinct part * n_parts + other between which there are edges, in any order. */
+ * weight; and boundary[n_parts], the number of its objects with such an edge.  *volume: the sum
+ * over the objects of the number of other parts with neighbours.  *pair (from plb_malloc): a
+ * number part * n_parts + other for each of the n_pairs pairs of parts with edges, in any order.
+ */
 int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
                       int64_t *n_pairs, plb_err_t *err);
 
-/** Sum over the nets: weight * (parts - 1), and the weight of nets with several parts. */
+/** Compute two sums over the nets: of weight * (parts - 1), and of the weight of nets that touch
+ * several parts. */
 int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
                      double *cut, plb_err_t *err);
 

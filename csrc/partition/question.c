@@ -173,7 +173,8 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
  * parts, the parts with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of, *index_of; /* the k-th remaining part; index of a part among those, or -1 */
+    int32_t *part_of,
+        *index_of; /* part_of[k]: the k-th remaining part; index_of: its inverse, or -1 */
     double *share;
     int32_t *fixed, *old;
     bool same; /* true: no part was left out; false: some were */
@@ -326,7 +327,7 @@ static int32_t fullest(const int32_t *count, int32_t k)
     return best;
 }
 
-/* Move vertices that are not fixed out of parts without a share, into the part with the largest
+/* Move all vertices that are not fixed from parts without a share into the part with the largest
  * share. */
 static void leave_no_share(const plb_question_t *in, int32_t *part)
 {
@@ -359,7 +360,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* its only vertex is not taken away again */
+            count[r] = 1; /* so that r does not give its only vertex to another part */
         }
     }
 out:
@@ -402,7 +403,7 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
     }
-    if (total_weight(in) == 0) { /* then each counts 1, because some libraries divide by the sum */
+    if (total_weight(in) == 0) { /* use weights of 1, because some libraries divide by the sum */
         plain.weight = NULL;
         plain.n_weights = 1;
     }

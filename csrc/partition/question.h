@@ -45,7 +45,7 @@ typedef struct plb_question {
     const int32_t *old_cost; /* [n_vertices] cost of leaving the present part, in units of edge or
                                 net weight; NULL: 1 */
 
-    double imbalance;          /* largest ratio of a part to its share, above 1 */
+    double imbalance;          /* largest allowed ratio of a part's weight to its share; above 1 */
     int32_t seed;              /* zero or more */
     int n_options;             /* the library's own options */
     const char *const *option; /* [2 * n_options] name, value, name, value, ... */
@@ -66,26 +66,26 @@ typedef struct plb_partitioner {
  * partition. */
 extern const plb_partitioner_t plb_builtin;
 
-/** Put a library into the table, under its name; it must stay valid.  Not while a partitioner
- * runs. */
+/** Put a library into the table, under its name.  *self must stay valid.  Do not call this while a
+ * partitioner runs. */
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
 
 /** Return the partitioner with that name; NULL: it is not installed. */
 const plb_partitioner_t *plb_partitioner_find(const char *name);
 
-/** Check every value of a question: ranges and sums; the symmetry of the graph only by its
- * number of edges.  Errors name array, index and value. */
+/** Check every value of a question: ranges and sums.  The symmetry of the graph is not checked.
+ * Errors name array, index and value. */
 int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
-/** Ask a library.  Cases that libraries handle badly are solved here: parts without a share,
- * fewer vertices than parts, no weights, no connections.  Then the answer is checked: every
- * part in range, fixed vertices where they must be, no empty part unless necessary.
- * PLB_ERR_VALUE if the library does not take what is asked, PLB_ERR_LIBRARY if it fails. */
+/** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
+ * without a share, fewer vertices than parts, no weights, no connections.  The answer is checked:
+ * every part in range, fixed vertices in their parts, no empty part unless necessary.
+ * PLB_ERR_VALUE: the library cannot use a part of the question; PLB_ERR_LIBRARY: it fails. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** Give each empty part with a share one vertex of the part that has most.  Parts without a
- * share keep only their fixed vertices. */
+/** Give each empty part that has a share one vertex of the part with most vertices.  Parts without
+ * a share keep only their fixed vertices. */
 int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do

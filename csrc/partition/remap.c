@@ -10,7 +10,7 @@ enum { NONE = -1 };
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] of each part, or NONE */
+    int32_t *name;  /* [n_parts] the name of each part, or NONE */
     bool *taken;    /* [n_parts] whether a part has got the name */
     int32_t *room;  /* [n_parts] */
     int32_t *place; /* [n_parts] result of an assignment */
@@ -62,7 +62,7 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Assign names so that as much as possible stays in its part. */
+/* Assign names so that objects of the largest total size stay in their part. */
 static int by_parts(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -89,7 +89,8 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* The first free name on a rank that fits the part; it stands for all such names on this rank. */
+/* The first free name on a rank that the part may get; all such names on a rank are equally good.
+ */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
@@ -101,7 +102,7 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Assign the remaining names so that as much as possible stays on its rank. */
+/* Assign the remaining names so that objects of the largest total size stay on their rank. */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -136,7 +137,7 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* A part without an assigned name keeps its own, or gets the first free one. */
+/* Let each part without a name keep its own number, or give it the first free one. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;
@@ -154,7 +155,8 @@ static void fill(namer_t *s)
     }
 }
 
-/* Compute how much stays in its part, and on its rank; name NULL: with the present names. */
+/* Compute the size of the objects that stay in their part, and on their rank, with these names;
+ * NULL: each part keeps its number. */
 static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
 {
     out[0] = out[1] = 0.0;

@@ -1,7 +1,6 @@
-/* Renumbers new parts such that as much as possible stays where it is: the remapping of Oliker
- * and Biswas (PLUM, 1998), solved exactly; first for what stays in its part, then for what
- * stays on its rank.
- */
+/* Renumbers new parts such that objects of the largest total size stay in their part; among these
+ * solutions, such that the largest total size stays on its rank.  This is the remapping of Oliker
+ * and Biswas (PLUM, 1998), solved exactly. */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 
@@ -13,7 +12,7 @@
 enum { PLB_REMAP_MOST = 4096 }; /* with more parts, ranks are ignored: too many pairs */
 
 typedef struct plb_new_names {
-    int32_t n_parts, n_ranks; /* plb_rank_of says where a part is */
+    int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
     const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
     const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
 

@@ -43,7 +43,8 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* The channel of the message that a receive took, as far as the operations read so far tell. */
+/* The channel of the message that a receive took, as far as it is known from the operations that
+ * were read. */
 typedef struct wanted {
     channel_t channel;
     uint8_t flags; /* flags of its operation */
@@ -74,10 +75,10 @@ out:
     return ret;
 }
 
-/* Find the channel of each send, and what each receive took.  If a wildcard was resolved when
- * the receive was complete, its WAIT tells. */
-static int look_through(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
-                        int32_t *channel, wanted_t *wanted, plb_err_t *err)
+/* Find the channel of each send and of each receive.  For a receive with a wildcard, its WAIT has
+ * the source and the tag. */
+static int find_channels(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
+                         int32_t *channel, wanted_t *wanted, plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t *pending = NULL;
@@ -154,7 +155,7 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     PLB_NEW(out->send_of, receives);
     PLB_NEW(channel, sends);
     PLB_NEW(wanted, receives);
-    PLB_TRY(look_through(streams, out, &table, channel, wanted, err));
+    PLB_TRY(find_channels(streams, out, &table, channel, wanted, err));
     PLB_TRY(pair(out, &table, channel, wanted, sends, receives, err));
 out:
     plb_keys_free(&table.ends);

@@ -454,7 +454,7 @@ out:
     return ret;
 }
 
-/* Divide the time of a rank's stretches among the innermost procedures. */
+/* Divide the time of a rank's stretches among the procedures, each time to the innermost one. */
 static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, int64_t room, plb_err_t *err)

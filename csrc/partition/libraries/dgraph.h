@@ -7,12 +7,13 @@
 
 #include "base/err.h"
 
-/* A rank's vertices first ... first+n-1 of all, and their edges: symmetric, without loops. */
+/* The vertices of a rank, first ... first + n - 1 of all, and their edges.  The graph is symmetric
+ * and has no loops. */
 typedef struct plb_dgraph {
     int32_t n, first;
     const int32_t *start; /* [n + 1] */
-    const int32_t *to;    /* [start[n]] numbers among all vertices */
-    const int32_t *owner; /* [start[n]] their ranks */
+    const int32_t *to;    /* [start[n]] neighbours, by their numbers among all vertices */
+    const int32_t *owner; /* [start[n]] ranks of these neighbours */
 } plb_dgraph_t;
 
 /** Colour the vertices: color[n], from 0 on, differs from the colours of all vertices within
@@ -28,10 +29,9 @@ typedef struct plb_blocks {
     int32_t *parent; /* [n] or -1 */
 } plb_blocks_t;
 
-/** Order the vertices: perm[n] is the place of each one in a nested dissection of the whole
- * graph, of `total` vertices.  *blocks is set on rank 0 only, and owns its arrays.  PT-Scotch;
- * on one rank Scotch.
- *  Collective, blocks. */
+/** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the place of each vertex in
+ * a nested dissection of the whole graph, which has `total` vertices.  *blocks is set on rank 0
+ * only, and owns its arrays.  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 

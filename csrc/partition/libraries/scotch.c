@@ -172,9 +172,9 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Weights of at least 1 for fixed vertices.  If all of these had weight 0, Scotch 7.0.3 would
- * make its table of their parts too small.  It would then search for a free entry in an endless
- * loop (kgraphMapRbVfloMerge). */
+/* Give fixed vertices weights of at least 1.  If all of them had weight 0, Scotch 7.0.3 would make
+ * its table of their parts too small, and would then search for a free entry in an endless loop
+ * (kgraphMapRbVfloMerge). */
 static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -2,7 +2,7 @@
  * MPI_COMM_SELF.
  *
  * Zoltan needs MPI initialised even here; importing the Python module has done that through
- * mpi4py.  Nothing is sent, and its messages are not kept. */
+ * mpi4py.  No messages are sent, and Zoltan's output is dropped. */
 #include <stdio.h>
 #include <string.h>
 

@@ -17,7 +17,7 @@ typedef struct plb_zoltan {
     MPI_Comm comm;
     int rank;
     const int64_t *dist; /* [ranks + 1] */
-    int32_t n, n_parts;  /* own objects; parts over all ranks */
+    int32_t n, n_parts;  /* number of this rank's objects; number of parts over all ranks */
     int64_t first;       /* dist[rank] */
 
     int32_t n_weights; /* 0: 1 each */
@@ -30,19 +30,20 @@ typedef struct plb_zoltan {
     plb_ints_t start, to; /* own rows of a symmetric graph */
     const double *edge_weight;
 
-    int32_t n_nets; /* own nets with all of their pins; numbered over all ranks, own ones from
-                       first_net */
+    int32_t n_nets; /* number of this rank's nets, each with all of its pins; nets are numbered
+                       over all ranks, and those of this rank from first_net on */
     int64_t first_net;
     plb_ints_t net_start, pin;
     const double *net_weight;
 
-    const int32_t *old;   /* [n] present part of each, or NULL: all are in `home` */
-    int32_t home;         /* the part of all objects, if old is NULL */
-    const int32_t *fixed; /* [n] or -1, or NULL */
-    const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
+    const int32_t *old;   /* [n] present part of each object; NULL: all are in `home` */
+    int32_t home;         /* present part of all objects, if old is NULL */
+    const int32_t *fixed; /* [n] part that an object must get; -1: any; or NULL */
+    const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
 
-    bool imports; /* true: the method finds the objects that arrive, and pylb tells their owners,
-                     which is cheaper than in Zoltan; false: it finds the objects that leave */
+    bool imports; /* true: the method finds the objects that arrive on a rank, and pylb tells their
+                     owners, which is cheaper than if Zoltan does it; false: it finds the objects
+                     that leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
@@ -55,23 +56,24 @@ typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 /** PLB_ERR_STATE if MPI is not initialised or already finalised. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
-/** Partition: part[n] is the new part of each own object.  *code is what Zoltan returned; if it
- * fails on one rank, it fails on all.  With `keep` the caller gets the structure, which holds
- * the cuts, and must call plb_zoltan_leave.  Collective over comm, blocks. */
+/** Partition: part[n] is the new part of each object of this rank.  *code: Zoltan's return value;
+ * if it fails on one rank, it fails on all.  keep: the caller gets the Zoltan structure with the
+ * cuts, and must call plb_zoltan_leave; NULL: it does not.  Collective over comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** The structures of a communicator that are unused on this rank, as bits.  A call can only take
- * one that is unused on all ranks.  Local. */
+/** The Zoltan structures of a communicator that are unused on this rank, as bits.  A call can only
+ * take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
 
-/** Capture what C code writes to `stderr` between _begin and _end: the caller frees *text with
- * plb_free; NULL: nothing.  Only one thread at a time can capture; others wait. */
+/** Capture the text that C code writes to `stderr` between plb_zoltan_listen_begin and _end.  The
+ * caller frees *text with plb_free; NULL: nothing was written.  Only one thread at a time can
+ * capture; other threads wait. */
 int plb_zoltan_listen_begin(plb_err_t *err);
 int plb_zoltan_listen_end(char **text, plb_err_t *err);
 
-/** Find the part[n] in whose region each of points[n * n_dims] lies.  Local. */
+/** Find part[n]: the part whose region has each of points[n * n_dims].  Local. */
 int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
                       const double *points, int32_t *part, plb_err_t *err);
 

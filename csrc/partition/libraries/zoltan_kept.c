@@ -6,7 +6,9 @@
 
 #define PLACES 8
 
-/* The structures kept with a communicator; on all of its ranks the same places are used. */
+/* The structures that are kept with a communicator.  All of its ranks use the same index for a
+ * call.
+ */
 typedef struct places {
     plb_zoltan_kept_t *at[PLACES];
 } places_t;
@@ -23,7 +25,8 @@ static void destroy(plb_zoltan_kept_t *self)
     PLB_FREE(self->params, self);
 }
 
-/* The communicator is freed; structures that are still in use now belong to their users. */
+/* MPI calls this when the communicator is freed.  Structures that are still in use now belong to
+ * their users. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -88,8 +91,8 @@ static bool has_params(const plb_zoltan_kept_t *self, const char *params)
     return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
-/* The place to use: the first with the same parameters, else an empty one, else one with other
- * parameters; -1: all are in use. */
+/* Choose the index of a structure: the first with the same parameters, else an unused index, else
+ * one with other parameters; -1: all are in use. */
 static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;

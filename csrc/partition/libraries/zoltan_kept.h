@@ -16,9 +16,10 @@ typedef struct plb_zoltan_kept {
                    destroys it */
 } plb_zoltan_kept_t;
 
-/** Take a structure with these parameters, or a new one without any (params NULL); the caller must
- * call plb_zoltan_leave.  Bits of `spare`: places that are unused on every rank
- * (plb_zoltan_spare); not needed with one rank.  Collective; one call at a time in a process. */
+/** Take a structure with these parameters or, if there is none, a new one, whose `params` are
+ * NULL. The caller must call plb_zoltan_leave.  spare: bits of the structures that are unused on
+ * every rank (plb_zoltan_spare); not needed with one rank.  Collective; one call at a time in a
+ * process. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);
 

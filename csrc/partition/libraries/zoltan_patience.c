@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The same as for a Balancer: pylb/comm/program_end.py. */
+/* Read PYLB_ABORT_AFTER, as pylb/comm/program_end.py does. */
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");

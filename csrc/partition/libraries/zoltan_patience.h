@@ -21,8 +21,8 @@ typedef struct plb_patience {
     pthread_cond_t end;
 } plb_patience_t;
 
-/** Call _begin before the exchange with the other ranks, and _end after it.  `why` NULL: this
- * rank has not failed, and both do nothing. */
+/** Call plb_patience_begin before the exchange with the other ranks, and plb_patience_end after
+ * it. why: the error; NULL: this rank has not failed, and both do nothing. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);
 

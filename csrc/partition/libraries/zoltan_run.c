@@ -14,8 +14,8 @@
 
 #define SEED "SEED"
 
-/* Zoltan has one random stream per process, and a process has one standard error: one call at a
- * time. */
+/* Only one call at a time: Zoltan has one random stream per process, and a process has one
+ * standard error. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list is enough: an object that is not in it does not move */
+    /* one list is enough: objects that are not in the list do not move */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -135,7 +135,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     return ret;
 }
 
-/* Every rank sets every part, since Zoltan takes the largest value. */
+/* Set the sizes of all parts on every rank, since Zoltan takes the largest value of a part. */
 static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -171,7 +171,7 @@ typedef struct lists {
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
 
-/* This rank's own error, or else an error that names the rank that failed. */
+/* Return this rank's own error or, if it has none, an error that names the rank that failed. */
 static int failed_on(int rank, int ret, plb_err_t *err)
 {
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
@@ -193,9 +193,9 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* Encode a message for each rank as words: -1 - part, then the rows of the objects that go to
- * this part, then the next part. place[] advances; last[] is the part of the last word.  With
- * words NULL they are only counted. */
+/* Encode a message of integers for each rank: -1 - part, then the rows of the objects that go to
+ * this part, then the next part.  place[] advances; last[]: the part of the last integer for each
+ * rank.  words NULL: the integers are only counted. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {
@@ -218,8 +218,8 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
     }
 }
 
-/* Tell owners the new parts of their objects, and set part[] of the own ones.  A rank that has
- * failed before (`before`) sends -1 instead of a count, and all ranks fail. */
+/* Tell owners the new parts of their objects, and set part[] of this rank's objects.  A rank that
+ * has failed (`before` is its error) sends -1 instead of a count, and all ranks fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
                        plb_err_t *err)
 {

@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* A rank's row: whether it failed; number of objects, weights and, if given, size of each part. */
+/* The numbers of a rank: whether it has failed; and of each part the number of objects, the
+ * weights and, if given, the size. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
@@ -15,8 +16,8 @@ typedef struct rows {
     double *all;         /* [n_ranks][width], or NULL if these are too many numbers */
 } rows_t;
 
-/* With more numbers each rank gets only the sums, and names of parts are chosen without regard
- * to the ranks. */
+/* With more numbers than this, each rank gets only their sums, and names of parts are chosen
+ * without regard to the ranks. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ out:
     return ret;
 }
 
-/* Sum what all ranks have counted. */
+/* Sum the numbers of all ranks. */
 static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -158,10 +159,11 @@ out:
 typedef struct lists {
     int32_t first, own;                         /* parts of this rank */
     int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
-    double *come; /* [n_ranks][own + 2] number of objects for each own part; and, if communicated:
-                     how many objects move in all, and their sizes */
-    double *said; /* [n_parts + 2 n_ranks] the numbers of `come` for all other ranks, to be sent */
-    void *gone, *came; /* [out.n] and [n_in] rows or ids, by part */
+    double *come;   /* [n_ranks][own + 2] from each rank: number of objects for each part of this
+                       rank; and, if communicated, number and size of all objects that it moves */
+    double *counts; /* [n_parts + 2 n_ranks] the numbers that this rank sends for `come` */
+    void *gone, *came; /* [out.n] and [n_in] rows or ids of the objects that leave and arrive, by
+                          part */
 } lists_t;
 
 static int32_t parts_on(int rank, int n_ranks, int32_t k)
@@ -169,7 +171,7 @@ static int32_t parts_on(int rank, int n_ranks, int32_t k)
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
 }
 
-/* Exchange how many objects go to each part from each rank, and how much all ranks move. */
+/* Exchange the numbers of objects that go from each rank to each part, and that all ranks move. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {
@@ -180,7 +182,7 @@ static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lis
         volume += in->size[out->out.row[i]];
     }
     volume = in->size == NULL ? (double)out->out.n : volume;
-    double *next = l->said;
+    double *next = l->counts;
     for (int r = 0; r < n_ranks; r++) {
         l->send[r] = parts_on(r, n_ranks, k) + 2;
         l->receive[r] = l->own + 2;
@@ -192,7 +194,7 @@ static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lis
     }
     plb_displacements(l->send, n_ranks, l->send_at);
     plb_displacements(l->receive, n_ranks, l->receive_at);
-    PLB_MPI(MPI_Alltoallv(l->said, l->send, l->send_at, MPI_DOUBLE, l->come, l->receive,
+    PLB_MPI(MPI_Alltoallv(l->counts, l->send, l->send_at, MPI_DOUBLE, l->come, l->receive,
                           l->receive_at, MPI_DOUBLE, in->comm));
     for (int r = 0; r < n_ranks; r++) {
         out->moved += l->come[(int64_t)(r + 1) * (l->own + 2) - 2];
@@ -202,7 +204,7 @@ out:
     return ret;
 }
 
-/* Compute these counts without communication, if the old part of every object is that of its
+/* Compute `come` without communication; possible if the old part of every object is that of its
  * rank. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
@@ -291,7 +293,7 @@ static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, 
     l.own = parts_on(rank, n_ranks, k);
     PLB_NEW(l.send, 4 * n_ranks);
     PLB_NEW(l.come, (int64_t)n_ranks * (l.own + 2));
-    PLB_NEW(l.said, k + 2 * (int64_t)n_ranks);
+    PLB_NEW(l.counts, k + 2 * (int64_t)n_ranks);
     l.receive = l.send + n_ranks, l.send_at = l.receive + n_ranks;
     l.receive_at = l.send_at + n_ranks;
     ret = plb_moves_init(&out->out, &parts, err);
@@ -302,7 +304,7 @@ static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, 
     }
     PLB_THEN(receive(in, out, n_ranks, &l, err));
 out:
-    PLB_FREE(l.send, l.come, l.said, l.came);
+    PLB_FREE(l.send, l.come, l.counts, l.came);
     if (l.gone != out->out.packed) {
         plb_free(l.gone);
     }

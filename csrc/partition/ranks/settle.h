@@ -1,5 +1,6 @@
-/* Completes a distributed partition: sums of the parts, their names, and lists of the objects
- * that leave and arrive, by three exchanges. */
+/* Completes a distributed partition by three exchanges.  In: the new part of each object.  Out:
+ * sums over the parts, new numbers of the parts ("names"), and lists of the objects that leave a
+ * rank and arrive. */
 #ifndef PLB_PARTITION_RANKS_SETTLE_H
 #define PLB_PARTITION_RANKS_SETTLE_H
 
@@ -10,7 +11,7 @@
 typedef struct plb_settle {
     MPI_Comm comm;         /* the user's communicator; no message is under way on return */
     plb_new_parts_t parts; /* `part` from the partitioner; ids on all ranks or on none */
-    const int64_t *dist;   /* [ranks + 1] without ids: those of rank r are dist[r] ... */
+    const int64_t *dist;   /* [ranks + 1] without ids: the objects of rank r are dist[r] ... */
     int32_t n_weights;
     const double *weight; /* [parts.n][n_weights] */
     const double *size;   /* [parts.n] or NULL: 1 */
@@ -23,16 +24,16 @@ typedef struct plb_settled {
     int32_t *part;        /* [parts.n] under the new names */
     int32_t *name;        /* [n_parts] new name of each part; NULL: none has changed */
     double *sums;         /* [1 + n_weights][n_parts] over all ranks: objects, weights */
-    plb_moves_t out;      /* the objects that go, without `packed` */
-    int64_t n_in;         /* the objects that come: */
-    int64_t *id;          /* [n_in] */
-    int32_t *rank;        /* [n_in] the rank that each comes from, ascending */
-    int32_t *new_part;    /* [n_in] ascending among those of a rank */
+    plb_moves_t out;      /* the objects that leave, without `packed` */
+    int64_t n_in;         /* number of objects that arrive */
+    int64_t *id;          /* [n_in] the objects that arrive */
+    int32_t *rank;        /* [n_in] the rank from which each comes, ascending */
+    int32_t *new_part;    /* [n_in] the part of each, ascending among the objects of a rank */
     double moved, volume; /* objects that change their part, and their sizes, over all ranks */
 } plb_settled_t;
 
-/** Sum, name and list all of this.  Owns its arrays.  Collective over comm, blocks.  An error on
- * one rank is an error on all; a rank without an answer passes parts.part NULL. */
+/** Complete the partition.  `out` owns its arrays.  Collective over comm, blocks.  An error on one
+ * rank is an error on all; a rank on which the partitioner has failed passes parts.part NULL. */
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err);
 void plb_settled_free(plb_settled_t *self);
 

@@ -8,8 +8,8 @@ typedef struct plb_call_costs {
                            partner */
 } plb_call_costs_t;
 
-/** Measure the costs, in some milliseconds, before the program begins.  Collective over the
- * world. */
+/** Measure the costs before the program begins, which takes some milliseconds.  Collective over
+ * MPI_COMM_WORLD. */
 void plb_calibrate(plb_call_costs_t *out);
 
 #endif

@@ -1,4 +1,6 @@
-/* Notes collectives.  `bytes`: what a rank contributes to one other rank, or to the result. */
+/* Notes collectives.  bytes: the number that a rank sends to one other rank, or adds to the
+ * result.
+ */
 #ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
 #define PLB_WHATIF_RECORDER_COLLECTIVES_H
 
@@ -22,7 +24,7 @@ typedef struct plb_counts {
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** Mean bytes over the ranks, and this rank's own bytes. */
+/** The mean of the counts of all ranks, in bytes; and the count of this rank, in bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 

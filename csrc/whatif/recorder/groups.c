@@ -150,7 +150,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* The communicator is freed; the group is kept, since recorded operations refer to it. */
+/* Note that a communicator is freed.  The group is kept, since recorded operations refer to it. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_map_take(&groups, PLB_HANDLE(comm));

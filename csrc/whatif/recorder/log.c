@@ -12,10 +12,9 @@ enum {
     BUFFERED = 4096,          /* operations */
     FLUSH_NS = 200 * 1000000, /* operations are sent after this time at the latest */
     LONG_NS = 200 * 1000,     /* after longer intervals, check whether the process slept */
-    POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling, */
-    NAP_POLL_NS = 200 * 1000, /* or shorter than this if the process also slept */
-    NAP_NS =
-        10 * 1000, /* a rank that stood still for longer than this between two polls has slept */
+    POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling */
+    NAP_POLL_NS = 200 * 1000, /* as POLL_NS, if the process also slept between these polls */
+    NAP_NS = 10 * 1000,       /* a process that did not run for longer than this has slept */
     MOST_LACKS = 64,
 };
 
@@ -31,9 +30,9 @@ static struct {
     int64_t start;                /* wall time from which the operations count their times */
     int64_t wall, cpu;            /* clocks at the end of the last call */
     int64_t delay;                /* ns for which the process had waited for a processor */
-    int64_t begin, compute;       /* figures of the present call */
+    int64_t begin, compute;       /* figures of the present call, as in plb_op_t */
     int64_t carried;              /* processor time of earlier calls that noted no operation */
-    int64_t flushed;              /* wall time of the last flush */
+    int64_t flushed;              /* wall time at which operations were last sent */
     int64_t beyond;               /* processor time of the other threads */
     int64_t foreign;              /* number of calls by other threads */
     bool asked;                   /* true: the last call was a poll; false: another call */
@@ -172,8 +171,8 @@ static void count_asking(int64_t computed, int64_t away)
     }
 }
 
-/* A process that sleeps between two polls is only waiting: falling asleep and waking up take
- * longer than the poll, above all on an idle core. */
+/* If the process sleeps between two polls, it only waits, even if it uses more time than POLL_NS:
+ * to fall asleep and to wake up take longer than the poll, above all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;

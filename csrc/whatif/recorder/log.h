@@ -17,21 +17,21 @@
 /** The clock's time in nanoseconds. */
 int64_t plb_now(clockid_t clock);
 
-/** Prepare; called by the thread whose calls are noted.  True: the kernel reports how long the
- * thread waited for a processor; false: it does not. */
+/** Prepare the log.  The thread whose calls are noted calls this.  Returns true if the kernel
+ * reports how long the thread waited for a processor. */
 bool plb_log_prepare(void);
 void plb_log_begin(bool on);
 void plb_log_end(bool finalized);
 
-/** Begin a call.  True: the call is noted, the clocks have been read, and plb_leave must follow;
- * false: the call is not noted. */
+/** Begin a call.  Returns true if the call is noted: the clocks have been read, and plb_leave must
+ * follow. */
 bool plb_enter(void);
 void plb_leave(void);
 /** Note an operation of the present call; the first one gets the time since the last call. */
 void plb_note(plb_op_t op);
-/** Note that the call was a poll, which is repeated until it succeeds. */
+/** Note that the call was a poll: the program repeats it until it succeeds. */
 void plb_polled(void);
-/** Count, by name, something that cannot be recorded. */
+/** Count a use of the MPI feature `what`, which cannot be recorded. */
 void plb_lacks(const char *what);
 
 #endif

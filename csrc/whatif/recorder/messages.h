@@ -17,18 +17,18 @@ static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
     return count * size;
 }
 
-/** `flags`: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
+/** Note a send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
 void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
 void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm);
 
-/** `kind`: RECV or PROBE. */
+/** Note a receive or a blocking probe.  kind: PLB_OP_RECV or PLB_OP_PROBE. */
 void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status);
 void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
                        MPI_Comm comm, const MPI_Status *status);
 
-/** Note a probe that has found a message (`flag` 1), or a poll that has not (`flag` 0). */
+/** Note a probe.  flag: 1: it has found a message; 0: it was a poll that has found none. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
 /** Note a matched probe; then the receive of its message. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,

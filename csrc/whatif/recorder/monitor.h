@@ -1,11 +1,11 @@
-/* The connection to the monitor, which writes the recording. */
+/* The connection to the monitor, a process that writes the recording to a file. */
 #ifndef PLB_WHATIF_RECORDER_MONITOR_H
 #define PLB_WHATIF_RECORDER_MONITOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Connect to the monitor that PYLB_RECORDER names; false: there is none. */
+/** Connect to the monitor at the address in PYLB_RECORDER; false: there is none. */
 bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
 void plb_monitor_close(void);
@@ -15,7 +15,7 @@ void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Send `n` operations of `size` bytes. */
 void plb_frame_ops(const void *op, int32_t n, uint32_t size);
-/** Operations sent so far. */
+/** The number of operations that were sent so far. */
 int64_t plb_monitor_sent(void);
 
 #endif

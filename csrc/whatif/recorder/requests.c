@@ -81,7 +81,7 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* The program frees the request while its operation continues: its number is not reused. */
+/* Note that the program frees a request whose operation continues: its number is not reused. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

@@ -7,7 +7,7 @@
 #include "groups.h"
 #include "whatif/ops.h"
 
-/** A request was created: note `op` now or, if persistent, at each start. */
+/** Note that a request was created.  `op` is noted now or, if it is persistent, at each start. */
 void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
@@ -26,8 +26,8 @@ void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status
 /** Note an operation that begins and completes within this call; returns its new request
  * number. */
 int32_t plb_note_begun(plb_op_t op);
-/** Note the completion of that operation; `received` (or NULL): the message that a receive
- * took. */
+/** Note the completion of operation `number`; received: the message that a receive took, or NULL.
+ */
 void plb_note_complete(int32_t number, const plb_op_t *received);
 
 #endif

@@ -144,7 +144,7 @@ PLB_EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-/* Send what the program has done before it aborts. */
+/* Send the operations so far to the monitor before the program aborts. */
 PLB_EXPORT int MPI_Abort(MPI_Comm comm, int code)
 {
     plb_record_end(false);

@@ -1,7 +1,7 @@
 /* Wrappers of MPI's Fortran functions: names in lower case, with an underscore (mpif.h and `use
  * mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
- * address.  Each calls MPI's own Fortran function, which knows MPI_IN_PLACE and the like; only
- * the notes are translated.
+ * address.  Each calls MPI's own Fortran function, which handles special addresses such as
+ * MPI_IN_PLACE.  Arguments are converted to C only for the notes.
  *
  * MPI's functions are declared weak, because C programs do not have them. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The agenda: one time for each of n owners; the earliest is found at once (a tournament tree).
- * Ties: the lowest owner. */
+/* The agenda: one time for each of n owners; a tournament tree finds the earliest.  Ties: the
+ * lowest owner. */
 #ifndef PLB_WHATIF_SIMULATOR_AGENDA_H
 #define PLB_WHATIF_SIMULATOR_AGENDA_H
 
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 typedef struct plb_agenda {
-    double *time;    /* [room], INFINITY: nothing */
+    double *time;    /* [room]; INFINITY: none */
     int32_t *winner; /* [room] owner with the earliest time below each node; node 1 is the root */
     int32_t room;    /* a power of two, 2 or more */
 } plb_agenda_t;

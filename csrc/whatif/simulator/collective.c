@@ -117,8 +117,8 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Complete members that wait for the root when it has entered, all others when all have
- * entered. */
+/* Complete the members that wait only for the root if it has entered, and all others if all
+ * members have entered. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

@@ -1,6 +1,5 @@
-/* Collectives: blocking ones are simulated as trees of messages; nonblocking ones complete
- * depending on which ranks have entered.
- */
+/* Collectives.  A blocking one is simulated as a tree of messages.  A nonblocking one is complete
+ * when the ranks on which it depends have entered it, and the time of such a tree has passed. */
 #ifndef PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 #define PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 
@@ -9,7 +8,8 @@
 
 /** Get the next step of the blocking collective of `rank`; false: it is complete. */
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
-/** Do the steps that need no waiting; *verdict NEXT: it is complete. */
+/** Do the steps of the blocking collective of `rank` until one must wait.  *verdict is NEXT: it is
+ *  complete. */
 int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err);
 /** Enter a nonblocking collective. */
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);

@@ -55,7 +55,7 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 
 /* --- a match --- */
 
-/* Transfer the data; both sides complete when they have arrived. */
+/* Transfer the data; both sides are complete when the data have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);
@@ -81,8 +81,8 @@ static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool
     message_t *one = &self->message[m];
     if (one->slot >= 0 && !in_call) {
         one->into = slot;
-        one->next = self->process[dst].held;
-        self->process[dst].held = m;
+        one->next = self->process[dst].rendezvous;
+        self->process[dst].rendezvous = m;
         return;
     }
     transfer(self, one, dst, slot);
@@ -91,8 +91,8 @@ static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool
 
 void plb_message_progress(plb_whatif_t *self, int32_t rank)
 {
-    int32_t m = self->process[rank].held;
-    self->process[rank].held = -1;
+    int32_t m = self->process[rank].rendezvous;
+    self->process[rank].rendezvous = -1;
     while (m >= 0) {
         const int32_t next = self->message[m].next;
         transfer(self, &self->message[m], rank, self->message[m].into);

@@ -1,4 +1,4 @@
-/* Locks of windows, which ranks get in the order in which they ask. */
+/* Locks of MPI windows.  Ranks get a lock in the order in which they ask for it. */
 #ifndef PLB_WHATIF_SIMULATOR_ONESIDED_H
 #define PLB_WHATIF_SIMULATOR_ONESIDED_H
 

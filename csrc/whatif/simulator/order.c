@@ -15,8 +15,8 @@ static bool is_fixed(const plb_op_t *op)
     return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
 }
 
-/* The end of the block that begins at `at`: the next open operation; -1: the block cannot be
- * moved; -2: not known yet. */
+/* The end of the block that begins at operation `at`, which is the next open operation; -1: the
+ * block cannot be moved; -2: the end was not passed yet. */
 static int64_t block_end(const process_t *process, int64_t at)
 {
     for (int64_t i = at + 1; i < at + FAR; i++) {

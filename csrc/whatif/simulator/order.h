@@ -1,9 +1,9 @@
 /* Lets a server process its requests in a different order than recorded.
  *
- * The operations after a receive from any source, up to the next such receive, form a block:
- * the work for that message.  If messages arrive in a different order than recorded, their
+ * A receive from any source and the operations after it, up to the next such receive, form a
+ * block: the work for one message.  If messages arrive in a different order than recorded, their
  * blocks are reordered accordingly.  A block with a collective is not moved, nor is the last
- * block, because it includes what comes after the loop. */
+ * block, because it includes the operations after the loop. */
 #ifndef PLB_WHATIF_SIMULATOR_ORDER_H
 #define PLB_WHATIF_SIMULATOR_ORDER_H
 
@@ -13,8 +13,9 @@ typedef enum plb_order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_order_t;
 
 /** Whether an operation is open, i.e. waits for a message from any source. */
 bool plb_order_is_open(const plb_op_t *op);
-/** `rank` is at an open operation: choose the block whose message has arrived first.  NONE: no
- * message has arrived; UNKNOWN: more records of the rank are needed first. */
+/** Choose the next block of `rank`, which is at an open operation: the block whose message has
+ * arrived first.  *out is NONE: no message has arrived; UNKNOWN: more operations of the rank must
+ * be passed first. */
 int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
 
 #endif

@@ -76,7 +76,8 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 
 /* --- turns: a ring in which the first runs --- */
 
-/* Remove a process; active.n counts those in the ring, `spinning` those of them that wait. */
+/* Remove a process from the ring.  active.n is the number of processes in the ring, `spinning` the
+ * number of those that wait. */
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
@@ -121,8 +122,8 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* A process joins the ring.  If the running process was alone, its turn had no end; now the turn
- * ends at the next multiple of the quantum. */
+/* Note that a process joins the ring.  If the running process was alone, its turn had no end; now
+ * the turn ends at the next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;

@@ -5,7 +5,7 @@
 
 #include "whatif/simulator/state.h"
 
-/** Let `rank` work for that many seconds, whether it is running on its processor or not. */
+/** Let `rank` do `work` seconds of work, whether it is running on its processor now or not. */
 void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
 /** `rank` waits from now on (it may still take a share), or leaves the processor (`gone`). */
 void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone);

@@ -66,7 +66,7 @@ static int make_processes(plb_whatif_t *self, plb_err_t *err)
                                        .there_last = -1,
                                        .any = -1,
                                        .any_last = -1,
-                                       .held = -1,
+                                       .rendezvous = -1,
                                        .next_turn = -1,
                                        .prev_turn = -1,
                                        .next_lock = -1,
@@ -235,8 +235,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* The WAIT with the recorded source and tag of a receive with wildcards.  NULL: there is none,
- * or (*unknown) it is not known yet. */
+/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  NULL: there is
+ * none; or *unknown is true: it was not passed yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -252,7 +252,7 @@ static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot,
                    plb_err_t *err)
 {
-    const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !self->process[rank].stands;
+    const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !self->process[rank].is_chosen;
     const int ret = plb_slot_open(self, rank, slot, err);
     return ret != PLB_OK ? ret
                          : plb_message_receive(self, rank, context_of(op), any ? -1 : op->peer,
@@ -285,7 +285,7 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
 {
     process_t *process = &self->process[rank];
     int ret = PLB_OK;
-    process->stands = self->target.as_recorded;
+    process->is_chosen = self->target.as_recorded;
     if (plb_order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
         plb_order_t choice;
         if ((ret = plb_order_choose(self, rank, &choice, err)) != PLB_OK) {
@@ -296,11 +296,11 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
             *verdict = choice == CHOICE_NONE ? WAIT : MISSING;
             return PLB_OK;
         }
-        process->stands = true;
+        process->is_chosen = true;
     }
     const plb_op_t *op = &process->op[process->at];
     if (op->kind == PLB_OP_PROBE) {
-        const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !process->stands;
+        const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !process->is_chosen;
         const int32_t m =
             plb_message_find(self, rank, context_of(op), any ? -1 : op->peer, wanted_tag(op));
         process->probing = m < 0;
@@ -326,7 +326,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     int ret = PLB_OK;
     *verdict = NEXT;
     process->waits_for = -1;
-    process->stands = false;
+    process->is_chosen = false;
     switch (op->kind) {
     case PLB_OP_END:
         *verdict = END;
@@ -412,7 +412,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
 static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
-    if (process->held >= 0) {
+    if (process->rendezvous >= 0) {
         plb_message_progress(self, rank);
     }
     const int ret = perform(self, rank, verdict, err);
@@ -454,7 +454,7 @@ static void compute(plb_whatif_t *self, int32_t rank, double work)
     self->process[rank].state = COMPUTING;
 }
 
-/* Do the rank's next operations, until it must compute, waits, or its records end. */
+/* Do the rank's next operations until it must compute, waits, or has no more operations. */
 static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -488,7 +488,7 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     }
 }
 
-/* The rank's computation is done. */
+/* Continue a rank whose computation is done. */
 static int computed(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     verdict_t verdict;
@@ -504,7 +504,7 @@ static void count_waiting(plb_whatif_t *self, int32_t rank)
     process->since = self->now;
 }
 
-/* What the rank waited for has happened. */
+/* Continue a rank whose wait is over. */
 static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -540,7 +540,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Continue at the operation that was missing. */
+/* Continue the rank whose next operation was missing. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

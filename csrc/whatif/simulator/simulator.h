@@ -16,12 +16,12 @@
  * synchronous messages are transferred when the receiver is inside MPI and its receive is
  * posted (there is no progress outside of calls): alpha for the answer, then alpha + beta *
  * bytes for the data; then both sides are complete.  Each call costs `overhead` processor
- * seconds.  Blocking collectives are trees of such messages (trees.h); a nonblocking one
- * completes when the ranks that it depends on have entered, and the time of such a tree has
+ * seconds.  Blocking collectives are trees of such messages (trees.h).  A nonblocking collective
+ * is complete when the ranks on which it depends have entered it, and the time of such a tree has
  * passed.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties: so
- * the result does not depend on the order in which the ranks' records are passed.
+ * the result does not depend on the order in which the ranks' operations are passed.
  */
 #ifndef PLB_WHATIF_SIMULATOR_SIMULATOR_H
 #define PLB_WHATIF_SIMULATOR_SIMULATOR_H
@@ -40,41 +40,40 @@ typedef enum plb_waiting {
 typedef struct plb_target { /* borrowed */
     int32_t n_processors, n_nodes;
     const int32_t *place; /* [n_ranks] processor */
-    const double *speed;  /* [n_processors] recorded processor seconds that it does per second */
-    const double
-        *share; /* [n_processors] fraction of each period in which it is available; NULL: always */
-    double period;       /* seconds of a period; 0: a share acts like a lower speed */
-    const int32_t *node; /* [n_processors] */
-    const double *alpha; /* [n_nodes * n_nodes] seconds per message from one node to the other */
-    const double *beta;  /* [n_nodes * n_nodes] seconds per byte */
-    double overhead;     /* recorded processor seconds of a call */
-    int64_t eager;       /* bytes */
-    double quantum;      /* seconds, 0: infinitely small */
+    const double *speed;  /* [n_processors] relative to the processors of the recording */
+    const double *share;  /* [n_processors] fraction of each period in which the processor is
+                             available; NULL: 1 */
+    double period;        /* seconds of a period; 0: a share acts like a lower speed */
+    const int32_t *node;  /* [n_processors] */
+    const double *alpha;  /* [n_nodes * n_nodes] seconds per message from one node to the other */
+    const double *beta;   /* [n_nodes * n_nodes] seconds per byte */
+    double overhead;      /* processor seconds of a call, at speed 1 */
+    int64_t eager;        /* bytes: longest message whose data follow the envelope at once */
+    double quantum;       /* seconds; 0: infinitely small */
     plb_waiting_t waiting;
-    double polling; /* processor seconds that each waiting process (not spinning) takes per second
-                       of computing processes */
+    double polling; /* processor seconds that each process which waits (without spinning) takes per
+                       second of computing processes */
     bool as_recorded; /* true: receives from any source take the recorded message; false: the first
                          one that arrives, like MPI */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* not all of its records are known */
-    PLB_END_THROUGH, /* has reached its END */
-    PLB_END_CUT,     /* records end before END: killed, or lost */
-    PLB_END_STUCK,   /* waits forever */
+    PLB_END_RUNNING, /* some of its operations were not passed yet */
+    PLB_END_THROUGH, /* it has reached its END */
+    PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
+    PLB_END_STUCK,   /* it waits forever */
 } plb_end_t;
 
 typedef struct plb_process_times {
-    double finish;  /* when it ended, or the time it has reached */
+    double finish;  /* time at which it ended, or which it has reached so far */
     double busy;    /* seconds of work on its processor */
     double waiting; /* seconds of waiting in MPI */
     double paused;
-    int64_t done;   /* operations */
+    int64_t done;   /* number of simulated operations */
     int32_t end;    /* plb_end_t */
     int32_t unread; /* number of messages to it that it has not received */
 } plb_process_times_t;
-
-/* When an operation began and completed, and for which operation of another rank it waited
+/* When an operation began and completed, and the operation of another rank for which it waited
  * last. */
 typedef struct plb_op_time {
     double begin, end;
@@ -90,24 +89,24 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
-/** Pass all operations of a rank that are known so far: those of earlier calls, and new ones.
- * Borrowed until the next call for that rank; step[n] (or NULL) gets the time of each operation
- * when it is done.  closed: true if these are all operations of the rank; false if more will
- * follow. */
+/** Pass all operations of a rank that are known so far: op[n] has those of earlier calls, and new
+ * ones.  Keep it until the next call for that rank.  step[n] (may be NULL) gets the times of each
+ * operation when it is simulated.  closed: true: these are all operations of the rank; false: more
+ * will follow. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 
 /** Pass all communicators that are known so far. */
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err);
 
-/** Simulate as far as the records allow.  *missing: the rank whose next operation must be passed
- * before the simulation can continue, or -1 when everything possible is done. */
+/** Simulate as far as possible.  *missing: the rank whose next operation must be passed before the
+ * simulation can continue; -1: none, the simulation is over. */
 int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 
 /** Get the times of each rank, out[n_ranks]. */
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
 
-/** Bytes of the simulation itself, without the records. */
+/** Bytes of memory of the simulation itself, without the operations. */
 int64_t plb_whatif_memory(const plb_whatif_t *self);
 
 #endif

@@ -5,10 +5,9 @@
 #include "whatif/simulator/state.h"
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
-/** Wait until the slot is complete; NEXT: it is complete, and now free. */
+/** Wait until the slot is complete.  Returns NEXT if it is; the slot is then free. */
 verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
-/** Set that a rank's slot will be complete at `when`, because of that operation of another rank.
- */
+/** Let a rank's slot be complete at `when`, because of an operation of another rank. */
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 

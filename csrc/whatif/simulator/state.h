@@ -16,7 +16,7 @@ enum { OWN_SLOT = 0 }; /* slot of blocking calls; request r has slot r + 1 */
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* if SLOT_DONE: when it is or will be complete */
+    double done; /* if SLOT_DONE: when the slot is or will be complete */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
@@ -30,8 +30,8 @@ typedef struct message {
     int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
     int32_t next, prev; /* links among messages in flight, then among arrived ones, by arrival */
     int32_t behind;     /* next message in the channel */
-    int32_t into; /* rendezvous: the receiver's slot, while the message waits for a call of the
-                     receiver */
+    int32_t into; /* slot of the receiver, while a rendezvous message (longer than `eager`) waits
+                     for a call of the receiver */
 } message_t;
 
 typedef struct post {
@@ -53,8 +53,8 @@ typedef struct channel {
 typedef struct lock {
     int32_t window, target;
     double free_at;
-    int32_t shared;      /* number of shared holders, -1: one exclusive holder */
-    int32_t first, last; /* waiting ranks */
+    int32_t shared;      /* number of ranks that share the lock; -1: one rank has it exclusively */
+    int32_t first, last; /* ranks that wait for it */
 } lock_t;
 
 typedef enum process_state {
@@ -71,43 +71,43 @@ typedef struct process {
     int64_t n, at;
     int64_t n_posted;
     plb_process_times_t times;
-    double since; /* when it began to wait or was paused */
-    double left;  /* remaining work (only with turns) */
+    double since; /* when the process began to wait or was paused */
+    double left;  /* remaining work (only with turns of a quantum) */
     slot_t *slot;
     int64_t *skipped; /* skipped blocks: indices of their first operation */
     int64_t frontier; /* all operations before it are done or skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
-    int32_t waits_for; /* slot; -1: none, e.g. for a probe or a lock */
-    int32_t exchange;  /* next step of a blocking collective; -1: not in one */
+    int32_t waits_for; /* the slot; -1: none, e.g. if it waits for a probe or a lock */
+    int32_t exchange;  /* next step of its blocking collective; -1: it is in none */
     int32_t flying;    /* messages in flight to it, by time of arrival */
     int32_t flying_last;
     int32_t there, there_last; /* messages that have arrived and are not received */
-    int32_t any, any_last;     /* receives from any source */
-    int32_t held;              /* rendezvous messages that wait for a call of this rank */
+    int32_t any, any_last;     /* posted receives from any source */
+    int32_t rendezvous;        /* rendezvous messages that wait for a call of this rank */
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
-    /* closed: its records are complete; probing: it waits until a message arrives, without a
+    /* closed: all its operations were passed; probing: it waits until a message arrives, without a
      * posted receive; has_run: it has got work since it last waited; in_queue: it is in its
      * processor's ring */
     bool closed, probing, has_run, in_queue;
-    bool stands;  /* true: the message that its receive takes is determined, by choice or by the
-                     record; false: it takes the first one that fits */
-    bool in_call; /* true: its records ended within a call; false: between two calls */
+    bool is_chosen; /* true: it is determined which message its receive takes (order.h, or the
+                       recording); false: the receive takes the first one that fits */
+    bool in_call;   /* true: its operations ended within a call; false: between two calls */
 } process_t;
 
 typedef struct processor {
     double speed;
-    double period, on;  /* available for `on` seconds of each period; period 0: always */
+    double period, on;  /* the processor is available for `on` seconds of each period; 0: always */
     double phase;       /* begin of the first period */
-    double last;        /* time up to which v (or `left` of the running process) is up to date */
+    double last;        /* time up to which v (or `left` of the running process) is computed */
     double v;           /* work that each computing process has got so far */
-    plb_heap_t active;  /* equal shares: processes by the v at which they end */
+    plb_heap_t active;  /* with equal shares: processes, by the v at which their work is done */
     int32_t spinning;   /* number of processes that wait and take their share */
     int32_t asking;     /* number of processes that wait and do not spin */
-    int32_t turn, tail; /* turns: the running rank, and the last one in the ring */
+    int32_t turn, tail; /* with turns: the running rank, and the last one in the ring */
     double turn_ends;
 } processor_t;
 
@@ -115,9 +115,10 @@ typedef struct icoll { /* a nonblocking collective that some ranks have entered 
     double latest, root_at;
     int64_t sequence;
     int64_t latest_op, root_op;
-    int32_t latest_rank, root_rank; /* -1: has not come */
+    int32_t latest_rank, root_rank; /* -1: none has entered; the root has not entered */
     int32_t entered, next;
-    int32_t *slot; /* [size] waiting members' slots, by rank in the communicator; -1: none */
+    int32_t
+        *slot; /* [size] slot of each member that waits, by rank in the communicator; -1: none */
 } icoll_t;
 
 struct plb_whatif {

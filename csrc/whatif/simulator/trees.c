@@ -63,14 +63,14 @@ static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes
     }
 }
 
-/* A step on a ring: send to the rank `away` above, receive from the one as far below. */
+/* A step on a ring: send to the rank that is `away` above, receive from the rank `away` below. */
 static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
 {
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
 }
 
-/* In step k send to the rank 2^k above and receive from the one 2^k below: then each rank has
- * data of 2^(k+1) ranks. */
+/* Step k of recursive doubling: send to the rank that is 2^k above, receive from the rank 2^k
+ * below. Then each rank has the data of 2^(k+1) ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {

@@ -6,19 +6,20 @@
 
 #include "whatif/ops.h"
 
-/* A step: send a message to `to`, then wait for the one from `from`; -1: none. */
+/* A step: send a message to rank `to`, then wait for a message from rank `from`; -1: none. */
 typedef struct plb_hop {
     int32_t to, from; /* ranks of the communicator */
     int64_t bytes;    /* bytes sent */
 } plb_hop_t;
 
-/** Get step 0, 1, ... of rank `me` of `size`; false when there are no more.  One-to-all and
- * all-to-one use binomial trees, all-to-all uses recursive doubling (Bruck's for any number of
- * ranks), except that long messages with different data for each rank go to each rank in turn. */
+/** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.  Collectives with a
+ * root use binomial trees.  Others use recursive doubling (Bruck's, for any number of ranks); but
+ * if each rank sends different and long data to each other rank, it sends to one after the other.
+ */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
-/** Compute the steps and bytes on the longest path through the tree, for nonblocking
+/** Compute the numbers of steps and bytes on the longest path through the tree, for nonblocking
  * collectives. */
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
