@@ -187,10 +187,11 @@ bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 
-enum { PLB_DECIDER_SAMPLE = 32 };
+enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
 /** With a distributed strategy, speeds are learned from a sample of the objects: this fraction of
- * them, on average PLB_DECIDER_SAMPLE objects of a rank. */
+ * them, on average PLB_DECIDER_SAMPLE objects of a rank, but at most PLB_DECIDER_MOST_SAMPLED in
+ * all: rank 0, which learns, must not become the longest part of an LB step. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 
 /** Write the indices of the objects that belong to the sample to out[n]; return their number. */

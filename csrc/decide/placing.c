@@ -41,7 +41,7 @@ static bool is_sampled(int64_t key, double fraction)
 
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
 {
-    const double most = (double)PLB_DECIDER_SAMPLE * n_ranks;
+    const double most = fmin((double)PLB_DECIDER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
     return (double)n_objects <= most ? 1.0 : most / (double)n_objects;
 }
 

@@ -6,7 +6,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylb import VirtualCluster
+from pylb import VirtualCluster, _core
 from pylb.comm.agreement import Agreement
 from pylb.comm.transport_virtual import Virtual
 from pylb.run.partners import exchange_speeds, ranks_with
@@ -61,3 +61,11 @@ def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch)
     )
     assert found == [list(range(r - r % 16, r - r % 16 + 16)) for r in range(p)]
     assert heard.max() <= 3 * 16 * len("node 15") + 16 * 4
+
+
+@pytest.mark.parametrize(("p", "expected"), [(1, 32), (8192, 32), (65536, 4)])
+def test_the_sample_for_speeds_is_limited_per_rank_and_in_all(p, expected):
+    """Of 1,000 objects on each rank; counted among the first million keys."""
+    among = min(1000 * p, 10**6)
+    sampled = len(_core.sampled(np.arange(among), 1000 * p, p))
+    assert sampled == pytest.approx(among * expected / 1000, rel=0.3)
