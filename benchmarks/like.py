@@ -87,7 +87,9 @@ def seconds_each(n: int, p: int, moving: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=200, help="on equal ranks (%(default)s)")
+    parser.add_argument(
+        "--programs", type=int, default=200, help="programs on equal ranks (%(default)s)"
+    )
     parser.add_argument(
         "--clusters", type=int, default=24, help="programs in the runtime (%(default)s)"
     )

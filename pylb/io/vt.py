@@ -35,7 +35,7 @@ from pylb.threads import stoppable
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
-PIECE = 1 << 22  # bytes that are packed, unpacked or written between two looks for signals
+PIECE = 1 << 22  # bytes that are packed, unpacked or written between two checks for Ctrl-C
 MOST_PHASES = 1_000_000  # limit of the phases that `identical_to_previous` may list
 
 

@@ -47,7 +47,7 @@ class Database(NamedTuple):
 
     @property
     def rows(self) -> Rows:
-        """The communication."""
+        """The communication columns of the database, as `Rows`."""
         return Rows(*self[6:])
 
 

@@ -110,7 +110,7 @@ class SynchronousLoop(IterationLoop):
             for it in range(first, first + n):
                 state.agreement.at = f"in iteration {it}"
                 yield it
-                self._end_pass(is_last=it == first + n - 1)
+                self._end_iteration(is_last=it == first + n - 1)
             self._mode.weigh()
             state.records.cut()  # between loops add() and remove() act immediately
             self._mode.catch_up(is_over=True)
@@ -127,7 +127,7 @@ class SynchronousLoop(IterationLoop):
             )
         self._deliver(Step.MESSAGES)
 
-    def _end_pass(self, is_last: bool) -> None:
+    def _end_iteration(self, is_last: bool) -> None:
         """Exchange messages and statistics, decide, rebalance."""
         records = self._state.records
         stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)

@@ -30,7 +30,7 @@ def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
     part = (code >> 11) / 2**53  # so that 1 - part is exact
     ends, _ = agreement.step(Step.PLACE, iteration, time=part, cost=1.0 - part)
-    if ends.time_max == 1.0 - ends.cost_max:  # the largest is the smallest
+    if ends.time_max == 1.0 - ends.cost_max:  # all ranks have the same name
         return np.zeros(0, np.int32)
     known: defaultdict[bytes, list[int]] = defaultdict(list)
     collector = code % size

@@ -322,13 +322,13 @@ class NoMessages:
         self._lag = lag
 
     def post(self, *_: Any) -> None:
-        """Raise StateError."""
+        """Raise StateError, because a Balancer with a lag sends no messages."""
         raise no_messages("send", self._lag)
 
     def multicast(self, *_: Any) -> None:
-        """Raise StateError."""
+        """Raise StateError, because a Balancer with a lag sends no messages."""
         raise no_messages("multicast", self._lag)
 
     def inbox(self, _: Any) -> None:
-        """Raise StateError."""
+        """Raise StateError, because a Balancer with a lag delivers no messages."""
         raise no_messages("inbox", self._lag)

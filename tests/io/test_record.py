@@ -156,7 +156,7 @@ def test_the_record_of_a_program_that_was_killed_is_there(tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert done.returncode == 9
     run = pylb.RunRecord.read(path)
-    assert run.n_iterations == 192  # every 64
+    assert run.n_iterations == 192  # written in steps of 64
     assert [r.iteration for r in run.history.balancings] == [29, 59, 89, 119, 149, 179]
     assert run.trace[100].load.tolist() == [1.0 + key for key in range(10)]
 

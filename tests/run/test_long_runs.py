@@ -91,7 +91,7 @@ def test_the_report_says_what_was_thinned(monkeypatch):
 
 def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     monkeypatch.setattr("pylb.run.run_state.KEEP", 16)
-    monkeypatch.setattr("pylb.run.records.EVERY", 4)  # written before they are dropped
+    monkeypatch.setattr("pylb.run.records.EVERY", 4)  # iterations until the record is written
     path = tmp_path / "run.h5"
     lb = list(program(200, every=1, record=path, strategy=lambda s: s.rank))[-1]
     history, report = lb.history, lb.report()

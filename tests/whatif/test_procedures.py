@@ -131,7 +131,7 @@ def test_any_pair_of_ranks():
     assert pylb.critical_path(run).time == 8
     # In the paper's way the time moves with the next message, to rank 1.
     assert pylb.procedures(run)["work"].moved == 5
-    # To rank 2: it has the work of 3 s after which it computes for 1 s.
+    # If it moves to rank 2, that rank does the work of 3 s, and then computes for 1 s.
     assert pylb.procedures(run, source=0, target=2)["work"].moved == 5
     assert pylb.procedures(run, source=1)["work"].moved == 8
 
