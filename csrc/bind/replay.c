@@ -86,17 +86,18 @@ PLB_PY_METHOD1(replay, feed,
 
 PLB_PY_METHOD(
     replay, settle,
-    "settle($self, stays, early=False, /)\n--\n\n"
+    "settle($self, left, early=False, /)\n--\n\n"
     "Let the decider observe the last phase that was fed, although the next one is not\n"
-    "known yet.  stays: for each entity, whether it still exists; None: all do.  early:\n"
-    "the loop was left before its end, and another one follows.")
+    "known yet.  left: a trace with one phase, the objects that exist now; None: those of the\n"
+    "last phase.  early: the loop was left before its end, and another one follows.")
 {
-    const bool *stays;
+    PyObject *left = Py_None;
     bool early = false;
-    int64_t n = self->core.phases.n_entities;
-    return plb_py_parse(c, "stays:b1@? | early:p", &stays, &n, &early) != 0 ||
-                   PLB_PY_UNLOCKED(
-                       c, plb_replay_settle(&self->core, (const uint8_t *)stays, early, &c->err))
+    plb_trace_t trace;
+    return plb_py_parse(c, "left:o | early:p", &left, &early) != 0 ||
+                   (left != Py_None && plb_py_trace(c, left, &trace) != 0) ||
+                   PLB_PY_UNLOCKED(c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
+                                                        early, &c->err))
                ? plb_py_fail(c)
                : Py_NewRef(Py_None);
 }

@@ -348,32 +348,3 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     }
     return PLB_OK;
 }
-
-void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
-{
-    const int64_t old_n = self->n;
-    int64_t n = 0;
-    for (int64_t k = 0; k < old_n; k++) {
-        self->from[n] = (int32_t)k;
-        n += stays[self->entity[k]] != 0;
-        self->index_of[self->entity[k]] = -1;
-    }
-    if (old_n > 0) {
-        keep_sizes(self, old_n, n);
-        keep_coords(self, old_n, n);
-        carry_over(self, old_n, n);
-    }
-    self->all_movable = true;
-    for (int64_t k = 0; k < n; k++) {
-        const int32_t j = self->from[k];
-        self->entity[k] = self->entity[j];
-        self->rank[k] = self->rank[j];
-        self->key[k] = self->key[j];
-        self->movable[k] = self->movable[j];
-        self->index_of[self->entity[k]] = (int32_t)k;
-        self->all_movable = self->all_movable && self->movable[k];
-    }
-    self->n = n;
-    self->ordered = false;
-    self->sums_end = -1;
-}

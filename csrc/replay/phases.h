@@ -113,7 +113,4 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
  * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
-/** Remove the present objects whose entity has stays[entity] == 0. */
-void plb_phases_drop(plb_phases_t *self, const uint8_t *stays);
-
 #endif

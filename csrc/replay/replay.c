@@ -397,15 +397,19 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err)
+/* The objects of the only phase of this trace are present now, but do not run. */
+static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
+{
+    int ret = plb_phases_begin(&self->phases, left, err);
+    if (ret == PLB_OK) {
+        ret = plb_phases_enter(&self->phases, 0, err);
+    }
+    return ret;
+}
+
+static int settle(plb_replay_t *self, bool early, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (self->opt.decider == NULL) {
-        return ret;
-    }
-    if (stays != NULL) {
-        plb_phases_drop(&self->phases, stays);
-    }
     if (self->unobserved) {
         ret = conclude(self, early, err);
     } else if (!early && self->opt.decider->last >= 0 &&
@@ -414,4 +418,20 @@ int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_
     }
     const bool now = early && self->due && !ends(self, self->n - 1);
     return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;
+}
+
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->opt.decider == NULL) {
+        return ret;
+    }
+    if (left != NULL) {
+        ret = enter_left(self, left, err);
+    }
+    if (ret == PLB_OK) {
+        ret = settle(self, early, err);
+    }
+    const int paused = left == NULL ? PLB_OK : plb_phases_pause(&self->phases, err);
+    return ret != PLB_OK ? ret : paused;
 }

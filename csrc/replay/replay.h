@@ -90,9 +90,9 @@ int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.
- * stays[entity]: whether the entity still exists; NULL: all entities of the last phase do.  early:
+ * left: a trace with one phase, the objects that exist now; NULL: those of the last phase.  early:
  * true: the loop was left before its end and another loop follows, so that an LB step that is due
  * takes place now; false: not so. */
-int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err);
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 #endif

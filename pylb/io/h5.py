@@ -27,7 +27,7 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-VERSION = 4  # from 3 on, texts have a fixed length; from 4 on, there are positions and multicasts
+VERSION = 4  # 3: texts of fixed length; 4: positions, multicasts, sizes of remaining objects
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 OPTIONAL = ("edge_multicast", "coords")  # a stretch has all of their elements, or none
@@ -163,9 +163,8 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # The list of objects that remain after iteration i - 1 comes before the stretch from i on.
-    left = [_remaining(keys, end) for end, keys in run.remaining.items()]
-    stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
+    # What remains after iteration i - 1 comes before the stretch from i on.
+    stretches = sorted([*run.remaining.values(), *run.stretches], key=lambda s: (s.first, s.iterations))
     with writing(path, "w+b") as file:
         writer = Writer(file, run.n_ranks, run.parameters, n_objects)
         try:
@@ -175,16 +174,6 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
             writer.receipts(run.history)
         finally:
             writer.close()
-
-
-def _remaining(keys: Any, end: int) -> Stretch:
-    """Return a stretch with no iterations, which lists the remaining objects."""
-    n = len(keys)
-    zeros = np.zeros(n, np.int32)
-    none = np.zeros(0, np.int32)
-    sizes = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.ones(n, bool)
-    facts = end, keys, zeros, *sizes, np.zeros((0, n)), none, none
-    return Stretch(*facts, np.zeros(0), np.zeros(0), zeros)
 
 
 def _check(array: Any) -> int:
@@ -259,7 +248,7 @@ def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
     """Read the loops that have begun; a record of version 1 has one."""
     rows = [] if version == 1 else file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
-    known = [loop for loop in loops if loop.first < end or end == 0]
+    known = [x for x in loops if x.first < end or end == 0 or (x.first == end and x.n == 0)]
     return known or [Loop(0, end)]
 
 
@@ -277,7 +266,7 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
     """Read the complete stretches, and of a truncated last one the complete iterations.
 
-    Return them with the figures of each iteration, and the keys of the remaining objects by
+    Return them with the figures of each iteration, and the remaining objects by
     iteration.
     """
     out: list[Stretch] = []
@@ -307,8 +296,8 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             table = _figures_of(stretch, table, n_ranks)
         _check_values(stretch, n_ranks)
         check_figures(table, first)
-        if k == 0:
-            remaining.setdefault(first, stretch.key)
+        if k == 0 and out:
+            remaining.setdefault(first, stretch if version >= 4 else _part(out[-1], stretch.key))
         if complete:
             out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
             tables.append(table[:complete])
@@ -322,6 +311,15 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             **{x: at[x] + count for x, count in more.items()},
         }
     return out, np.concatenate(tables), remaining
+
+
+def _part(stretch: Stretch, keys: Any) -> Stretch:
+    """Return the objects with these keys, without iterations and edges."""
+    among = np.isin(stretch.key, keys)
+    facts = {name: getattr(stretch, name)[among] for name in OF_OBJECTS}
+    facts |= {name: getattr(stretch, name)[:0] for name in OF_EDGES}
+    end = stretch.first + stretch.iterations
+    return stretch._replace(**facts, first=end, load=np.zeros((0, among.sum())))
 
 
 def _loads(file: hdf5.Input, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:

@@ -132,15 +132,15 @@ class RunFacts:
     history : History
         The receipts.
     loops : list of Loop
-    remaining : dict of (n,) int64
-        The keys of the objects that exist after k iterations, for some k.  They are recorded if
-        objects were added or removed at the end of a loop or just before an LB step.
+    remaining : dict of Stretch
+        The objects that exist after k iterations, for some k: stretches without iterations.  They
+        are recorded if objects were added or removed at the end of a loop or just before an LB step.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)
     loops: list[Loop] = field(default_factory=list)
-    remaining: dict[int, I64] = field(default_factory=dict)
+    remaining: dict[int, Stretch] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +29,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
+from pylb.replay.trace_conversion import OF_RANKS, one_phase
 
 _PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks' times
     "decider": None,
@@ -309,10 +309,12 @@ def replay(
         keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
         keep_ranks=strategy != "none",
     )
-    for loop, part in _loops(trace):
+    loops = _loops(trace)
+    for i, (loop, part) in enumerate(loops):
         core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
         core.feed(part)
-        _settle(core, trace, loop, int(loop.first) + len(part))
+        early = len(part) < loop.n and i + 1 < len(loops)
+        _settle(core, trace, int(loop.first) + len(part), early)
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
     return Replay(
@@ -373,28 +375,29 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     return History(out)
 
 
-def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
+def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """End a loop after `end` phases, with the objects that exist then.
 
     They are the objects of the next phase, unless the record lists them.  If the loop was left
-    early and the record does not list them, the loop is not ended.
+    early and the record does not list them, the loop ends with the next phase.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
-    early = end < loop.first + loop.n and end < trace.n_phases
-    if left is not None or not early:
-        core.settle(None if left is None else np.isin(trace.entity_key, left), early)
+    ranks = {name: getattr(trace, name) for name in OF_RANKS}
+    if left is not None:
+        core.settle(one_phase(trace.n_ranks, left, trace.entity_key, **ranks), early)
+    elif not early or end == trace.n_phases:
+        core.settle(None, early)
 
 
-def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
-    """Yield the loops of the run, each with its phases."""
+def _loops(trace: Phases) -> list[tuple[Loop, Phases]]:
+    """Return the loops of the run, each with its phases."""
     loops = trace.recorded.loops if trace.recorded else []
     if len(loops) < 2:
         n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
-        yield (loops[0]._replace(n=n) if loops else Loop(0, n)), trace
-        return
+        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace)]
     ends = [*(int(loop.first) for loop in loops[1:]), trace.n_phases]
-    for loop, end in zip(loops, ends, strict=True):
-        yield loop, trace[int(loop.first) : end]
+    pairs = zip(loops, ends, strict=True)
+    return [(loop, trace[int(loop.first) : end]) for loop, end in pairs]
 
 
 def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:

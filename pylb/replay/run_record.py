@@ -31,9 +31,9 @@ class RunRecord(RunData):
     history : History
         The receipts.
     loops : list of Loop
-    remaining : dict of (n,) int64
-        The keys of the objects that exist after k iterations, for some k.  They are recorded if
-        objects were added or removed at the end of a loop or just before an LB step.
+    remaining : dict of Stretch
+        The objects that exist after k iterations, for some k: stretches without iterations.  They
+        are recorded if objects were added or removed at the end of a loop or just before an LB step.
     path : str
 
     Examples

@@ -20,11 +20,10 @@ OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.in
 def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
     speeds = [r.speed for r in run.history.balancings if r.moved]
-    ranks, stretches = run.parameters.get("ranks", {}), run.stretches
-    if "memory_limit" in ranks:  # objects whose memory is not known take what a migration sends
-        stretches = [
-            s._replace(memory=np.where(s.memory < 0, s.bytes, s.memory)) for s in stretches
-        ]
+    ranks, stretches, remaining = run.parameters.get("ranks", {}), run.stretches, run.remaining
+    if "memory_limit" in ranks:
+        stretches = [_with_memory(s) for s in stretches]
+        remaining = {end: _with_memory(s) for end, s in remaining.items()}
     if "speed" in ranks:
         speed = np.array(ranks["speed"])
         stretches = [s._replace(load=s.load * speed[s.rank]) for s in stretches]
@@ -39,9 +38,24 @@ def trace_fields(run: RunData) -> Arrays:
             parameters=run.parameters,
             history=run.history,
             loops=run.loops,
-            remaining=run.remaining,
+            remaining=remaining,
         ),
     }
+
+
+def _with_memory(stretch: Stretch) -> Stretch:
+    """Set the memory of objects, where it is not known, to the bytes that a migration sends."""
+    known = stretch.memory >= 0
+    return stretch._replace(memory=np.where(known, stretch.memory, stretch.bytes))
+
+
+def one_phase(n_ranks: int, left: Stretch, known: I64, **ranks: Any) -> Phases:
+    """Return a trace with one phase, in which the objects of `left` exist but take no time.
+
+    known: keys of entities that already have numbers, in order of these numbers.
+    """
+    phase = left._replace(load=np.zeros((1, len(left.key))))
+    return Phases(n_ranks, **trace_arrays([phase], known), **ranks)
 
 
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:

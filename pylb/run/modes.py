@@ -164,7 +164,7 @@ class BalancingMode(MeasuringMode):
         return self._first_cost(self._state.decider.core)
 
     def _started(self, n: int) -> None:
-        if self.due:
+        if self.due and n:  # a loop without iterations does nothing
             self.rebalance()
 
     def observe(self, stats: Stats, is_last: bool) -> None:

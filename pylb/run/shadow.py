@@ -19,7 +19,7 @@ from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import trace_arrays
+from pylb.replay.trace_conversion import one_phase, trace_arrays
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
@@ -44,7 +44,8 @@ class ShadowMode(MeasuringMode):
         self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay
         self._followed = self._shared = 0  # number of iterations replayed, and known to all ranks
         self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
-        self._remaining: Any = None  # whether each object exists after the last iteration
+        self._remaining: Any = None  # a trace with the objects after the last iteration
+        self._in_loop = False
         self._lost = False  # some iterations were not kept, so later ones are not replayed
 
     @property
@@ -74,7 +75,10 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """Tell the replay on rank 0 that a loop begins; make the replay in the first loop."""
+        """Set the costs of LB steps, in the first loop.  Collective."""
+        if self._in_loop:  # the last one was left early
+            self._catch_up(left_early=True)
+        self._in_loop = True
         if self._state.objects.rank or self._lost:
             return
         loop = self._state.records.loops[-1]
@@ -112,16 +116,22 @@ class ShadowMode(MeasuringMode):
 
     def catch_up(self, is_over: bool) -> None:
         """Replay the iterations since the last call."""
+        self._catch_up()
+        if is_over:
+            self._in_loop = False
+            self._share()
+
+    def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
         error: Exception | None = None
         try:
             self._check()
             self._feed(stretches, rows)
+            if left_early and self._replay is not None and not self._lost:
+                self._replay.settle(self._remaining, True)
         except Exception as why:
             error = why
         self._state.agreement.step(Step.RECORD, self._state.done, error=error)
-        if is_over:
-            self._share()
 
     def _check(self) -> None:
         """Raise an error if an object cannot be packed: the figures would be wrong."""
@@ -133,10 +143,14 @@ class ShadowMode(MeasuringMode):
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
         if self._replay is None or self._lost:
             return
-        left = stretches.pop().key if stretches and not stretches[-1].iterations else None
+        left = stretches.pop() if stretches and not stretches[-1].iterations else None
         if stretches:
             self._run(stretches, rows)
-        self._remaining = None if left is None else np.isin(self._keys, left)
+        if left is None:
+            self._remaining = None
+        else:
+            self._remaining = one_phase(self._state.agreement.transport.size, left, self._keys)
+            self._keys = self._remaining.entity_key
 
     def _run(self, stretches: list[Stretch], rows: F64) -> None:
         self._followed = stretches[-1].first + stretches[-1].iterations
