@@ -103,7 +103,7 @@ class CellStep:
 
         def mine() -> dict[int, tuple[Any, ...]]:
             cells.sent = cells.sent._replace(edges=edges_of(cells.now.edges))
-            return {0: (cells.facts(), cells.edges(), self.loads, cells.now.coords, own)}
+            return {0: (cells.facts(), cells.edges(), self.loads, cells.coords, own)}
 
         own = self.facts.own(self.iteration)
         came = exchange_objects(self.agreement, Step.GATHER, self.iteration, mine).values
@@ -121,7 +121,7 @@ class CellStep:
         rank = rank[db.order]
         _check(db, rank, edges)
         load = np.concatenate(loads)[db.order]
-        places = None if coords[0] is None else _of_three(np.concatenate(coords))[db.order]
+        places = None if coords[0] is None else np.concatenate(coords)[db.order]
         snapshot = snapshot_of(db, load, rank, len(whole), places, of_ranks(list(own)))
         return snapshot, load if self.measured else None, db
 
@@ -152,10 +152,6 @@ def _check(db: Database, rank: I32, edges: tuple[I64, ...]) -> None:
         ends = np.concatenate(edges)[:, :2].ravel()
         key = ends[~np.isin(ends, db.key)][0]
         raise UnknownKeyError(f"edges: no rank has a cell {key}")
-
-
-def _of_three(coords: F64) -> F64:
-    return np.pad(coords, [(0, 0), (0, 3 - coords.shape[1])])
 
 
 def _parts(

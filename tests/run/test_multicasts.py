@@ -150,6 +150,22 @@ def test_a_record_is_replayed(tmp_path, strategy):
     assert np.allclose([p[0] for p in positions], [1.2, 1.5, 1.8, 1.9])
 
 
+def test_a_record_of_cells_has_their_positions(tmp_path):
+    def main(comm, path):
+        lb = pylb.Advisor(comm, mode="off")
+        for _ in lb.iterate(4):
+            keys = np.arange(8) + 8 * comm.rank
+            where = np.stack([keys % 4, keys // 4], axis=1)
+            lb.advise(loads=1.0 + keys, keys=keys, coords=where)
+        lb.save(path)
+
+    pylb.VirtualCluster(2, clock="none").run(main, tmp_path / "run.h5")
+    trace = pylb.Trace.read(tmp_path / "run.h5")
+    assert trace[3].coords.tolist() == [[key % 4, key // 4, 0] for key in range(16)]
+    plan = pylb.place(trace[2], "RCBLB")
+    assert trace.replay("RCBLB", every=3).rank[48:].tolist() == plan.rank.tolist()
+
+
 def test_other_forms_of_a_record(tmp_path):
     path = tmp_path / "run.h5"
     pylb.VirtualCluster(4, clock="none").run(program, path, "GreedyLB")
