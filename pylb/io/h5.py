@@ -164,7 +164,9 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
     # What remains after iteration i - 1 comes before the stretch from i on.
-    stretches = sorted([*run.remaining.values(), *run.stretches], key=lambda s: (s.first, s.iterations))
+    stretches = sorted(
+        [*run.remaining.values(), *run.stretches], key=lambda s: (s.first, s.iterations)
+    )
     with writing(path, "w+b") as file:
         writer = Writer(file, run.n_ranks, run.parameters, n_objects)
         try:

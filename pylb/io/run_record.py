@@ -133,8 +133,8 @@ class RunFacts:
         The receipts.
     loops : list of Loop
     remaining : dict of Stretch
-        The objects that exist after k iterations, for some k: stretches without iterations.  They
-        are recorded if objects were added or removed at the end of a loop or just before an LB step.
+        The objects that exist after k iterations, for some k: stretches without iterations.
+        Recorded if objects were added or removed at the end of a loop or just before an LB step.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)
