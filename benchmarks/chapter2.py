@@ -53,9 +53,16 @@ PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")
 
 
 def strategies(*wanted: str) -> list[str]:
-    """Return all registered strategies, or those of the wanted ones that are registered."""
-    known = pylb.strategies()
+    """Return the strategies that can run here without positions, or the wanted ones of them."""
+    known = [name for name, strategy in pylb.strategies().items() if can_run(strategy)]
     return [name for name in wanted or known if name in known]
+
+
+def can_run(strategy: pylb.place.Strategy) -> bool:
+    """Say whether a strategy's library is installed, and whether it needs no positions."""
+    library = strategy.library
+    has = library is None or pylb.partition.libraries.available(library)
+    return has and "coords" not in strategy.looks_at
 
 
 # ---- figure 2.1 ------------------------------------------------------------------------------
