@@ -96,8 +96,9 @@ PLB_PY_METHOD(
     plb_trace_t trace;
     return plb_py_parse(c, "left:o | early:p", &left, &early) != 0 ||
                    (left != Py_None && plb_py_trace(c, left, &trace) != 0) ||
-                   PLB_PY_UNLOCKED(c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
-                                                        early, &c->err))
+                   PLB_PY_UNLOCKED(c,
+                                   plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
+                                                     early, &c->err))
                ? plb_py_fail(c)
                : Py_NewRef(Py_None);
 }
