@@ -65,7 +65,7 @@ PLB_PY_FN(stop_when,
 PLB_PY_FN0(look, "look()\n--\n\n"
                  "Raise the exception of a signal, or of stop_when, if there is one.")
 {
-    return plb_py_look() != 0 ? NULL : Py_NewRef(Py_None);
+    return plb_py_check_signals() != 0 ? NULL : Py_NewRef(Py_None);
 }
 
 PLB_PY_FN0(clock,

@@ -233,7 +233,8 @@ static void table_free(table_t *self)
     plb_table_free(&self->core);
 }
 
-/* The ids of a call that is not allowed while ids are staged; NULL with an exception. */
+/* Return the ids of a call; NULL with an exception, e.g. if ids are staged: then the call is not
+ * allowed. */
 static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
 {
     if (self->staged != NULL) {

@@ -11,7 +11,7 @@ typedef struct exchanger {
     PyObject_HEAD plb_comm_t core;
 } exchanger_t;
 
-/* One direction of a plan, for rows of one kind. */
+/* An exchange in one direction of a plan, for rows of one dtype and shape. */
 typedef struct lane {
     PyObject_HEAD plb_transfer_t core;
     PyObject *exchanger;
@@ -112,7 +112,7 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
     return 0;
 }
 
-/* The kind of rows: dtype and shape of an array like those that will travel. */
+/* Set dtype and shape of a row from an array like those that will be exchanged. */
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
     if (PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like))) {
@@ -160,8 +160,8 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
-/* A new reference to `out`, or to a new array if `out` is None.  Rows of a new array that
- * receive nothing are zero. */
+/* Return a new reference to `out` or, if that is None, to a new array, in which rows that receive
+ * nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
     if (out != Py_None) {
@@ -231,7 +231,7 @@ static PyObject *lane_finish(lane_t *self)
         }
     }
     PyEval_RestoreThread(state);
-    if (ret == PLB_ERR_INTERRUPTED) { /* still under way: MPI uses the arrays */
+    if (ret == PLB_ERR_INTERRUPTED) { /* the exchange goes on, and MPI still uses the arrays */
         return plb_py_raise(ret, &err);
     }
     PyObject *out = self->receive;

@@ -216,7 +216,7 @@ PLB_PY_METHOD(comm, bcast,
     return PLB_PY_NONE(c, c->code);
 }
 
-/* Cut `all` into the bytes of each rank. */
+/* Return the bytes of each rank in `all`, as a list. */
 static PyObject *cut(const char *all, const int64_t *size, int n)
 {
     PyObject *out = PyList_New(0);

@@ -45,13 +45,13 @@ PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
 /** Put a struct's fields into a dict; 0, or -1 with an exception. */
 int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from);
 
-/** Put `value` (stolen; NULL: an exception is pending) under `name`.  0, or -1. */
+/** Put `value` (stolen; NULL: an exception is pending) into a dict under `name`.  0, or -1. */
 int plb_py_put(PyObject *dict, const char *name, PyObject *value);
 
 /** Fill a struct from a tuple of values; 0, or -1 with an exception. */
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
 
-/** n structs of `size` bytes as a list of tuples, or as a dict of float64 arrays. */
+/** Return n structs of `size` bytes as a list of tuples, or as a dict of float64 arrays. */
 PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 
@@ -62,7 +62,7 @@ PyObject *plb_py_as_tuple(PyObject *list);
  * and set it to NULL. */
 void plb_py_append(PyObject **list, PyObject *value);
 
-/** Names as a tuple of str. */
+/** Return n names as a new tuple of str. */
 PyObject *plb_py_names(const char *const *names, size_t n);
 
 /** Add an array of names to a module, as a tuple of str; 0, or -1. */
@@ -78,17 +78,17 @@ typedef struct plb_py_help_row {
 } plb_py_help_row_t;
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n);
 
-/** (name, default, least, most, unit, help) of each parameter, a new tuple. */
+/** Return a new tuple with (name, default, least, most, unit, help) of each parameter. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 
-/** Every metric by name, a new dict; for n structs, a dict of arrays. */
+/** Return the metrics by name: of one struct as a new dict, of n structs as a dict of arrays. */
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
 /** The speeds that a learner has found, (p,); None: all ranks seem equally fast. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
-/** The figures behind a verdict, by name, a new dict. */
+/** Return the figures of a verdict (decide/trigger.h) by name, as a new dict. */
 PyObject *plb_py_figures(const plb_verdict_t *verdict);
 
 #endif

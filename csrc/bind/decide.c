@@ -9,7 +9,7 @@ typedef struct trigger {
 
 /* ---- a Python callable as a trigger --------------------------------------------------------- */
 
-/* The state is the callable itself, owned. */
+/* Observe an iteration by calling a Python callable, which is the state of the trigger. */
 static void observe_callable(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     PyObject *const call = *(PyObject **)self->state;

@@ -236,7 +236,7 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, rectangles_place), {0},
 };
 
-/* What a strategy may look at, as bits. */
+/* Add LOOKS_AT: the parts of a snapshot that may influence a placement, with their bits. */
 static int constants(PyObject *module)
 {
     return plb_py_add_value(

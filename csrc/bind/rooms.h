@@ -20,14 +20,15 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out);
  *  messages_open.  0, or -1 with an exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
-/** A record as a tuple: the fields of PLB_STATS in order, then whether PLB_STATS_MIXED is set. */
+/** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
+ * PLB_STATS_MIXED is set. */
 PyObject *plb_py_stats(const plb_stats_t *record);
 
 /** The C struct of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
-/** The clock of that name; 0, or -1 with an exception. */
+/** Find a clock by name; 0, or -1 with an exception. */
 int plb_py_clock(const char *name, plb_clock_t *out);
 
 /** The C struct of a pylb._core.Keys; NULL with an exception. */

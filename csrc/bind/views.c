@@ -531,7 +531,7 @@ int plb_py_stop_when(PyObject *list)
     return dict == NULL ? -1 : PyDict_SetItemString(dict, stop_key, list);
 }
 
-int plb_py_look(void)
+int plb_py_check_signals(void)
 {
     PyObject *dict = PyThreadState_GetDict();
     PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, stop_key);
@@ -549,7 +549,7 @@ int plb_py_tick(void *arg)
 {
     PyThreadState **state = arg;
     PyEval_RestoreThread(*state);
-    const int stop = plb_py_look();
+    const int stop = plb_py_check_signals();
     *state = PyEval_SaveThread();
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
 }

@@ -17,7 +17,7 @@
  *                                                                    : plb_py_out(c, rank);
  *     }
  *
- * What `c` holds (views, outputs, memory) is released when the function has returned.
+ * The views, outputs and memory that `c` holds are released when the function returns.
  */
 #ifndef PLB_BIND_VIEWS_H
 #define PLB_BIND_VIEWS_H
@@ -48,7 +48,7 @@ typedef struct plb_py_call {
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
     PyThreadState *state;  /* while the GIL is released; its address is plb_py_tick's argument */
-    plb_interrupt_t outer; /* that of the outer call, if a callback makes this call */
+    plb_interrupt_t outer; /* previous setting: that of the outer call if this is in a callback */
     int code;
     plb_err_t err;
 } plb_py_call_t;
@@ -100,10 +100,10 @@ void plb_py_lock(plb_py_call_t *c);
  */
 int plb_py_tick(void *arg);
 
-/** The same with the GIL: 0, or -1 with the exception of the signal's handler, or with
- *  KeyboardInterrupt if this thread has been told to stop.  plb_py_stop_when: the list that tells
- *  it, by its first item; only the main thread receives signals. */
-int plb_py_look(void);
+/** Check for signals while this thread has the GIL: 0, or -1 with the exception of the signal's
+ *  handler, or with KeyboardInterrupt if the list of plb_py_stop_when tells this thread to stop,
+ * by its first item.  (Only the main thread receives signals.) */
+int plb_py_check_signals(void);
 int plb_py_stop_when(PyObject *list);
 
 /** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
@@ -114,22 +114,24 @@ PyObject *plb_py_fail(plb_py_call_t *c);
 /** Raise the exception of a code; 0 for PLB_OK, else -1. */
 int plb_py_check(plb_py_call_t *c, int code);
 
-/** `value` (evaluated only then) if the code is PLB_OK, else NULL with its exception. */
+/** `value` if the code is PLB_OK, else NULL with the exception of the code; then `value` is not
+ *  evaluated. */
 #define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
 #define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/** Memory of a new array of n (rows times cols) entries, held by the call; NULL with an
- *  exception. */
+/** Make a new array of n (rows times cols) entries, which the call holds, and return its memory;
+ * NULL with an exception. */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
-/** The array of that memory, a new reference; NULL gives None. plb_py_sealed: read-only. */
+/** Return a new reference to the array whose memory is `data`, from plb_py_new; NULL gives None.
+ *  plb_py_sealed: the array is then read-only. */
 PyObject *plb_py_out(plb_py_call_t *c, const void *data);
 PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 
-/** A copy as a new array of n (rows times cols) entries; plb_py_copy: NULL gives None. */
+/** Copy data to a new array of n (rows times cols) entries; plb_py_copy: NULL gives None. */
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
@@ -292,7 +294,8 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  * the GIL. */
 bool plb_py_enter(bool *busy, const char *who);
 
-/* What a file of this folder adds to its module: functions, types, and other things by `more`. */
+/* The things that a file of this folder adds to its module: functions, types, and more by `more`.
+ */
 typedef struct plb_py_room {
     PyMethodDef *methods;
     PyType_Spec *types[3];

@@ -11,12 +11,12 @@
 typedef struct plb_letter {
     int64_t target, source;
     PyObject *data; /* owned */
-    int64_t cast; /* 0: sent to one object.  Else it is part of a multicast: below 0, the receivers
-                   * share the data; above 0, each gets a copy of its own.  Letters that are sent
-                   * have the number of their multicast, letters that have arrived -1 or 1. */
+    int64_t cast;   /* 0: a message to one object; else a part of a multicast.  Negative: the
+                     * receivers   share the data; positive: each receiver gets a copy.  The absolute
+                     * value is the   number of the multicast on the sender, and 1 on the receiver. */
 } plb_letter_t;
 
-/** Whether nobody can change the data: numbers, texts, bytes. */
+/** Whether the data cannot be changed: numbers, texts, bytes. */
 bool plb_is_constant(PyObject *data);
 
 /** Whether the data are a NumPy array without Python objects. */

@@ -1,4 +1,4 @@
-/* A strict JSON reader over text in memory: one pass, no tree, nothing allocated.
+/* A strict JSON reader of text in memory.  It reads the text once, and allocates no memory.
  *
  * For each object the caller lists the keys that it knows; values of other keys are checked and
  * skipped.  The text must be strict RFC 8259 (no NaN, no comments, no trailing commas; strings
@@ -34,7 +34,7 @@ typedef struct plb_number {
     uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
     int exponent;
     bool negative, integer; /* integer: neither point nor exponent in the text */
-    bool long_; /* true: more digits than fit into `digits`, use the text; false: they fit */
+    bool long_; /* true: the digits do not fit into `digits`, use the text; false: they fit */
     const char *begin;
 } plb_number_t;
 
@@ -49,7 +49,7 @@ typedef struct plb_key {
         name, sizeof name - 1, required                                                           \
     }
 
-/** Reads the value of key number `key`; `into` is the caller's. */
+/** Reads the value of key number `key`; `into` is a pointer of the caller. */
 typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
 typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
 

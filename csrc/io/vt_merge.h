@@ -1,4 +1,4 @@
-/* Joins the scans of all ranks to one run. */
+/* Joins the scans (vt_scan.h) of all ranks to one run. */
 #ifndef PLB_IO_VT_MERGE_H
 #define PLB_IO_VT_MERGE_H
 

@@ -7,7 +7,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* What the field functions write to: `scan` grows, the other fields are the record being read. */
+/* The functions that read fields write to this: `scan` grows, and the other fields have the values
+ * of the object that is being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;
@@ -17,14 +18,14 @@ typedef struct plb_vt_reader {
     double *user;
 } reader_t;
 
-/* Where the value at the cursor begins. */
+/* The position of the value at the cursor. */
 static uint64_t beginning(plb_json_t *j)
 {
     plb_json_peek(j);
     return plb_json_offset(j);
 }
 
-/* Read an object, and set where its text is. */
+/* Read an object, and set *text to its text. */
 static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span_t *text)
 {
     text->begin = beginning(j);
@@ -33,7 +34,7 @@ static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span
     return ret;
 }
 
-/* Check and skip the value at the cursor, and set where its text is. */
+/* Check and skip the value at the cursor, and set *out to its text. */
 static int span_of_value(plb_json_t *j, plb_span_t *out)
 {
     out->begin = beginning(j);

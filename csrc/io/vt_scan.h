@@ -1,9 +1,9 @@
 /* Reads VT's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
  *
- * A scan is the index of one rank's text: the numbers of each task and communication, and its
- * position in the text.  So a copy of the run keeps what the index does not contain (unknown
- * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to the
- * caller and must outlive the scan.
+ * A scan is the index of one rank's text: the numbers of each task and communication, and their
+ * positions in the text.  So a copy of the run can keep data that the index does not contain
+ * (unknown keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
+ * the caller, who must keep it as long as the scan.
  */
 #ifndef PLB_IO_VT_SCAN_H
 #define PLB_IO_VT_SCAN_H
@@ -110,7 +110,8 @@ typedef struct plb_vt_scan {
     double (*user)[PLB_VT_N_USER]; /* NaN where not recorded */
 } plb_vt_scan_t;
 
-/** Index one rank's text.  PLB_ERR_FORMAT says file, byte, line and what was expected. */
+/** Make the index of one rank's text.  PLB_ERR_FORMAT: the message has file, byte, line and what
+ * was expected. */
 int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *name,
                 plb_err_t *err);
 void plb_vt_scan_free(plb_vt_scan_t *self);

@@ -41,7 +41,7 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* The first move into file r at or after that phase and kind. */
+/* The first move into file r in this phase and of this kind, or after these. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -146,7 +146,7 @@ static int plan_phase(planner_t *self, int64_t phase)
     return ret;
 }
 
-/* Begin with a plan in which everything stays. */
+/* Begin with a plan in which all tasks and communications stay in their files. */
 static int stay(plb_vt_plan_t *self, int32_t f, plb_err_t *err)
 {
     int ret = PLB_OK;

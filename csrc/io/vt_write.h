@@ -12,9 +12,9 @@ typedef struct plb_vt_move {
     bool comm;
 } plb_vt_move_t;
 
-/* How the run is written under another placement: a task goes into the file of its new rank, with
- * `node` replaced; a communication follows the end it was recorded with (vt records a message
- * where it is sent, a broadcast where it arrives).  Nothing here owns the scans. */
+/* A plan to write the run under another placement.  A task goes into the file of its new rank, and
+ * its `node` is replaced.  A communication goes with one of its two tasks: a message with its
+ * sender, a broadcast with its receiver, as vt records them.  The plan does not own the scans. */
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
@@ -28,9 +28,9 @@ typedef struct plb_vt_plan {
 
 /** Plan the files of a run under another placement.  files, source: the arguments of
  * plb_vt_merge, which has made the run.  run: only its task_entity, comm_src, comm_dst,
- * n_entities and lengths are used.  rank: new rank of each task of the run.  A phase that is a
- * copy of another has no text of its own: PLB_ERR_VALUE if its placement differs from that
- * phase's. */
+ * n_entities and lengths are used.  rank: new rank of each task of the run.  PLB_ERR_VALUE: a
+ * phase that is a copy of another phase, and so has no text of its own, has a different placement.
+ */
 int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                      const int64_t *source, int64_t n_phases, const plb_vt_run_t *run,
                      const int32_t *rank, plb_err_t *err);

@@ -26,7 +26,7 @@ typedef struct plb_lib_advisor {
     bool ready; /* true: the environment was read, and no options can be set any more; false: they
                    can */
     bool begun, with_cells;
-    bool over; /* true: there are no more steps */
+    bool over; /* true: there are no more steps; false: there may be */
     int64_t fingerprint;
     plb_clock_t clock; /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;
@@ -36,9 +36,9 @@ typedef struct plb_lib_advisor {
 
     /* This step, on this rank. */
     double work;
-    int64_t started;  /* nanoseconds; 0: not within pylb_start and pylb_stop */
-    int64_t mark;     /* when the step before ended */
-    int64_t moving;   /* when the redistribution began; 0: none is under way */
+    int64_t started;  /* ns: time of pylb_start; 0: not between pylb_start and pylb_stop */
+    int64_t mark;     /* ns: when the previous step ended */
+    int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     int64_t moved_ns; /* nanoseconds of the redistributions in this step */
     double cost;      /* seconds that the redistributions in this step have cost this rank */
     bool rebalanced;
@@ -51,8 +51,8 @@ typedef struct plb_lib_advisor {
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
-/** Make an advisor of these ranks, and its handle.  It owns `ranks` from now on, also after an
- *  error. */
+/** Make an advisor of these ranks, and its handle.  The advisor owns `ranks` from now on; after an
+ *  error `ranks` is freed. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
 /** Close an open advisor, as pylb_advisor_close. */
@@ -77,7 +77,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
  *  rank that has one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
-/** Whether the program itself passes all seconds. */
+/** Whether the program measures, and passes all seconds itself. */
 static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
 {
     return self->settings.clock == PLB_CLOCK_NONE;

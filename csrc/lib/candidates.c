@@ -6,7 +6,7 @@
 #include "decide/advisor.h"
 #include "lib/registered.h"
 
-/* "auto" chooses among the strategies of the table, as in Python. */
+/* List the strategies from which "auto" chooses: those of the table, as in Python. */
 static int32_t count(const plb_strategy_t **out, int64_t *n_params)
 {
     int32_t n = 0;

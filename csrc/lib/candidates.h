@@ -12,8 +12,9 @@ typedef struct plb_candidates {
     double selection[PLB_N_SELECTION]; /* parameters of the selection */
 } plb_candidates_t;
 
-/** List the strategies of the settings, after plb_settings_close.  Without cells, the list is the
- *  program's own redistribution alone.  Owned: plb_candidates_free, also after an error. */
+/** List the strategies of the settings.  Call it after plb_settings_close.  with_cells: false: the
+ *  only entry is the program's own redistribution; true: strategies of the table.  Free `self`
+ * with plb_candidates_free, also after an error. */
 int plb_candidates_init(plb_candidates_t *self, const plb_settings_t *settings, bool with_cells,
                         plb_err_t *err);
 void plb_candidates_free(plb_candidates_t *self);

@@ -141,7 +141,7 @@ static int by_key(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* The cells of a rank as they came: pointers into its part of the wire. */
+/* Set *out to the cells of a rank: pointers into the bytes that it has sent. */
 static head_t unpack(const char *wire, pylb_cells *out)
 {
     head_t h;
@@ -159,7 +159,7 @@ static head_t unpack(const char *wire, pylb_cells *out)
     return h;
 }
 
-/* Ranks that have cells must have given the same arrays. */
+/* Check that all ranks with cells have given the same arrays. */
 static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
 {
     int first = -1;
@@ -219,7 +219,8 @@ out:
     return ret;
 }
 
-/* where[i]: the place, in order of the keys, of the i-th gathered cell. */
+/* Copy the cells of rank r.  where[i]: index, in the order of the keys, of the i-th gathered cell.
+ */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -322,49 +323,49 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
 
 /* The first part of rank 0's answer.  The second part: number of cells and speed of each rank, and
  * the rank of each cell in the gathered order. */
-typedef struct said {
+typedef struct reply {
     int32_t code;
     char text[512];
     plb_placing_t placing;
-    double seconds; /* seconds: the answer of a look or a rehearsal */
+    double seconds; /* the result of look() or rehearse() */
     int64_t n, migrations, bytes;
-} said_t;
+} reply_t;
 
-/* What rank 0 does with the database; `said` and `speed` get the answer. */
+/* What rank 0 computes from the database; it writes `reply` and `speed`. */
 typedef struct question {
     plb_decider_t *decider;
     const plb_network_t *network;
-    int (*ask)(const struct question *self, database_t *db, int p, double *speed, said_t *said,
+    int (*ask)(const struct question *self, database_t *db, int p, double *speed, reply_t *reply,
                plb_err_t *err);
 } question_t;
 
-static int place(const question_t *self, database_t *db, int p, double *speed, said_t *said,
+static int place(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                  plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
     PLB_PASS(plb_snapshot_check(&all.snapshot, err));
-    PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &said->placing, err));
+    PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
-            said->migrations++;
-            said->bytes += db->bytes == NULL ? 0 : db->bytes[k];
+            reply->migrations++;
+            reply->bytes += db->bytes == NULL ? 0 : db->bytes[k];
         }
     }
     return PLB_OK;
 }
 
-static int look(const question_t *self, database_t *db, int p, double *speed, said_t *said,
+static int look(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                 plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     PLB_PASS(plb_snapshot_check(&all.snapshot, err));
-    return plb_decider_look(self->decider, &all, &said->seconds, err);
+    return plb_decider_look(self->decider, &all, &reply->seconds, err);
 }
 
-/* Nothing moves.  The time to send is that of the rank with the most bytes. */
-static int rehearse(const question_t *self, database_t *db, int p, double *speed, said_t *said,
+/* Estimate the time to send the cells: that of the rank with the most bytes.  Nothing moves. */
+static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                     plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -379,7 +380,7 @@ static int rehearse(const question_t *self, database_t *db, int p, double *speed
     for (int r = 0; r < p; r++) {
         most = bytes[r] > most ? bytes[r] : most;
     }
-    said->seconds = plb_first_cost(&cost, 0, most, p);
+    reply->seconds = plb_first_cost(&cost, 0, most, p);
 out:
     plb_free(bytes);
     return ret;
@@ -387,7 +388,7 @@ out:
 
 /* Answer on rank 0: `wire` has the gathered cells; `tail` gets count[p], speed[p], rank[n]. */
 static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
-                  const int64_t *size, said_t *said, char **tail, plb_err_t *err)
+                  const int64_t *size, reply_t *reply, char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int p = ranks->size;
@@ -397,8 +398,8 @@ static int answer(plb_transport_t *ranks, const question_t *question, const char
     double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
     int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);
     memcpy(*tail, db.count, 8 * (size_t)p);
-    said->n = db.n;
-    PLB_TRY(question->ask(question, &db, p, speed, said, err));
+    reply->n = db.n;
+    PLB_TRY(question->ask(question, &db, p, speed, reply, err));
     for (int64_t k = 0; k < db.n; k++) {
         rank[db.order[k].at] = db.placed[k];
     }
@@ -408,7 +409,7 @@ out:
 }
 
 /* Take this rank's part of the answer, and count the cells that it gets from each rank. */
-static int take(const plb_transport_t *ranks, const said_t *said, const char *tail,
+static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
                 plb_placed_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -426,22 +427,22 @@ static int take(const plb_transport_t *ranks, const said_t *said, const char *ta
             memcpy(out->rank, rank, (size_t)count[r] * sizeof *rank);
         }
     }
-    out->placing = said->placing;
-    out->migrations = said->migrations;
-    out->bytes = said->bytes;
+    out->placing = reply->placing;
+    out->migrations = reply->migrations;
+    out->bytes = reply->bytes;
 out:
     return ret;
 }
 
 /* Broadcast the answer of rank 0, or its error; `tail` is allocated on the other ranks. */
-static int tell(plb_transport_t *ranks, said_t *said, char **tail, plb_err_t *err)
+static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_TRY(ranks->bcast(ranks, said, sizeof *said, err));
-    if (said->code != PLB_OK) {
-        return PLB_FAIL(err, said->code, "%s", said->text);
+    PLB_TRY(ranks->bcast(ranks, reply, sizeof *reply, err));
+    if (reply->code != PLB_OK) {
+        return PLB_FAIL(err, reply->code, "%s", reply->text);
     }
-    const int64_t bytes = 16 * (int64_t)ranks->size + 4 * said->n;
+    const int64_t bytes = 16 * (int64_t)ranks->size + 4 * reply->n;
     if (ranks->rank != 0) {
         PLB_NEW(*tail, bytes);
     }
@@ -451,25 +452,25 @@ out:
 }
 
 static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,
-               said_t *said, plb_placed_t *out, plb_err_t *err)
+               reply_t *reply, plb_placed_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     char *mine = NULL, *wire = NULL, *tail = NULL;
     int64_t *size = NULL, bytes;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     *out = (plb_placed_t){0};
-    *said = (said_t){0};
+    *reply = (reply_t){0};
     PLB_NEW(size, ranks->size);
     PLB_TRY(pack(cells, &mine, &bytes, err));
     PLB_TRY(ranks->gather(ranks, mine, bytes, &wire, size, err));
     if (ranks->rank == 0) {
         const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-        said->code = answer(ranks, question, wire, size, said, &tail, err);
-        memcpy(said->text, err->text, sizeof said->text);
-        said->placing.seconds_statistics = gathered;
+        reply->code = answer(ranks, question, wire, size, reply, &tail, err);
+        memcpy(reply->text, err->text, sizeof reply->text);
+        reply->placing.seconds_statistics = gathered;
     }
-    PLB_TRY(tell(ranks, said, &tail, err));
-    ret = take(ranks, said, tail, out, err);
+    PLB_TRY(tell(ranks, reply, &tail, err));
+    ret = take(ranks, reply, tail, out, err);
 out:
     PLB_FREE(mine, wire, tail, size);
     return ret;
@@ -478,9 +479,9 @@ out:
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err)
 {
-    said_t said;
+    reply_t reply;
     const question_t question = {.decider = decider, .ask = place};
-    PLB_PASS(ask(ranks, &question, cells, &said, out, err));
+    PLB_PASS(ask(ranks, &question, cells, &reply, out, err));
     if (!timed) {
         out->placing.seconds_statistics = out->placing.seconds_strategy = 0.0;
     }
@@ -490,11 +491,11 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
 int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                       double *gain, plb_err_t *err)
 {
-    said_t said;
+    reply_t reply;
     plb_placed_t answered;
     const question_t question = {.decider = decider, .ask = look};
-    const int ret = ask(ranks, &question, cells, &said, &answered, err);
-    *gain = said.seconds;
+    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
+    *gain = reply.seconds;
     plb_placed_free(&answered);
     return ret;
 }
@@ -502,13 +503,13 @@ int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err)
 {
-    said_t said;
+    reply_t reply;
     plb_placed_t answered;
     const question_t question = {.network = network, .ask = rehearse};
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    const int ret = ask(ranks, &question, cells, &said, &answered, err);
+    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
     plb_placed_free(&answered);
-    *seconds = said.seconds + 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    *seconds = reply.seconds + 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
 }
 

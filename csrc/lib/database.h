@@ -6,10 +6,10 @@
 #include "decide/decider.h"
 #include "lib/pylb.h"
 
-/* What all ranks learn of a placement. */
+/* The part of a placement that a rank gets. */
 typedef struct plb_placed {
-    int32_t *rank;    /* [n of this rank's cells] owned */
-    int64_t *receive; /* [p] owned: cells that come from each rank, itself included */
+    int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
+    int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
     double *speed;    /* [p] owned */
     plb_placing_t placing;
     int64_t migrations, bytes;
@@ -23,13 +23,14 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
  *  the seconds that pylb itself needed; false: report 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
-/** Look (plb_decider_look): what better estimates of the speeds would save, in seconds per step.
- *  Collective; an error is raised on all ranks. */
+/** Estimate the seconds per step that a new placement would save (plb_decider_look).  Collective;
+ * an error is raised on all ranks. */
 int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                       double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step: go through one that runs no strategy and moves nothing, and
- *  add the time to send the cells by this network.  The same on all ranks.  Collective. */
+/** Estimate the seconds of an LB step; the result is the same on all ranks.  It measures an LB
+ * step that runs no strategy and moves nothing, and adds the time to send the cells by this
+ * network. Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* What the functions of pylb.h share: the error of this thread, and handles, which remember that
+/* Common to the functions of pylb.h: the error of this thread, and handles, which remember that
  * they were closed. */
 #ifndef PLB_LIB_HANDLE_H
 #define PLB_LIB_HANDLE_H
@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "lib/pylb.h"
 
-/* Marks what libpylb_mpi uses from libpylb. */
+/* Marks functions of libpylb that libpylb_mpi uses. */
 #define PLB_SHARED __attribute__((visibility("default")))
 
 /** The error of this thread; each function of pylb.h begins with it. */
@@ -14,8 +14,8 @@ PLB_SHARED plb_err_t *plb_lib_error(void);
 
 typedef enum plb_handle_kind { PLB_HANDLE_ADVISOR = 1, PLB_HANDLE_TRIGGER } plb_handle_kind_t;
 
-/* What a handle points to.  It stays in memory when the handle is closed, so that a call with a
- * closed handle is an error. */
+/* The struct to which a handle points.  It stays in memory when the handle is closed, so that a
+ * call with a closed handle gives an error. */
 typedef struct plb_handle {
     plb_handle_kind_t kind;
     void *content; /* NULL: closed */

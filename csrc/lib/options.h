@@ -17,7 +17,8 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
 /** Read "yes" or "no". */
 int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err);
 
-/** Make value[n] of a table, all at their defaults (NULL table: n is 0).  Owned. */
+/** Make value[n], the defaults of a table of parameters (NULL: n is 0).  The caller owns *value.
+ */
 int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err);
 
 /** Set the parameter `name` of `owner`, a strategy or a trigger.  PLB_ERR_KEY: it has no such

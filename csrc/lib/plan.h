@@ -1,4 +1,4 @@
-/* Where the cells of a rank go, and their migration. */
+/* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
 #ifndef PLB_LIB_PLAN_H
 #define PLB_LIB_PLAN_H
 
@@ -8,10 +8,10 @@
 
 struct pylb_plan {
     plb_transport_t *ranks;  /* borrowed */
-    int64_t n;               /* cells of this rank before */
+    int64_t n;               /* number of cells of this rank before the migration */
     int32_t *rank;           /* [n] owned: the new rank of each cell */
     plb_route_t route;       /* the order in which the cells are sent */
-    int64_t *send, *receive; /* [p + 1] owned: where the cells to (from) each rank begin */
+    int64_t *send, *receive; /* [p + 1] owned: index of the first cell to each rank; from each */
     int64_t migrations;
     /* Called before and after each migration, to measure its time. */
     void (*begin)(void *arg);
@@ -19,8 +19,8 @@ struct pylb_plan {
     void *arg;
 };
 
-/** Make a plan of n cells to rank[n], which is copied; receive[p]: cells that come from each rank.
- */
+/** Make a plan that moves n cells to rank[n], which is copied; receive[p]: number of cells that
+ * come from each rank. */
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err);
 void plb_plan_free(pylb_plan *self);

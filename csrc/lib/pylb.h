@@ -71,7 +71,7 @@ enum pylb_code {
  *  the next call that fails. */
 PYLB_API const char *pylb_error(void);
 
-/** What a code means, in a few words. */
+/** The meaning of a code, in a few words. */
 PYLB_API const char *pylb_error_name(int code);
 
 /** The version of the library that is linked, as PYLB_VERSION. */
@@ -177,8 +177,8 @@ PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** Report that this rank has redistributed, and add seconds to the cost, instead of begin and end,
- *  or in addition to them.  Local. */
+/** Report that this rank has redistributed its data, and add seconds to the cost.  Call it instead
+ * of pylb_rebalance_begin and pylb_rebalance_end, or in addition to them.  Local. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
 /* The cells of a rank.  Call pylb_cells_init, then set what you have; every array belongs to the
@@ -201,7 +201,7 @@ typedef struct pylb_cells {
 /** Set every field to "none". */
 PYLB_API void pylb_cells_init(pylb_cells *cells);
 
-/* Where each cell goes. */
+/* A plan: the new rank of each cell. */
 typedef struct pylb_plan pylb_plan;
 
 /** End a step, and get whether to rebalance now, and where each cell goes.  *plan is NULL if
@@ -240,7 +240,7 @@ PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const i
 /* A decision and its result. */
 typedef struct pylb_receipt {
     int64_t iteration;        /* the step after which it was decided */
-    int32_t rebalanced;       /* 1: an LB step took place; 0: the advisor held back */
+    int32_t rebalanced;       /* 1: an LB step took place; 0: the decision was against one */
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
@@ -266,17 +266,17 @@ typedef struct pylb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
     const double *load;                 /* [n_objects] seconds on a rank of speed 1; required */
-    const int32_t *rank;                /* [n_objects] where each is now; required */
+    const int32_t *rank;                /* [n_objects] present rank of each object; required */
     const int64_t *key;                 /* [n_objects] or NULL */
     const int64_t *bytes;               /* [n_objects] bytes that a migration sends, or NULL */
-    const int64_t *memory;              /* [n_objects] bytes that it occupies, or NULL */
+    const int64_t *memory;              /* [n_objects] bytes of memory of each object, or NULL */
     const uint8_t *migratable;          /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
     const double *coords;               /* [3 n_objects] or NULL */
     int64_t n_edges;                    /* messages of a step, from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
-    const double *edge_bytes, *edge_messages; /* [n_edges]; messages may be NULL: one each */
+    const double *edge_bytes, *edge_messages; /* [n_edges]; messages may be NULL: one per edge */
     const double *speed;                      /* [n_ranks] or NULL: 1 */
-    const double *background;                 /* [n_ranks] seconds beside the objects, or NULL */
+    const double *background;                 /* [n_ranks] seconds of other work, or NULL */
     const int64_t *memory_limit;              /* [n_ranks] or NULL */
     const int32_t *node;                      /* [n_ranks] node of each rank, or NULL */
 } pylb_snapshot;
@@ -290,7 +290,7 @@ PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, co
                          uint64_t seed, int32_t *rank);
 
 /** Compute time[n_ranks]: seconds of each rank in a step with the objects on rank[n_objects]
- * (NULL: where they are now).  Local. */
+ * (NULL: on their present ranks).  Local. */
 PYLB_CALL int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank, double *time);
 
 typedef struct pylb_metrics {
@@ -351,7 +351,7 @@ typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, in
  *  The name is copied.  Do not call it while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
-/* What has happened since the last LB step (Boulmier 2021, tau, u and U). */
+/* Figures of the iterations since the last LB step (Boulmier 2021: tau, u and U). */
 typedef struct pylb_cycle {
     int64_t n;        /* iterations */
     double u, U;      /* seconds: max - mean of the last iteration, and its sum over all */

@@ -11,14 +11,14 @@ typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
     double *strategy_params, *trigger_params; /* owned; set by plb_settings_close; strategy_params:
-                                                 those of the selection if strategy is "auto" */
-    plb_network_t network;                    /* cost of messages; zero: not given */
-    int64_t every;                            /* 0: the trigger says when */
-    int64_t lag, seed, steps;                 /* steps below 0: not known */
+                                                 of the selection, if the strategy is "auto" */
+    plb_network_t network;                    /* cost of messages; zeros: not given */
+    int64_t every;                            /* steps between LB steps; 0: the trigger decides */
+    int64_t lag, seed, steps;                 /* steps: negative: not known */
     bool off;                                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
-    plb_clock_t clock;      /* none: nothing is measured, the program passes all seconds */
+    plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
     char **option, **value; /* [n] owned: parameters, in the order in which they were set */
     int n;
@@ -27,8 +27,8 @@ typedef struct plb_settings {
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);
 void plb_settings_free(plb_settings_t *self);
 
-/** Set an option.  PLB_ERR_KEY: unknown option or name; PLB_ERR_VALUE: it does not take the value.
- */
+/** Set an option.  PLB_ERR_KEY: unknown option or name; PLB_ERR_VALUE: the option does not take
+ * this value. */
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
 /** Let the environment override options.  Call it before the first step. */
@@ -40,8 +40,8 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 /** Whether LB steps are switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the speeds of the ranks are learned; and whether pylb checks that the last LB step
- *  achieves what it predicted.  As in Python. */
+/** Whether the speeds of the ranks are learned; and whether pylb checks if the last LB step
+ * achieves what it predicted.  The rules are those of Python's Advisor. */
 bool plb_settings_learns(const plb_settings_t *self);
 bool plb_settings_watches(const plb_settings_t *self);
 

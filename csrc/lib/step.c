@@ -18,9 +18,9 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* If most cells that the plan sends away are still here, it was not carried out.  If they are
- * gone, it was, even if the program has not reported it. */
-static void look_for_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
+/* Find out whether the last plan was carried out.  If most cells that it sends away are still
+ * here, it was not.  If they are gone, it was, even if the program has not reported it. */
+static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
     if (self->n_exported == 0 || cells->key == NULL) {
@@ -114,7 +114,7 @@ static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double 
     }
 }
 
-/* Keep the load of this rank in this step; the record of the step comes later. */
+/* Keep the load of this rank in this step until the merged record of the step is known. */
 static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -171,7 +171,7 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End the steps: take the records that are under way.  This rank's own error takes precedence. */
+/* End the steps: take the records that are under way.  If this rank has an error, return that. */
 static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -307,7 +307,7 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
     if (ret == PLB_OK) {
         self->work = sum;
-        look_for_exports(self, cells);
+        check_exports(self, cells);
     }
     self->cells = cells;
     ret = step(self, ret == PLB_OK ? cells->n : 0, true, ret, &ask, err);

@@ -74,7 +74,8 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* A migration within pylb_rebalance_begin and _end is timed there. */
+/* Do nothing: a migration between pylb_rebalance_begin and pylb_rebalance_end is timed by these.
+ */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;
