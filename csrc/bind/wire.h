@@ -11,9 +11,10 @@
 typedef struct plb_letter {
     int64_t target, source;
     PyObject *data; /* owned */
-    int64_t cast;   /* 0: a message to one object; else a part of a multicast.  Negative: the
-                     * receivers   share the data; positive: each receiver gets a copy.  The absolute
-                     * value is the   number of the multicast on the sender, and 1 on the receiver. */
+    int64_t
+        cast; /* 0: a message to one object; else a part of a multicast.  Negative: the
+               * receivers   share the data; positive: each receiver gets a copy.  The absolute
+               * value is the   number of the multicast on the sender, and 1 on the receiver. */
 } plb_letter_t;
 
 /** Whether the data cannot be changed: numbers, texts, bytes. */
@@ -22,8 +23,9 @@ bool plb_is_constant(PyObject *data);
 /** Whether the data are a NumPy array without Python objects. */
 bool plb_is_numbers(PyObject *data);
 
-/** Copy data, so that later changes by their owner do not matter: constants are not copied, arrays
- * of numbers are, others become what `freeze` returns for them.  NULL with an exception. */
+/** Copy data, so that later changes by their owner do not matter.  Constants are not copied,
+ * arrays of numbers are copied, and other data are replaced by the result of freeze(data).  NULL
+ * with an exception. */
 PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
 
 /** The size of the data for the communication graph. */

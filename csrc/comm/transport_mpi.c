@@ -7,7 +7,7 @@
 #include "comm/reduction.h"
 #include "comm/transfer.h"
 
-enum { PIECE = 1 << 30 }; /* bytes of a broadcast at once */
+enum { PIECE = 1 << 30 }; /* a broadcast is divided into pieces of this many bytes */
 
 typedef struct by_mpi {
     plb_transport_t face;

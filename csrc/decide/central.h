@@ -62,7 +62,8 @@ plb_central_t plb_central_begin(void);
 /** Compare the two kinds of strategies for an LB step. */
 plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_central_case_t *at);
 
-/** Record an LB step; placing, moving: seconds without and of the migrations, NAN: not known. */
+/** Record an LB step.  moving: seconds of its migrations; placing: seconds of all the rest; NAN:
+ * not known. */
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 

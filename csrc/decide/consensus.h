@@ -8,7 +8,7 @@
  *   plb_consensus_root_t   In: the statistics of each iteration, in order; the iteration at which
  *                          the trigger wants an LB step; the reduced maxima.  Out: rulings.
  *   plb_consensus_t        One rank.  In: the arrival of its objects at AtSync, the statistics,
- * the rulings.  Out: actions.
+ *                          the rulings.  Out: actions.
  *
  * Example: the statistics of iteration 10 lead to T = 12.  Meanwhile the objects have begun
  * iterations up to M = 13.  The ranks reduce M, so F = max(T, M) = 13: objects wait at the end of
@@ -30,21 +30,21 @@
  *      iteration T, has not passed T: it rebalances there.
  *   2. When a rank has contributed its maximum to a round, its objects do not go beyond iteration
  *      max(T, that maximum), and F is never below this.  So no object can pass F before F is
- * known. An object that waits for this reason is in the pause state.
+ *      known.  An object that waits for this reason is in the pause state.
  *   3. All objects wait at AtSync(F) until the statistics of F are known, which prove that all
  *      objects are there.  Then they rebalance.
  *   4. Before that, a ruling alone may raise F: no object has passed the old F, and objects that
  *      wait there go on.  To lower F, the root opens a round with T < F.  Since M <= F, the new
  *      max(T, M) is at most the old F.
- *   5. With a lag D > 0, an object at AtSync(k) waits for the statistics of k - D, and
- *      T >= i + D, where i is the iteration whose statistics led to T.  Then M <= i + D <= T on
- *      every rank that gets the statistics of i.  So T is final at once, whether it raises or
- *      lowers F: no maximum is reduced.  A lag is for ranks that may block in the application's
- * own receive, where the pause state would deadlock.
+ *   5. With a lag D > 0, an object at AtSync(k) waits for the statistics of k - D, and T >= i + D,
+ *      where i is the iteration whose statistics led to T.  Then M <= i + D <= T on every rank
+ *      that gets the statistics of i.  So T is final at once, whether it raises or lowers F: no
+ *      maximum is reduced.  A lag is for ranks that may block in the application's own receive,
+ *      where the pause state would deadlock.
  *   6. Once a rank has ended, there are no more LB steps in this run, not even at an F that was
  *      announced before.  The statistics tell how many ranks have ended, so all ranks learn this
  *      at the same iteration.  A rank that has ended goes on making progress, and contributes
- * empty statistics, until the statistics of an iteration tell that all ranks have ended.
+ *      empty statistics, until the statistics of an iteration tell that all ranks have ended.
  *
  * Iterations are compared with <= and >=, never with =.
  */

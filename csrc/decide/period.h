@@ -7,9 +7,10 @@
  *     tau = sqrt(2 theta / m)                                                           (3.5)
  *   here: cost, growth     there: theta, m
  * Example: the mean is 10 s, the maximum grows from 10 s by m = 0.2 s per iteration, and an LB
- * step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations. Eq. 3.5 holds for an imbalance
- * that grows linearly from zero after each LB step.  If it does not grow (m <= 0), the period is
- * infinite.
+ * step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations.
+ *
+ * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  If it does not
+ * grow (m <= 0), the period is infinite.
  */
 #ifndef PLB_DECIDE_PERIOD_H
 #define PLB_DECIDE_PERIOD_H

@@ -560,7 +560,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
     int ret;
     *gain = 0.0;
     if (!self->looking) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a look is not due");
+        return PLB_FAIL(err, PLB_ERR_STATE, "plb_decider_look was called, but not asked for");
     }
     PLB_PASS(check_ranks(self, db, err));
     ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);

@@ -26,13 +26,13 @@
  *      communication refinement.
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
  *      that the last comprehensive strategy left; or if they cost more than `dearer` times as
- * much, and the last one left no less.  Then comprehensive strategies follow.
+ *      much, and the last one left no less.  Then comprehensive strategies follow.
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
  *   5. Of several candidates of one kind and family, the one is used that left the least max/mean
  *      when it ran last; ties: the cheapest, then the first in the table.  If this max/mean is
- * above `imbalance`, or if none has run, the first one that never ran is used.
+ *      above `imbalance`, or if none has run, the first one that never ran is used.
  *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
  *      family, the other family.
  */

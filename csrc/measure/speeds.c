@@ -188,8 +188,8 @@ static double precondition(fit_t *self)
     return rz;
 }
 
-/* Conjugate gradients from the present s and residual, until r . z is at most `tolerance` times
- * `first` (if 0: times r . z at the start).  Returns this reference. */
+/* Improve s by conjugate gradients, until r . z is at most `tolerance` times `first`; if `first`
+ * is 0, times its value at the start.  Returns the value with which it was compared. */
 static double solve(fit_t *self, double tolerance, double first)
 {
     double rz = precondition(self);

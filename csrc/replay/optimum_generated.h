@@ -2,9 +2,11 @@
  *
  * The time t(s, i) of iteration i depends only on i and on s, where the last LB step took place
  * just before iteration s.  best(s) is the least time of iterations 0 ... s - 1 and an LB step
- * just before s: best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost, best(0)
- * = 0 This is exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n)
- * memory.
+ * just before s:
+ *
+ *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
+ *
+ * This is exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
  */
 #ifndef PLB_REPLAY_OPTIMUM_GENERATED_H
 #define PLB_REPLAY_OPTIMUM_GENERATED_H

@@ -20,7 +20,7 @@ typedef struct plb_zoltan {
     int32_t n, n_parts;  /* number of this rank's objects; number of parts over all ranks */
     int64_t first;       /* dist[rank] */
 
-    int32_t n_weights; /* 0: 1 each */
+    int32_t n_weights; /* weights per object; 0: all objects have weight 1 */
     const double *weight;
     double scale;        /* Zoltan sees weight * scale, rounded; 0: the weights as they are */
     const double *share; /* [n_parts], sum 1, or NULL: equal */

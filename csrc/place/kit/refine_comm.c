@@ -37,8 +37,8 @@ static const double SLACK = 1e-9;
 typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
-    plb_offers_t offers; /* of the donors: lists only */
-    double *comm;        /* [p] seconds of sending, or NULL: not counted */
+    plb_offers_t offers; /* the objects of the donors; their lists are not sorted */
+    double *comm;        /* [p] seconds in which each rank sends; NULL: messages do not count */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -gap; a key that is too low is corrected when it is on top */

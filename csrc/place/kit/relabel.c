@@ -23,7 +23,8 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    memset(at, -1, (size_t)p * sizeof *at); /* index of the pair, or -1 */
+    memset(at, -1,
+           (size_t)p * sizeof *at); /* index of the pair of this rank and each part, or -1 */
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
         for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {

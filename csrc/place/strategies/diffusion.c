@@ -8,10 +8,10 @@
  *    average.  These have b_i < 0: each gets the same fraction of the load that it lacks.  The
  *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where
  *    L x = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm
- * for dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
- *    The system is solved by conjugate gradients, with two rounds per step: neighbours send their
- *    residuals, from which every rank also computes its neighbours' directions and solutions,
- *    with exactly the same bits.
+ *    for dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the
+ *    average).  The system is solved by conjugate gradients, with two rounds per step: neighbours
+ *    send their residuals, from which every rank also computes its neighbours' directions and
+ *    solutions, with exactly the same bits.
  * 3. Objects.  Each rank sends objects along its links, first those that save most bytes per
  *    load on the other side.  Ties: first objects that have already left their present rank, then
  *    the longest, so that few migrate.  A rank passes load on only after it has received some.
@@ -51,7 +51,7 @@ enum {
     SUM_LACKING = 1,  /* CHOOSE: load by which ranks are below the average */
     SUM_SQUARES = 0,  /* LINK, UPDATE: squares of the residuals */
     MAX_RESIDUAL = 0, /* LINK, UPDATE: largest residual */
-    SUM_ENERGY = 0,   /* MULTIPLY: p L p */
+    SUM_ENERGY = 0,   /* MULTIPLY: the product p L p of the conjugate gradients */
     COUNT_SENT = 0,   /* MOVE: number of objects sent */
 };
 

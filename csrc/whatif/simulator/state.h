@@ -157,7 +157,8 @@ static inline uint32_t context_of(const plb_op_t *op)
     return (uint32_t)op->comm * 2u;
 }
 
-/* Owners on the agenda: first arrivals at each rank, then waking ranks, then processors. */
+/* Numbers of the owners on the agenda (agenda.h): 0 ... n_ranks - 1 for the next arrival at each
+ * rank, then one for each rank that wakes up, then one for each processor. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
     (void)self;

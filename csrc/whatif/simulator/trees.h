@@ -1,4 +1,4 @@
-/* Collectives as trees of messages: the steps of each rank. */
+/* Describes a collective as a tree of messages: which messages each rank sends and receives. */
 #ifndef PLB_WHATIF_SIMULATOR_TREES_H
 #define PLB_WHATIF_SIMULATOR_TREES_H
 
