@@ -47,7 +47,9 @@ class Watch:
         """Return the processes that have been without ranks for too long."""
         parents = {parent for _, parent in found.values()}
         for process, (name, _) in found.items():
-            if name in NAMES and process in parents and descends(process, self.ancestor, found):
+            # A process whose parent has ended descends from init, so one that was seen stays one.
+            ours = process in self.seen or descends(process, self.ancestor, found)
+            if name in NAMES and process in parents and ours:
                 self.seen[process] = now
         self.seen = {process: when for process, when in self.seen.items() if process in found}
         return [process for process, when in self.seen.items() if now - when > PATIENCE]
