@@ -239,11 +239,21 @@ def missing_part(name: str, why: object = None) -> MissingPartError:
     why : object, optional
         The error, if the part is installed but cannot be loaded.
     """
-    part = PARTS[name]
     reason = f" ({why})" if why is not None else ""
+    part = PARTS[name]
+    command = needed_first(part, why).command
     return MissingPartError(
-        f"{name} is missing{reason}; it is needed for {part.purpose}: {part.command}"
+        f"{name} is missing{reason}; it is needed for {part.purpose}: {command}"
     )
+
+
+def needed_first(part: OptionalPart, why: object) -> OptionalPart:
+    """Return the part to install: `part`, or the other part whose absence is the error `why`.
+
+    A library that was built with MPI cannot be loaded without mpi4py.
+    """
+    absent = why.name if isinstance(why, ModuleNotFoundError) else None
+    return PARTS.get(absent or "", part)
 
 
 def require(name: str) -> ModuleType:
@@ -261,6 +271,7 @@ def require(name: str) -> ModuleType:
     try:
         return importlib.import_module(part.module)
     except ModuleNotFoundError as error:
-        raise missing_part(name) from error
+        other = needed_first(part, error) is not part
+        raise missing_part(name, error if other else None) from error
     except ImportError as error:
         raise missing_part(name, error) from error

@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb._version import __version__
-from pylb.optional import PARTS, OptionalPart, first_line
+from pylb.optional import PARTS, OptionalPart, first_line, needed_first
 from pylb.run.environment import settings_in_force
 
 
@@ -43,11 +43,13 @@ def gather() -> dict[str, Any]:
 
 
 def _state(part: OptionalPart) -> dict[str, str | None]:
-    version, problem = None, None
+    version, problem, command = None, None, part.command
     try:
         version = part.find()
-    except ModuleNotFoundError:
-        pass  # the part is not installed; that is no problem to report
+    except ModuleNotFoundError as error:  # not installed, which is no problem to report
+        needed = needed_first(part, error)
+        if needed.name != part.name:
+            problem, command = f"needs {needed.name}", needed.command
     except (ImportError, OSError) as error:
         problem = str(error)
     return {
@@ -55,7 +57,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
         "version": version,
         "problem": problem,
         "purpose": part.purpose,
-        "command": part.command,
+        "command": command,
     }
 
 

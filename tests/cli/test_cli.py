@@ -154,6 +154,16 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
     def broken():
         raise ImportError("libx.so: no such file")
 
+    def without_mpi4py():
+        raise ModuleNotFoundError("No module named 'mpi4py'", name="mpi4py")
+
+    table = dict([part("Zoltan", without_mpi4py)])
+    monkeypatch.setattr("pylb.cli.installed.PARTS", table)
+    assert cli.main(["info"]) == 0
+    shown = capsys.readouterr().out
+    assert "needs mpi4py" in shown
+    assert optional.PARTS["mpi4py"].command in shown.split("to install Zoltan:")[1]
+
     table = dict([part("Absent", absent), part("Broken", broken), part("There", lambda: "1.2")])
     monkeypatch.setattr("pylb.cli.installed.PARTS", table)
     assert cli.main(["info"]) == 0
