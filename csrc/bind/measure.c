@@ -4,12 +4,13 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-PLB_PY_FN(estimate,
-          "estimate(loads, table, /)\n--\n\n"
-          "Update the table [ESTIMATE_ROWS, n] in place with loads[n], the loads of one pass.\n"
-          "Rows 0-3: estimated load, number of passes, two figures of the estimator's state.\n"
-          "Rows 4-7: the same four, but only from passes on the present rank.  Row 8: a load\n"
-          "that may be a spike, or 0.")
+PLB_PY_FN(
+    estimate,
+    "estimate(loads, table, /)\n--\n\n"
+    "Update the table [ESTIMATE_ROWS, n] in place with loads[n], the loads of one iteration.\n"
+    "Rows 0-3: estimated load, number of iterations, two figures of the estimator's state.\n"
+    "Rows 4-7: the same four, but only from iterations on the present rank.  Row 8: a load\n"
+    "that may be a spike, or 0.")
 {
     const double *loads;
     PyObject *object;

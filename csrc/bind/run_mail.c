@@ -13,10 +13,10 @@ typedef struct mail {
     PyObject_HEAD PyObject *keys; /* of the objects that are here: pylb._core.Keys, or NULL */
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
-    pile_t out;     /* sent in this pass */
+    pile_t out;     /* sent in this iteration */
     pile_t coming;  /* arrived, but not delivered yet */
     pile_t astray;  /* arrived, but the target is on another rank */
-    pile_t in;      /* delivered: the messages of the last pass */
+    pile_t in;      /* delivered: the messages of the last iteration */
     int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
     int64_t *start;
     int64_t n;  /* objects that were here at the delivery */
@@ -211,7 +211,7 @@ PLB_PY_METHOD(mail, multicast,
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Return the number of messages of this pass whose data are neither constants nor arrays of
+/* Return the number of messages of this iteration whose data are neither constants nor arrays of
  * numbers: restoring them may fail. */
 static int64_t frozen_in(const mail_t *self)
 {
@@ -316,11 +316,12 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
                                                             : parcels_of(self, pile, to, me, c);
 }
 
-PLB_PY_METHOD(mail, pack,
-              "pack($self, to, me, /)\n--\n\n"
-              "Pack the messages of this pass; to[n]: the rank of each, below 0: do not pack\n"
-              "it.  Returns a list of (rank, messages, wire, others), see csrc/bind/wire.h.\n"
-              "Messages to rank `me`, this rank, have arrived.")
+PLB_PY_METHOD(
+    mail, pack,
+    "pack($self, to, me, /)\n--\n\n"
+    "Pack the messages of this iteration; to[n]: the rank of each, below 0: do not pack\n"
+    "it.  Returns a list of (rank, messages, wire, others), see csrc/bind/wire.h.\n"
+    "Messages to rank `me`, this rank, have arrived.")
 {
     return pack(self, c, &self->out);
 }
@@ -457,7 +458,7 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Add the messages of this pass to the communication graph. */
+/* Add the messages of this iteration to the communication graph. */
 static int enter(mail_t *self, plb_py_call_t *c)
 {
     int64_t *target = plb_py_memory(c, self->out.n, sizeof *target);
@@ -595,7 +596,7 @@ PLB_PY_METHOD1(mail, forget,
     return PLB_PY_NONE(c, plb_talk_drop(&self->talk, gone, &c->err));
 }
 
-PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this pass.")
+PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this iteration.")
 {
     empty(&self->out);
     Py_RETURN_NONE;
@@ -678,11 +679,11 @@ static PyMethodDef mail_methods[] = {
 #define MAIL(X)                                                                                   \
     X(mail, n_coming, PyLong_FromLongLong(self->coming.n), "Messages that have arrived.")         \
     X(mail, arrived, ends_of(&self->coming, false), "Their targets, (n_coming,) int64.")          \
-    X(mail, n_sent, PyLong_FromLongLong(self->out.n), "Messages of this pass so far.")            \
+    X(mail, n_sent, PyLong_FromLongLong(self->out.n), "Messages of this iteration so far.")       \
     X(mail, targets, ends_of(&self->out, false), "Their targets, (n_sent,) int64.")               \
     X(mail, sources, ends_of(&self->out, true), "Their sources, (n_sent,) int64.")                \
     X(mail, n_frozen, PyLong_FromLongLong(frozen_in(self)),                                       \
-      "How many messages of this pass may fail to be restored.")
+      "How many messages of this iteration may fail to be restored.")
 PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(

@@ -10,7 +10,7 @@ typedef struct recorder {
     PyObject_HEAD plb_clock_t clock;
     PyArrayObject *keys;    /* [n] int64 */
     PyObject *values;       /* list of the objects */
-    PyArrayObject *seconds; /* [n] float64, seconds in this pass so far */
+    PyArrayObject *seconds; /* [n] float64, seconds in this iteration so far */
     struct loop *running;   /* the loop that is timing an object now, or NULL; borrowed */
 } recorder_t;
 

@@ -8,7 +8,7 @@
 
 #define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
 
-/* Zoltan and mpi4py must call the same MPI. */
+/* Check that Zoltan and mpi4py use the same MPI library. */
 static int check_mpi(PyObject *mpi)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";

@@ -29,7 +29,8 @@ typedef struct plb_fit {
     int64_t n;
 } plb_fit_t;
 
-/** `memory`: about how many observations count, > 1; INFINITY: all of them, equally. */
+/** Begin without observations.  memory > 1: about this number of the last observations count;
+ * INFINITY: all count, with equal weight. */
 void plb_fit_init(plb_fit_t *self, double memory);
 
 /** Forget all observations. */

@@ -86,7 +86,8 @@ typedef struct state {
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */
     double ages[2];  /* the weights in these sums; each older LB step counts half */
-    double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
+    double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
+                                less */
     int64_t lb_steps, seen;
     int at_once; /* how many LB steps in a row came after a cycle of one iteration */
 } state_t;

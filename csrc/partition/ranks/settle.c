@@ -171,7 +171,8 @@ static int32_t parts_on(int rank, int n_ranks, int32_t k)
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
 }
 
-/* Exchange the numbers of objects that go from each rank to each part, and that all ranks move. */
+/* Tell each rank how many objects come from this rank to each of its parts, and how many objects
+ * this rank moves in total. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {

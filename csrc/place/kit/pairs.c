@@ -25,7 +25,7 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* number of partners with which sets are made of only FEW objects of a rank */
+    EASY = 8,    /* number of first partners, with which only FEW objects take part */
     FEW = 5,     /* objects of a rank in exchanges with the first EASY partners */
     MOST = 8,    /* objects of a rank in exchanges with later partners */
     TRIES = 256, /* partners tried for one donor, at most */
