@@ -157,7 +157,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
     ax.margins(x=0.08)
     finish(ax, "iteration", "max/mean (hollow: measured,\nothers: of estimated loads)")
-    _label(ax, [(r, y) for r, y in zip(done, before, strict=True) if y == y])
+    tops = np.fmax(before, since).tolist()  # also if one of both is not known
+    _label(ax, [(r, y) for r, y in zip(done, tops, strict=True) if y == y])
     return ax
 
 
