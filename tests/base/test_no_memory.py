@@ -1,0 +1,40 @@
+"""The n-th allocation fails, in every room of the core: MemoryError, nothing lost, no crash."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PROGRAM = TESTS / "mpi" / "no_malloc.py"
+GROUPS = ["strategies", "partitions", "replays", "files", "recordings", "models", "runs"]
+STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default only each 13th allocation fails
+
+
+@pytest.fixture(scope="module")
+def preload(tmp_path_factory):
+    if shutil.which("cc") is None or not sys.platform.startswith("linux"):
+        pytest.skip("no C compiler, or not Linux with glibc")
+    out = tmp_path_factory.mktemp("no_malloc") / "no_malloc.so"
+    source = TESTS / "mpi" / "no_malloc.c"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", out, "-ldl"], check=True)
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_allocation_fails_once(preload, group):
+    path = os.pathsep.join([str(TESTS / "twins"), os.environ.get("PYTHONPATH", "")])
+    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": "pylb/_core"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(PROGRAM), group, str(STEP)],
+        env={**os.environ, "PYTHONPATH": path, **switch},
+        capture_output=True,
+        text=True,
+        timeout=1000,
+    )
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    assert "0 blocks were lost" in done.stdout
