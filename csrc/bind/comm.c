@@ -256,7 +256,7 @@ PLB_PY_METHOD1(table, stage,
     const npy_intp n = PyArray_SIZE(a);
     int64_t twice[2] = {0, 0};
     if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
-        return PyErr_NoMemory();
+        return plb_py_no_memory();
     }
     const int ret = PLB_PY_UNLOCKED(
         c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));

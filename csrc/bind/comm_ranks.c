@@ -91,7 +91,7 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     }
     self->held = plb_malloc((size_t)total, sizeof *self->held);
     if (self->held == NULL) {
-        PyErr_NoMemory();
+        plb_py_no_memory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {

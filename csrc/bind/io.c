@@ -30,7 +30,7 @@ PLB_PY_FN(vt_scan,
     }
     held_scan_t *held = plb_calloc(1, sizeof *held);
     if (held == NULL) {
-        return PyErr_NoMemory();
+        return plb_py_no_memory();
     }
     PyObject *capsule = NULL;
     if (PyObject_GetBuffer(text, &held->text, PyBUF_SIMPLE) != 0 ||
@@ -115,7 +115,7 @@ static const plb_vt_scan_t **scans_of(PyObject *list)
     const Py_ssize_t n = PyList_GET_SIZE(list);
     const plb_vt_scan_t **files = plb_malloc((size_t)n, sizeof *files);
     if (files == NULL) {
-        PyErr_NoMemory();
+        plb_py_no_memory();
         return NULL;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -204,7 +204,7 @@ PLB_PY_FN(vt_plan,
 {
     held_plan_t *out = plb_calloc(1, sizeof *out);
     if (out == NULL) {
-        return PyErr_NoMemory();
+        return plb_py_no_memory();
     }
     PyObject *capsule = PyCapsule_New(out, plan_name, free_plan);
     if (capsule == NULL) {

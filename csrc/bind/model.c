@@ -236,7 +236,7 @@ PLB_PY_FN(fpm_update,
         plb_free(start);
         plb_free(rows);
         plb_free(speed);
-        return PyErr_NoMemory();
+        return plb_py_no_memory();
     }
     plb_fpm_update(&models, parts, seconds, start, rows, speed);
     const int64_t n = start[p];

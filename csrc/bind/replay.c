@@ -24,7 +24,7 @@ static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_repl
     const Py_ssize_t n = PyList_GET_SIZE(rows);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
-        PyErr_NoMemory();
+        plb_py_no_memory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {

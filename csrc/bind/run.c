@@ -103,7 +103,7 @@ static int bind_each(atsync_t *self, PyObject *keys)
     PyObject *index_of = PyDict_New();
     int64_t *slot = plb_malloc((size_t)PyTuple_GET_SIZE(keys), sizeof *slot);
     if (index_of == NULL || slot == NULL) {
-        PyErr_NoMemory();
+        plb_py_no_memory();
     } else if (take_slots(self, keys, index_of, slot) == 0 && drop_slots(self, index_of) == 0) {
         const bool is_first = self->index_of == NULL;
         Py_XSETREF(self->index_of, index_of);

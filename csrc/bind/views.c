@@ -490,12 +490,18 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size)
 {
     void *out = c->n_memory < PLB_PY_MAX_MEMORY ? plb_calloc((size_t)n, size) : NULL;
     if (out == NULL) {
-        return PyErr_NoMemory();
+        return plb_py_no_memory();
     }
     return c->memory[c->n_memory++] = out;
 }
 
 /* ---- codes, threads, modules ---------------------------------------------------------------- */
+
+PyObject *plb_py_no_memory(void)
+{
+    PyErr_SetString(PyExc_MemoryError, "out of memory in the core of pylb");
+    return NULL;
+}
 
 PyObject *plb_py_fail(plb_py_call_t *c)
 {

@@ -114,6 +114,9 @@ PyObject *plb_py_fail(plb_py_call_t *c);
 /** Raise the exception of a code; 0 for PLB_OK, else -1. */
 int plb_py_check(plb_py_call_t *c, int code);
 
+/** Raise MemoryError with a message; returns NULL. */
+PyObject *plb_py_no_memory(void);
+
 /** `value` if the code is PLB_OK, else NULL with the exception of the code; then `value` is not
  *  evaluated. */
 #define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
