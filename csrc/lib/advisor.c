@@ -124,7 +124,7 @@ static void free_content(plb_lib_advisor_t *self)
     plb_decider_free(&self->decider);
     plb_trigger_free(&self->trigger);
     plb_settings_free(&self->settings);
-    PLB_FREE(self->exported, self->row);
+    PLB_FREE(self->exported, self->answer, self->row);
     self->ranks->free(self->ranks);
     plb_free(self);
 }

@@ -47,6 +47,8 @@ typedef struct plb_lib_advisor {
     int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
     int64_t n_exported;
 
+    int64_t *answer; /* [p] owned: scratch for the answers of the program's own trigger; NULL: the
+                        trigger is one of pylb's */
     plb_step_row_t *row; /* [n_rows] owned */
     int64_t n_rows, room;
 } plb_lib_advisor_t;

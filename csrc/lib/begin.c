@@ -1,8 +1,10 @@
 /* The beginning of an advisor: makes its settings final, and makes its decider. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "lib/advisor.h"
 #include "lib/candidates.h"
+#include "lib/registered.h"
 #include "lib/sharing.h"
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
@@ -34,6 +36,9 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
         .network = s->network,
         .seed = (uint64_t)s->seed,
     };
+    if (plb_registered_is_own(s->trigger)) {
+        PLB_NEW(self->answer, self->ranks->size);
+    }
     PLB_TRY(plb_trigger_init(&self->trigger, s->trigger, s->trigger_params, err));
     PLB_TRY(plb_decider_init(&self->decider, &opt, &self->trigger, err));
     plb_advisor_init(&self->core, &self->decider, self->with_cells);

@@ -360,7 +360,9 @@ typedef struct pylb_cycle {
 } pylb_cycle;
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
- *  the same on all ranks, so it may depend on the cycle and `user` only. */
+ *  the same on all ranks, so it may depend on the cycle and `user` only.  The ranks compare their
+ *  answers in each step; if they differ, or the trigger has failed on a rank, all ranks get the
+ *  error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

@@ -139,7 +139,7 @@ static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
     return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps, cost, err);
 }
 
-static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
+static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
@@ -158,6 +158,64 @@ static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     double gain = 0.0;
     PLB_PASS(plb_database_look(self->ranks, &self->decider, self->cells, &gain, err));
     return plb_advisor_looked(&self->core, gain, self->step, ask, err);
+}
+
+/* What a rank's trigger has answered, which is sent as that many bytes: so every rank gets the
+ * answers of all. */
+enum { GO_ON, LB_STEP, FAILED };
+
+/* Compare the answers of all ranks.  Collective. */
+static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
+{
+    static const char nothing[FAILED];
+    static const char *const words[] = {"no LB step", "an LB step"};
+    char *all = NULL;
+    const int64_t *answer = self->answer;
+    int ret = self->ranks->gather(self->ranks, nothing, mine, &all, self->answer, err);
+    plb_free(all);
+    for (int r = 0; ret == PLB_OK && r < self->ranks->size; r++) {
+        if (answer[r] == FAILED) {
+            ret = PLB_FAIL(err, PLB_ERR_CALLBACK, "the trigger has failed on rank %d in step %lld",
+                           r, (long long)self->step);
+        }
+    }
+    for (int r = 1; ret == PLB_OK && r < self->ranks->size; r++) {
+        if (answer[r] != answer[0]) {
+            ret =
+                PLB_FAIL(err, PLB_ERR_VALUE,
+                         "the trigger answers differently in step %lld: %s on rank 0, %s on "
+                         "rank %d; expected the same on all ranks, computed from the cycle alone",
+                         (long long)self->step, words[answer[0]], words[answer[r]], r);
+        }
+    }
+    return ret;
+}
+
+/* Ask the decider.  Collective if the trigger is a function of the program: ranks with different
+ * answers would wait for each other without end.  pylb's own triggers answer the same on all
+ * ranks. */
+static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
+{
+    int ret = ask_decider(self, ask, err);
+    if (self->answer == NULL) {
+        return ret;
+    }
+    const plb_err_t own = *err;
+    const int said = same_answer(self,
+                                 ret != PLB_OK             ? FAILED
+                                 : *ask == PLB_ASK_BALANCE ? LB_STEP
+                                                           : GO_ON,
+                                 err);
+    if (said != PLB_OK) {
+        bool done;
+        *err = ret != PLB_OK ? own : *err;
+        ret = ret != PLB_OK ? ret : said;
+        const plb_err_t why = *err;
+        self->over = true;
+        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+        *err = why;
+    }
+    return ret;
 }
 
 static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)

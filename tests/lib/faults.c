@@ -9,6 +9,12 @@
 
 enum { STEPS = 10 };
 
+/* A trigger that answers differently on rank 1, or fails there, in one iteration. */
+static int odd_trigger(const pylb_cycle *cycle, void *user)
+{
+    return cycle->n == 3 ? *(const int *)user : 0;
+}
+
 static int say(int rank, int code)
 {
     if (code != PYLB_OK) {
@@ -46,6 +52,8 @@ static int run(const char *what, pylb_advisor *lb, int rank)
             code = rank == 1 ? with_keys(lb, rank, 1, 1.0) : advise(lb, rank, 1.0);
         } else if (strcmp(what, "nan") == 0) {
             code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
+        } else if (strcmp(what, "asked cells") == 0) {
+            code = with_keys(lb, rank, rank, 1.0 + rank);
         } else if (strcmp(what, "twice") == 0) {
             code = with_keys(lb, rank, 7, 1.0 + rank);
         } else if (strcmp(what, "open") == 0 && rank == 1 && i == 3) {
@@ -79,6 +87,12 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "twice") == 0) {
         say(rank, pylb_advisor_set(lb, "every", "1"));
+    }
+    int odd = rank == 1 ? (strcmp(what, "failing") == 0 ? 7 : 1) : 0;
+    if (strcmp(what, "asked") == 0 || strcmp(what, "asked cells") == 0 ||
+        strcmp(what, "failing") == 0) {
+        say(rank, pylb_trigger_register("odd", odd_trigger, &odd));
+        say(rank, pylb_advisor_set(lb, "trigger", "odd"));
     }
     run(what, lb, rank);
     if (strcmp(what, "open end") != 0) {

@@ -171,6 +171,9 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
         ("nan", "loads[0] is -1"),
         ("open", "pylb_start is still open"),
         ("twice", "key 7 is given twice"),
+        ("asked", "no LB step on rank 0, an LB step on rank 1"),
+        ("asked cells", "no LB step on rank 0, an LB step on rank 1"),
+        ("failing", "the trigger has failed on rank 1"),
     ],
 )
 def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case, words):
