@@ -105,20 +105,24 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD1(replay, metrics,
                "metrics($self, begin, /)\n--\n\n"
-               "Return (metrics as a dict of arrays, seconds) of the phases from `begin` on.")
+               "Return (metrics as a dict of arrays, seconds) of the phases from `begin` on, and\n"
+               "forget those before, unless the times of the ranks are kept.")
 {
-    const plb_replay_t *core = &self->core;
-    const long long begin = PyLong_AsLongLong(arg), n = core->n;
+    plb_replay_t *core = &self->core;
+    const long long begin = PyLong_AsLongLong(arg), n = core->n, first = core->first;
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (begin < 0 || begin > n) {
-        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected 0 ... %lld", begin, n);
+    if (begin < first || begin > n) {
+        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected %lld ... %lld", begin,
+                            first, n);
     }
+    plb_replay_forget(core, begin);
+    const long long at = begin - core->first;
     const bool any = begin < n;
     return Py_BuildValue(
-        "NN", plb_py_metrics_arrays(any ? core->metrics + begin : NULL, n - begin),
-        plb_py_copy(any ? core->seconds + begin : &core->opt.cost, n - begin, NPY_FLOAT64));
+        "NN", plb_py_metrics_arrays(any ? core->metrics + at : NULL, n - begin),
+        plb_py_copy(any ? core->seconds + at : &core->opt.cost, n - begin, NPY_FLOAT64));
 }
 
 /* Give the times of all ranks to NumPy, (phases, ranks); None if they were not kept. */

@@ -7,6 +7,9 @@
 #include "lib/registered.h"
 #include "lib/sharing.h"
 
+/* Most receipts that are kept in a run without a record: the first and the last ones. */
+enum { MOST_RECEIPTS = 4096 };
+
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
 {
     return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
@@ -34,6 +37,7 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
         .learns = self->with_cells && plb_settings_learns(s),
         .watches = self->with_cells && plb_settings_watches(s),
         .network = s->network,
+        .keep = s->record == NULL ? MOST_RECEIPTS : 0,
         .seed = (uint64_t)s->seed,
     };
     if (plb_registered_is_own(s->trigger)) {

@@ -250,7 +250,9 @@ typedef struct pylb_receipt {
     int64_t migrations;       /* cells that moved */
 } pylb_receipt;
 
-/** Count the decisions and the LB steps so far.  Either may be NULL.  Local. */
+/** Count the decisions and the LB steps so far.  Either may be NULL.  Local.  In a long run
+ * without a record, only 4096 of the decisions are kept and counted: the first and the last ones.
+ */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
 /** Get the receipt of decision i, from 0.  Its texts are valid as long as the advisor is open.

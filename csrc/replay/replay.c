@@ -61,7 +61,8 @@ void plb_replay_free(plb_replay_t *self)
 /* Make room for the results of these phases; it doubles if the trace comes in parts. */
 static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
-    const int64_t n = self->n + t->n_phases, tasks = self->tasks + t->task_ptr[t->n_phases];
+    const int64_t n = self->n - self->first + t->n_phases,
+                  tasks = self->tasks + t->task_ptr[t->n_phases];
     int ret = PLB_OK;
     if (n > self->room) {
         const int64_t room = self->room == 0 || n > 2 * self->room ? n : 2 * self->room;
@@ -81,6 +82,16 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
     }
 out:
     return ret;
+}
+
+void plb_replay_forget(plb_replay_t *self, int64_t before)
+{
+    const int64_t gone = before - self->first, left = self->n - before;
+    if (self->times == NULL && gone > 0) {
+        memmove(self->metrics, self->metrics + gone, (size_t)left * sizeof *self->metrics);
+        memmove(self->seconds, self->seconds + gone, (size_t)left * sizeof *self->seconds);
+        self->first = before;
+    }
 }
 
 /* ---- an LB step ----------------------------------------------------------------------------- */
@@ -312,8 +323,8 @@ static void keep(plb_replay_t *self)
 {
     const plb_phases_t *ph = &self->phases;
     const int64_t p = self->opt.n_ranks;
-    self->metrics[self->n] = ph->metrics;
-    self->seconds[self->n] = plb_phases_time(ph);
+    self->metrics[self->n - self->first] = ph->metrics;
+    self->seconds[self->n - self->first] = plb_phases_time(ph);
     if (self->times != NULL) {
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {

@@ -58,11 +58,12 @@ typedef struct plb_replay {
     plb_replay_opts_t opt;
     plb_phases_t phases;
     /* the results, owned: */
-    plb_metrics_t *metrics; /* [n] of the ranks' times */
-    double *seconds;        /* [n] of the phases, see plb_phases_time */
+    plb_metrics_t *metrics; /* [n - first] of the ranks' times */
+    double *seconds;        /* [n - first] of the phases, see plb_phases_time */
     int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
     double *times;          /* [n * n_ranks] without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
+    int64_t first; /* metrics and seconds of the phases before were forgotten */
     /* the loop at hand: */
     plb_loop_t loop, next;
     bool begins; /* true: the next phase is the first of the loop `next`; false: it belongs to
@@ -88,6 +89,10 @@ int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
+
+/** Forget the metrics and seconds of the phases before `before`, first ... n; nothing is forgotten
+ *  if the times of the ranks are kept. */
+void plb_replay_forget(plb_replay_t *self, int64_t before);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.
  * left: a trace with one phase, the objects that exist now; NULL: those of the last phase.  early:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Step
+from pylb.decide.dropped import Dropped
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
@@ -24,7 +25,7 @@ from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
 from pylb.run.report import Iterations
-from pylb.run.run_state import RunState
+from pylb.run.run_state import KEEP, RunState
 
 OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 
@@ -39,10 +40,11 @@ class ShadowMode(MeasuringMode):
         # Figures of the iterations and receipts as they would be with LB steps, the same on all
         # ranks.
         self._figures, self._history = IterationLog(), History()
+        self._log = IterationLog()  # the same figures, on rank 0, up to the last replayed iteration
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay
-        self._followed = self._shared = 0  # number of iterations replayed, and known to all ranks
+        self._followed = 0  # number of iterations replayed
         self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
         self._remaining: Any = None  # a trace with the objects after the last iteration
         self._in_loop = False
@@ -54,7 +56,7 @@ class ShadowMode(MeasuringMode):
 
     @property
     def n_balancings(self) -> int:
-        return len(self._history.balancings)
+        return len(self._history.balancings) + self._history.dropped.balancings
 
     @property
     def would_save(self) -> float:
@@ -92,7 +94,7 @@ class ShadowMode(MeasuringMode):
         n_ranks, given = self._state.agreement.transport.size, self._state.decider.settings
         network = (loop.alpha, loop.beta)
         given.load()
-        self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0))
+        self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0), keep=KEEP)
         return _core.Replay(
             n_ranks=n_ranks,
             decider=self._decider.core,
@@ -159,22 +161,33 @@ class ShadowMode(MeasuringMode):
         figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
         self._measured += float(figures[:, 1].sum())
         self._replay.feed(Trace(self._state.agreement.transport.size, **arrays, figures=figures))
+        self._log.extend(self._new_rows())
 
     def _share(self) -> None:
         """Send the results of rank 0 to all ranks."""
-        mine = b""
+        mine, transport = b"", self._state.agreement.transport
         if self._replay is not None:
             self._replay.settle(self._remaining)
-            receipts = [r.to_dict() for r in self._decider.history]
-            mine = json.dumps([receipts, self._new_rows(), self._measured]).encode()
-        received = json.loads(self._state.agreement.transport.allgather(mine)[0])
-        receipts, rows, self._measured = received
-        self._figures.extend(rows)
+            history, log = self._decider.history, self._log
+            receipts = [r.to_dict() for r in history]
+            mine = json.dumps(
+                [
+                    receipts,
+                    history.dropped,
+                    log.table().tolist(),
+                    log.span,
+                    len(log),
+                    self._measured,
+                ]
+            ).encode()
+        receipts, dropped, table, span, n, self._measured = json.loads(transport.allgather(mine)[0])
+        if n:
+            self._figures = IterationLog.restored(np.array(table), span, n)
         self._history = History(map(Receipt.from_dict, receipts))
+        self._history.dropped = Dropped(*dropped)
 
     def _new_rows(self) -> list[Row]:
-        metrics, seconds = self._replay.metrics(self._shared)
-        self._shared += len(seconds)
+        metrics, seconds = self._replay.metrics(len(self._log))
         columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
         return [
             Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)

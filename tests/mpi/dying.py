@@ -1,6 +1,7 @@
-"""A rank that dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER``.
+"""A rank that dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
 
-STATE is the name of a `Step`, HOW is kill, exit, raise, or late.  Where the rank raises, every rank
+STATE is the name of a `Step`, HOW is kill, exit, raise, or late; WAY is central (the default),
+distributed, lag or shadow.  Where the rank raises, every rank
 says how it ended; the other endings are mpiexec's to tell.
 """
 
@@ -20,6 +21,7 @@ state, how = Step[sys.argv[1]], sys.argv[2]
 odd = comm.rank == comm.size - 1
 armed = False
 folder = Path(sys.argv[3])
+way = sys.argv[4] if len(sys.argv) > 4 else "central"
 
 
 def die():
@@ -42,15 +44,22 @@ def faulty(self, sample, *args, **words):
 
 
 take, Agreement.take = Agreement.take, faulty
-lb = pylb.Balancer(
-    comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=3, record=folder / "run.h5"
-)
+HOW_TO_BALANCE = {
+    "central": {"strategy": lambda s: (s.rank + 1) % s.n_ranks},
+    "distributed": {"strategy": "GossipLB"},
+    "lag": {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "lag": 1},
+    "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
+}
+lb = pylb.Balancer(comm, every=3, record=folder / "run.h5", **HOW_TO_BALANCE[way])
 for key in range(comm.rank, 4 * comm.size, comm.size):
     lb.add(key, [key])
 for it in lb.iterate(6):
     armed = armed or (odd and it == 2)
     for key, _ in lb.local():
-        lb.send((key + 1) % (4 * comm.size), key, it)
+        if way == "distributed":
+            time.sleep(1e-3 * (1 + 4 * odd))  # an imbalance, so that objects migrate
+        if way != "lag":
+            lb.send((key + 1) % (4 * comm.size), key, it)
 armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
 lb.checkpoint(folder / "c")
 lb.report(folder / "run.json")

@@ -32,6 +32,11 @@ STATES = {  # where the other ranks hear that the failed rank was
     "CHECKPOINT": "after iteration 5",
 }
 FEW = [("MIGRATE", "kill"), ("MIGRATE", "raise"), ("CHECKPOINT", "kill"), ("COMMIT", "exit")]
+WAYS = {  # the states that these loops come to
+    "distributed": ["SYNC", "PLACE", "PACK", "MIGRATE", "COMMIT", "RECORD", "CHECKPOINT"],
+    "lag": ["CHANGES", "GATHER", "PLACE", "PACK", "MIGRATE", "COMMIT", "CHECKPOINT"],
+    "shadow": ["SYNC", "RECORD", "CHECKPOINT"],
+}
 ALL = [(state, how) for state in STATES for how in ("kill", "exit", "raise", "late")]
 EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
 BOUND = 5.0 if EXPLORE else 20.0  # seconds; the machine may be busy
@@ -61,6 +66,25 @@ def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
     with pytest.raises(MissingFileError):  # no part of a checkpoint counts as one
         pylb.Balancer.restore(None, tmp_path / "c")
+
+
+OTHER_WAYS = [(way, state) for way, states in WAYS.items() for state in states]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5] if EXPLORE else [2])
+@pytest.mark.parametrize("how", ["kill", "exit", "raise"] if EXPLORE else ["raise"])
+@pytest.mark.parametrize(("way", "state"), OTHER_WAYS if EXPLORE else OTHER_WAYS[::6])
+def test_the_others_end_in_other_loops(mpiexec, way, state, how, ranks, tmp_path):
+    code, out, said = launch(mpiexec, ranks, HERE / "dying.py", state, how, tmp_path, way)
+    end, odd = time.time(), ranks - 1
+    assert f"rank {odd} comes to {state}" in out, said
+    assert code != 0
+    assert "is through" not in out
+    passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
+    print(f"{way} {state} {how} {ranks}: {passed:.1f} s", file=sys.stderr)
+    assert passed < BOUND
+    if how == "raise":
+        assert said.count(f"RemoteError: rank {odd}: ValueError: broken at {state} (") == ranks - 1
 
 
 @pytest.fixture(scope="module")

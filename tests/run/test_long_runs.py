@@ -55,6 +55,7 @@ def resident():
         {"record": False, "every": 100},
         {"record": True, "every": 100},
         {"record": False, "every": 500, "lag": 2},
+        {"record": False, "every": 20, "mode": "shadow"},
     ],
 )
 def test_memory_stays_flat(monkeypatch, options):
