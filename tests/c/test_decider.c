@@ -152,7 +152,7 @@ static int balance(program_t *p)
     double speed[RANKS];
     plb_placing_t placing;
     plb_step_done_t done = {.seconds_migration = 0.01, .cost = 0.02, .moved = true};
-    CALL(p, plb_decider_choose(d, NULL, &err));
+    CALL(p, plb_decider_choose(d, NULL, 0, &err));
     CALL(p, plb_decider_place(d, &db, rank, speed, &placing, &err));
     placing.seconds_strategy = 0.005;
     CALL(p, plb_decider_placed(d, &placing, speed, &err));
@@ -312,7 +312,7 @@ static void test_a_step_that_ran_out_of_memory(void **state)
         plb_mem_fail_at(-1);                                                                      \
     }                                                                                             \
     assert_int_equal((what), PLB_OK)
-            STEP(0, plb_decider_choose(d, NULL, &err));
+            STEP(0, plb_decider_choose(d, NULL, 0, &err));
             STEP(1, plb_decider_placed(d, &placing, speed, &err));
             STEP(2, plb_decider_balanced(d, &done, &err));
 #undef STEP
@@ -342,7 +342,7 @@ static void test_a_network_that_is_refused_changes_nothing(void **state)
     assert_int_equal(plb_decider_network(&m.decider, bad, &err), PLB_ERR_VALUE);
     assert_non_null(strstr(err.text, "alpha is nan"));
     assert_true(m.decider.opt.network.alpha == 1e-3 && m.decider.selector.alpha == 1e-3);
-    assert_int_equal(plb_decider_choose(&m.decider, NULL, &err), PLB_OK);
+    assert_int_equal(plb_decider_choose(&m.decider, NULL, 0, &err), PLB_OK);
     assert_in_range(m.decider.chosen, 0, m.decider.opt.n - 1);
     unmake(&m);
 }
@@ -443,7 +443,7 @@ static void test_components(void **state)
                                                 .rank = rank,
                                                 .key = key},
                                    .here = here};
-        assert_int_equal(plb_decider_choose(&m.decider, NULL, &err), PLB_OK);
+        assert_int_equal(plb_decider_choose(&m.decider, NULL, 0, &err), PLB_OK);
         if (plb_decider_place(&m.decider, &db, out, speed, &placing, &err) != PLB_OK) {
             fail_msg("%s", err.text);
         }

@@ -169,7 +169,7 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     case 3:
         return plb_decider_looked(d, seconds(feed), &ask, err);
     case 4:
-        return plb_decider_choose(d, NULL, err);
+        return plb_decider_choose(d, NULL, 0, err);
     case 5:
         return place(m, feed, err);
     case 6:
