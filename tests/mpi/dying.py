@@ -1,7 +1,7 @@
 """A rank that dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
 
 STATE is the name of a `Step`, HOW is kill, exit, raise, or late; WAY is central (the default),
-distributed, lag or shadow.  Where the rank raises, every rank
+distributed or shadow.  Where the rank raises, every rank
 says how it ended; the other endings are mpiexec's to tell.
 """
 
@@ -47,7 +47,6 @@ take, Agreement.take = Agreement.take, faulty
 HOW_TO_BALANCE = {
     "central": {"strategy": lambda s: (s.rank + 1) % s.n_ranks},
     "distributed": {"strategy": "GossipLB"},
-    "lag": {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "lag": 1},
     "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
 }
 lb = pylb.Balancer(comm, every=3, record=folder / "run.h5", **HOW_TO_BALANCE[way])
@@ -58,8 +57,7 @@ for it in lb.iterate(6):
     for key, _ in lb.local():
         if way == "distributed":
             time.sleep(1e-3 * (1 + 4 * odd))  # an imbalance, so that objects migrate
-        if way != "lag":
-            lb.send((key + 1) % (4 * comm.size), key, it)
+        lb.send((key + 1) % (4 * comm.size), key, it)
 armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
 lb.checkpoint(folder / "c")
 lb.report(folder / "run.json")

@@ -34,8 +34,7 @@ STATES = {  # where the other ranks hear that the failed rank was
 FEW = [("MIGRATE", "kill"), ("MIGRATE", "raise"), ("CHECKPOINT", "kill"), ("COMMIT", "exit")]
 WAYS = {  # the states that these loops come to
     "distributed": ["SYNC", "PLACE", "PACK", "MIGRATE", "COMMIT", "RECORD", "CHECKPOINT"],
-    "lag": ["CHANGES", "GATHER", "PLACE", "PACK", "MIGRATE", "COMMIT", "CHECKPOINT"],
-    "shadow": ["SYNC", "RECORD", "CHECKPOINT"],
+    "shadow": ["SYNC", "RECORD"],
 }
 ALL = [(state, how) for state in STATES for how in ("kill", "exit", "raise", "late")]
 EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
