@@ -46,14 +46,26 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* The wide slope is an instrumental variable: neither its damping nor the noise of the loads
- * makes the velocity too small or too large. */
+/* The part of its load by which an object grows per iteration if all loads grow alike. */
+static double growth(const plb_cycle_costs_t *self)
+{
+    double load = 0.0, drift = 0.0;
+    for (int64_t i = 0; i < self->now->n_objects; i++) {
+        load += self->now->load[i];
+        drift += self->drift[i];
+    }
+    return load > 0.0 ? drift / load : 0.0;
+}
+
+/* What grows alike does not move.  The wide slope is an instrumental variable: neither its damping
+ * nor the noise of the loads makes the velocity too small or too large. */
 void plb_cycle_transport(plb_cycle_costs_t *self)
 {
     const plb_snapshot_t *s = self->now;
     double change = 0.0, slopes = 0.0, drifts = 0.0, wide = 0.0;
+    const double all = growth(self);
     for (int64_t i = 0; i < s->n_objects; i++) {
-        const double g = slope(s, i, NEAR), d = self->drift[i];
+        const double g = slope(s, i, NEAR), d = self->drift[i] - all * s->load[i];
         change -= d * g;
         slopes += slope(s, i, 1) * g;
         drifts += d * d;

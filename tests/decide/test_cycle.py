@@ -23,6 +23,7 @@ def slopes(load, near=4):
 def velocity(load, drift):
     """Return by how many objects per iteration the pattern moves; 0: that explains too little."""
     wide, narrow = slopes(load), slopes(load, 1)
+    drift = drift - drift.sum() / load.sum() * load  # what grows alike does not move
     explained = (drift @ wide) ** 2 > 0.25 * (drift @ drift) * (wide @ wide)
     return -(drift @ wide) / (narrow @ wide) if explained and narrow @ wide > 0 else 0.0
 
