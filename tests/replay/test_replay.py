@@ -122,6 +122,7 @@ class Twin:
             strategy,
             gives_up=words.pop("give_up", None),
             unlike=self.speed is None and unlike,
+            distributed=True,
             **words,
         )
         self.decider = self.given.decider(trace.n_ranks, self.traffic)
