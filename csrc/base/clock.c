@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Thread_local plb_clock_frame_t plb_clock_frame;
@@ -71,4 +72,13 @@ void plb_clock_declare(int64_t ns)
 {
     plb_clock_frame.own += ns;
     plb_clock_frame.declared += ns;
+}
+
+plb_words_t plb_in_words(double seconds)
+{
+    plb_words_t out;
+    const bool is_long = seconds >= 1.0;
+    snprintf(out.text, sizeof out.text, "%.3g %s", is_long ? seconds : 1e3 * seconds,
+             is_long ? "s" : "ms");
+    return out;
 }

@@ -61,4 +61,11 @@ int64_t plb_clock_leave(void);
 /** Add `ns` nanoseconds to the own time, by every clock.  Call it only in a frame. */
 void plb_clock_declare(int64_t ns);
 
+typedef struct plb_words {
+    char text[24];
+} plb_words_t;
+
+/** Return seconds with their unit, "1.2 s" or "345 ms". */
+plb_words_t plb_in_words(double seconds);
+
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "measure/stats.h"
 #include "place/kit/agent.h"
 
@@ -77,23 +78,10 @@ void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects
     }
 }
 
-typedef struct words {
-    char text[24];
-} words_t;
-
-static words_t in_words(double seconds)
-{
-    words_t out;
-    const bool is_long = seconds >= 1.0;
-    snprintf(out.text, sizeof out.text, "%.3g %s", is_long ? seconds : 1e3 * seconds,
-             is_long ? "s" : "ms");
-    return out;
-}
-
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size)
 {
-    const words_t root = in_words(answer->root), rounds = in_words(answer->rounds);
+    const plb_words_t root = plb_in_words(answer->root), rounds = plb_in_words(answer->rounds);
     if (answer->bytes > 0.0) {
         snprintf(out, size,
                  "; %s instead of %s: the load database of %.3g MB exceeds the memory limit of "
@@ -107,6 +95,6 @@ void plb_central_say(const plb_central_answer_t *answer, const char *central, co
         snprintf(out, size,
                  "; not %s, which would take %s in rounds on all ranks, instead of %s on rank 0, "
                  "but lose %s by imbalance until the next LB step",
-                 other, rounds.text, root.text, in_words(answer->loss).text);
+                 other, rounds.text, root.text, plb_in_words(answer->loss).text);
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* after so many iterations the ledger knows the warm-up */
@@ -531,14 +532,15 @@ static void say_ahead(plb_decider_t *self)
         snprintf(how, sizeof how,
                  "neighbours are placed on different ranks, as heavy regions move");
     } else if (p->ahead > 0.0) {
-        snprintf(how, sizeof how, "placed for the loads expected %.0f iterations ahead", p->ahead);
+        snprintf(how, sizeof how, "placed for the loads expected %.0f iteration%s ahead", p->ahead,
+                 p->ahead == 1.0 ? "" : "s");
     } else {
         return;
     }
     const size_t at = strlen(r->why);
     snprintf(r->why + at, sizeof r->why - at,
-             "; %s, which loses %.3g ms per iteration until the next LB step, instead of %.3g ms",
-             how, 1e3 * least, 1e3 * p->loss_0);
+             "; %s, which loses %s per iteration until the next LB step, instead of %s", how,
+             plb_in_words(least).text, plb_in_words(p->loss_0).text);
 }
 
 static void begin_cycle(plb_decider_t *self)

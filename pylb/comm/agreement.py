@@ -314,6 +314,8 @@ class Agreement:
         stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
+                if stats.kind == Step.EXIT:
+                    self.ended = "another rank has ended its program"
                 raise error
             received = [*received, (self.transport.rank, self._description(error))]
         if stats.failed_rank != NOBODY or stats.mixed:

@@ -181,7 +181,7 @@ def test_memory_beyond_the_limit_pages(swap):
             assert lab.run([sys.executable, "-S", "-c", PAGING]) == 0
             (use,) = lab.usage()
         assert use.memory <= memory + SLACK
-        assert (use.paged > 1000) == (memory == 2**26)
+        assert (use.paged > 300) == (memory == 2**26)  # the kernel reads several pages at once
         assert use.killed == 0
 
 

@@ -86,6 +86,15 @@ def test_the_others_end_in_other_loops(mpiexec, way, state, how, ranks, tmp_path
         assert said.count(f"RemoteError: rank {odd}: ValueError: broken at {state} (") == ranks - 1
 
 
+def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_path):
+    """Shadow mode refuses a checkpoint on rank 0, while rank 1 ends by an error of its own."""
+    code, _, said = launch(mpiexec, 2, HERE / "dying.py", "CHECKPOINT", "raise", tmp_path, "shadow")
+    assert code != 0
+    assert "StateError: checkpoint(): expected" in said
+    assert "ValueError: broken at CHECKPOINT" in said
+    assert "did not come within" not in said
+
+
 @pytest.fixture(scope="module")
 def library(mpiexec, tmp_path_factory):
     """Return the calls of MPI that fail."""

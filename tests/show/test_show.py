@@ -489,7 +489,7 @@ def test_the_picture_of_a_replay(trace):
     told = settings.details(run, 1)
     assert told["said"] == run.decisions[1].explain()
     assert sum(f[2] for f in told["flows"]) <= told["migrations"]
-    with pytest.raises(DomainError, match="decision 99"):
+    with pytest.raises(DomainError, match="decision is 99"):
         settings.details(run, 99)
 
 

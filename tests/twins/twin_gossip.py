@@ -279,7 +279,8 @@ class Gossip:
                 break
             if n_overloaded == 0 or stalled == PATIENCE:
                 self.failed = self.failed if n_overloaded == 0 else self.limit
-                if self.crowded and n_overloaded and longest <= self.failed:
+                crowded = self.crowded and self.failed <= len(self.ranks) * self.average()
+                if crowded and n_overloaded and longest <= self.failed:
                     self.limit = 1.1 * self.failed
                     stalled, mail = 0, None
                     iteration += 1

@@ -123,7 +123,7 @@ class Restarts:
         self.search_from(list(rank), limit)
         if not self.is_done(limit):
             limit = max(limit, self.crowd())
-        if not self.is_done(limit) and self.placed is not None:
+        if self.most > 1.002 * limit and self.placed is not None:
             self.search_from(list(self.placed), limit)
         if not self.limited and any(self.q.movable):
             self.search_from_changes(limit)

@@ -309,7 +309,7 @@ class BestFit:
         for w in self.q.load:
             most = max(most, w)
             times = w / grain if grain else 0.5
-            if w and abs(times - round(times)) > 1e-12 * times:
+            if w and math.isfinite(times) and abs(times - round(times)) > 1e-12 * times:
                 a, b = w, grain
                 while b > 1e-12 * most:
                     a, b = b, abs(a - b * round(a / b))

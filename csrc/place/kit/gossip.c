@@ -495,7 +495,8 @@ static void set_limit(plb_gossip_t *self, double limit)
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
-    if (self->agent.crowded && !reached && longest <= self->failed) {
+    const double all = self->agent.share->n_ranks * self->agent.average; /* seconds of one rank */
+    if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all) {
         set_limit(self, MORE * self->failed); /* only memory is short: allow more time */
         return true;
     }
