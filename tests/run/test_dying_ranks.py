@@ -41,6 +41,15 @@ EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
 BOUND = 5.0 if EXPLORE else 20.0  # seconds; the machine may be busy
 
 
+def check_end(code, out, end, case):
+    """Check that the job failed, soon after the rank came to its end."""
+    assert code != 0
+    assert "is through" not in out
+    passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
+    print(f"{case}: {passed:.1f} s", file=sys.stderr)
+    assert passed < BOUND
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 5] if EXPLORE else [3])
 @pytest.mark.parametrize(("state", "how"), ALL if EXPLORE else FEW)
 def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
@@ -51,11 +60,7 @@ def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
         assert code == 0, said
         assert out.count("is through") == ranks
         return
-    assert code != 0
-    assert "is through" not in out
-    passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
-    print(f"{state} {how} {ranks}: {passed:.1f} s", file=sys.stderr)
-    assert passed < BOUND
+    check_end(code, out, end, f"{state} {how} {ranks}")
     if how == "raise":
         told = f"rank {odd}: ValueError: broken at {state} ("
         assert said.count(f"RemoteError: {told}") == ranks - 1, said
@@ -77,11 +82,7 @@ def test_the_others_end_in_other_loops(mpiexec, way, state, how, ranks, tmp_path
     code, out, said = launch(mpiexec, ranks, HERE / "dying.py", state, how, tmp_path, way)
     end, odd = time.time(), ranks - 1
     assert f"rank {odd} comes to {state}" in out, said
-    assert code != 0
-    assert "is through" not in out
-    passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
-    print(f"{way} {state} {how} {ranks}: {passed:.1f} s", file=sys.stderr)
-    assert passed < BOUND
+    check_end(code, out, end, f"{way} {state} {how} {ranks}")
     if how == "raise":
         assert said.count(f"RemoteError: rank {odd}: ValueError: broken at {state} (") == ranks - 1
 
