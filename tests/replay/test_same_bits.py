@@ -300,9 +300,15 @@ def test_a_record_that_is_written_as_it_comes(tmp_path_factory, program, strateg
 
 
 @examples(6)
-@given(program=programs.filter(lambda p: not p.is_left_early), strategy=strategy_words)
+@given(
+    program=programs.filter(lambda p: not p.is_left_early and not (p.lasts and p.comes)),
+    strategy=strategy_words,
+)
 def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, strategy):
-    """The receipts of a shadow run, in which nothing moves, are those of its replay."""
+    """The receipts of a shadow run, in which nothing moves, are those of its replay.
+
+    Objects that come just before a break would make a difference: the shadow has no LB step there.
+    """
     path = tmp_path_factory.mktemp("run") / "run.h5"
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, _ = cluster.run(program.run, str(path), {**strategy, "mode": "shadow"})[0]
