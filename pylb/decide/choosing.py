@@ -48,7 +48,7 @@ def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strate
     """Choose the strategy of a `Balancer`'s first LB step for these loads and messages.
 
     It is distributed where rank 0 would be the longest part.  If it is central, `Balancer` may
-    still replace it by a refinement, as `choose_and_place` does.
+    still replace it by a refinement, like `choose_and_place`.
     """
     given = settings(every=1, unlike=False, distributed=True)
     return _informed(snapshot, given, network).choose(-1, snapshot.n_objects)

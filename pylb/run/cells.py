@@ -224,5 +224,5 @@ class LocalCells:
         return out
 
     def edges(self) -> I64:
-        """Return the edges of these cells, as `Mail.edges` does: (m, 5)."""
+        """Return the edges of these cells, (m, 5), with the columns of `Mail.edges`."""
         return self.sent.edges

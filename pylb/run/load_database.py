@@ -47,7 +47,7 @@ class Database(NamedTuple):
 
     @property
     def rows(self) -> Rows:
-        """The communication columns of the database, as `Rows`."""
+        """The columns of the database that describe communication."""
         return Rows(*self[6:])
 
 

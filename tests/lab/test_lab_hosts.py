@@ -168,7 +168,7 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 
 PAGING = """
-data = bytearray(100 * 2**20)
+data = bytearray(160 * 2**20)
 for sweep in range(2):
     for at in range(0, len(data), 4096):
         data[at] = 1
@@ -181,7 +181,7 @@ def test_memory_beyond_the_limit_pages(swap):
             assert lab.run([sys.executable, "-S", "-c", PAGING]) == 0
             (use,) = lab.usage()
         assert use.memory <= memory + SLACK
-        assert (use.paged > 300) == (memory == 2**26)  # the kernel reads several pages at once
+        assert (use.paged > 1000) == (memory == 2**26)
         assert use.killed == 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import programs
-from each_case import each_case, raised
+from each_case import raised, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "twins"))
 import placements  # isort: skip
@@ -760,8 +760,4 @@ CASES = (
 
 
 if __name__ == "__main__":
-    from mpi4py import MPI
-
-    found = each_case(CASES)
-    if MPI.COMM_WORLD.rank == 0:
-        print(json.dumps(found))
+    report(CASES)

@@ -4,11 +4,10 @@ tests/run/test_multicasts.py runs the same cases on virtual ranks.
 """
 
 import copy
-import json
 import zlib
 
 import numpy as np
-from each_case import each_case, raised
+from each_case import raised, report
 
 import pylb
 from pylb import errors
@@ -292,8 +291,4 @@ CASES = [
 ]
 
 if __name__ == "__main__":
-    from mpi4py import MPI
-
-    found = each_case(CASES)
-    if MPI.COMM_WORLD.rank == 0:
-        print(json.dumps(found))
+    report(CASES)

@@ -397,7 +397,10 @@ def test_bestfit_with_limits_is_the_twin_where_they_are_kept(s):
 def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
     plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
     assert plan.after.max <= plan.before.max
-    assert plan.after.max <= greedy.after.max * 1.0022  # the last 0.2 % is not worth migrations
+    q = twins.Plain(s)
+    bound = twins.bound(q, q.sums(q.rank)) if q.n else 0.0
+    bound = max(bound, twins.Restarts(q, None, twins.BestFit(s).alike(), False).crowd())
+    assert plan.after.max <= max(greedy.after.max * (1 + 1e-4), bound * 1.0022)
     if plan.after.max == plan.before.max:
         assert plan.migrations == 0
 
