@@ -307,6 +307,7 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
         plb_receipt_t *held = &self->receipts[i];
         if (is_same(self, held, kind)) {
+            self->held_before = held->until;
             held->until = self->seen.iteration;
             held->times++;
             return PLB_OK;
@@ -512,8 +513,9 @@ static void name_stand_in(plb_decider_t *self)
     const size_t at = strlen(r->why);
     r->strategy = self->instead;
     snprintf(r->why + at, sizeof r->why - at,
-             "; %s leaves no more imbalance and moves fewer objects",
-             self->candidates[self->instead].strategy.name);
+             ", but %s leaves no more imbalance than %s and moves fewer objects",
+             self->candidates[self->instead].strategy.name,
+             self->candidates[self->chosen].strategy.name);
 }
 
 /* Say for which loads the objects were placed, if not for the present ones. */
@@ -541,6 +543,23 @@ static void say_ahead(plb_decider_t *self)
     snprintf(r->why + at, sizeof r->why - at,
              "; %s, which loses %s per iteration until the next LB step, instead of %s", how,
              plb_in_words(least).text, plb_in_words(p->loss_0).text);
+}
+
+/* In the iteration of an LB step for better speeds, the trigger's "not yet" has not held. */
+static void take_back_hold(plb_decider_t *self)
+{
+    plb_receipt_t *held = &self->receipts[self->cycle], *end = &self->receipts[self->n_receipts];
+    while (held < end &&
+           !(held->kind == PLB_DECISION_HOLD && held->until == self->next.iteration)) {
+        held++;
+    }
+    if (held < end && --held->times > 0) {
+        held->until = self->held_before;
+    } else if (held < end) {
+        plb_receipt_free(held);
+        memmove(held, held + 1, (size_t)(end - held - 1) * sizeof *held);
+        self->n_receipts--;
+    }
 }
 
 static void begin_cycle(plb_decider_t *self)
@@ -596,6 +615,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     plb_central_balanced(&self->central, plb_decider_in_rounds(self, r->strategy), self->n_objects,
                          p->seconds_statistics + p->seconds_strategy, moving);
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
+    if (r->kind == PLB_DECISION_SPEEDS) {
+        take_back_hold(self);
+    }
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* plb_receipt_free has freed its arrays */
     begin_cycle(self);

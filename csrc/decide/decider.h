@@ -112,7 +112,8 @@ typedef struct plb_decider {
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t last; /* index of the receipt of the last LB step; -1: there was none */
+    int64_t held_before; /* `until` of the last hold, before its last iteration was added */
+    int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped;
     int64_t n_balancings;
 } plb_decider_t;

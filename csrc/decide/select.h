@@ -68,17 +68,18 @@ typedef enum plb_need {
 
 /* X(name, in words): why this family was chosen. */
 #define PLB_LEADS(X)                                                                              \
-    X(FIRST, "the first LB step of its kind is comprehensive")                                    \
-    X(NEXT, "refinements follow the first comprehensive strategy")                                \
-    X(COMPARABLE, "refinements balance about as well as comprehensive strategies")                \
-    X(POOR, "the last refinement left more imbalance than the last comprehensive strategy")       \
-    X(DEAR, "refinements cost more than comprehensive strategies, and the last one left no "      \
-            "less imbalance")                                                                     \
-    X(REFINE_AGAIN, "a refinement gets another chance after several comprehensive "               \
-                    "strategies")                                                                 \
-    X(COMPREHENSIVE_AGAIN, "imbalance is left after several refinements: a comprehensive "        \
-                           "strategy gets another chance")                                        \
-    X(ONLY, "no strategy of the other family is registered for this kind")
+    X(FIRST, "the first LB step of its kind places all objects from scratch")                     \
+    X(NEXT, "the LB steps after the first one move few objects")                                  \
+    X(COMPARABLE, "moving few objects balances about as well as placing all from scratch")        \
+    X(POOR, "the last LB step that moved few objects left more imbalance than the last one "      \
+            "from scratch")                                                                       \
+    X(DEAR, "LB steps that move few objects cost more than those from scratch, and the last "     \
+            "one left no less imbalance")                                                         \
+    X(REFINE_AGAIN, "after several LB steps from scratch, one that moves few objects gets "       \
+                    "another chance")                                                             \
+    X(COMPREHENSIVE_AGAIN, "imbalance is left after several LB steps that moved few objects, so " \
+                           "one from scratch gets another chance")                                \
+    X(ONLY, "there is no strategy of another family for this kind")
 
 typedef enum plb_lead {
 #define X(name, words) PLB_LEAD_##name,

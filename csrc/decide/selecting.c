@@ -27,14 +27,13 @@ static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 
 static void say_why(plb_decider_t *self, const plb_choice_t *c)
 {
-    const char *name = self->candidates[c->candidate].strategy.name;
     char other[96] = "";
     if (c->used != c->kind) {
         snprintf(other, sizeof other, "no %s strategy is registered, so a %s one is used; ",
                  plb_kind_name(c->kind), plb_kind_name(c->used));
     }
-    snprintf(self->next.why, sizeof self->next.why, "%s; %s%s: %s", plb_need_words(c->need), other,
-             name, plb_lead_words(c->lead));
+    snprintf(self->next.why, sizeof self->next.why, "%s; %s%s", plb_need_words(c->need), other,
+             plb_lead_words(c->lead));
 }
 
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)

@@ -70,9 +70,7 @@ class Choice(NamedTuple):
     def reason(self) -> str:
         """Return the choice as a sentence."""
         instead = f"no {self.kind} strategy is registered, so a {self.used} one is used; "
-        return (
-            f"{self.need}; {'' if self.used == self.kind else instead}{self.strategy}: {self.lead}"
-        )
+        return f"{self.need}; {'' if self.used == self.kind else instead}{self.lead}"
 
 
 class Experience(NamedTuple):

@@ -107,7 +107,11 @@ def _alternative(a: Any) -> str:
 
 
 def _choice(r: Any) -> str:
-    return f"{r.strategy} was chosen because {r.why}." if r.why else ""
+    if not r.why:
+        return ""
+    need, *more = r.why.split("; ")
+    said = [f"{r.strategy} was chosen because {need}", *(m[:1].upper() + m[1:] for m in more)]
+    return ". ".join(said) + "."
 
 
 def _speeds(r: Any) -> str:

@@ -156,6 +156,15 @@ def test_one_rank_says_that_it_is_switched_off(caplog):
     assert len(said) == 1  # printed by one rank
 
 
+def test_in_the_iteration_of_an_lb_step_for_better_speeds_nothing_is_held():
+    history = pylb.demo.run().history
+    steps = {r.iteration for r in history if r.balanced}
+    assert any("better estimates of the ranks' speeds" in r.reason for r in history)
+    held = [r for r in history if r.choice == "hold"]
+    assert held
+    assert [(r.iteration, r.until) for r in held if {r.iteration, r.until} & steps] == []
+
+
 def test_auto_says_why_it_took_which_strategy():
     d = decider("auto", params={"imbalance": 1.2}, every=1, gives_up=False)
     d.core.network(1e-3, 0.0)
@@ -185,7 +194,8 @@ def test_a_refinement_stands_in_for_the_first_comprehensive_one():
     d.core.abandon()
     receipt = balance(d, passed_over=1.0)
     assert (receipt.strategy, receipt.passed_over) == ("BestFitLB", 1.0)
-    assert "BestFitLB leaves no more imbalance and moves fewer objects" in receipt.explain()
+    said = "but BestFitLB leaves no more imbalance than GreedyLB and moves fewer objects. Best"
+    assert said in receipt.explain()
     observe(d, 1, 1.0, 3.0)
     chosen, instead = d.core.choose()
     assert pylb.strategies()[names[chosen]].family == "refinement"  # both were tried

@@ -303,11 +303,14 @@ class Twin:
         if stands_in:
             name = self.names[self.instead]
             r["strategy"] = self.instead
-            r["why"] += f"; {name} leaves no more imbalance and moves fewer objects"
+            r["why"] += f", but {name} leaves no more imbalance than {chosen} "
+            r["why"] += "and moves fewer objects"
         r |= {"migrations": migrations, "bytes": nbytes, "moved": moved, "seconds": cost}
         r["seconds_migration"] = seconds_migration
         parts = r["seconds_statistics"], r["seconds_strategy"], seconds_migration
         self.ledger.balanced(r["iteration"], r["strategy"], *parts, cost)
+        if r["kind"] == "speeds":
+            self.take_back_hold(r["iteration"])
         r["cost"] = self.ledger.state()["cost"]
         if stands_in:
             self.remember(chosen, r, r["passed_over"])
@@ -343,8 +346,19 @@ class Twin:
                 held["off_until"] = state["until"]
             self.history.append(held)
         else:
+            self.held_before = held["until"]
             held["until"] = self.seen[0]
             held["times"] += 1
+
+    def take_back_hold(self, iteration):
+        """The trigger's "not yet" has not held in this iteration."""
+        for held in self.held.values():
+            if held["kind"] == "hold" and held["until"] == iteration:
+                held["times"] -= 1
+                if held["times"]:
+                    held["until"] = self.held_before
+                else:
+                    self.history = [r for r in self.history if r is not held]
 
     def receipt(self, kind, reason):
         iteration, most, mean = self.seen[:3]
