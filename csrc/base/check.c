@@ -21,11 +21,9 @@ int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, p
 int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err)
 {
     for (int64_t i = 0; coords != NULL && i < n * n_dims; i++) {
-        if (!(fabs(coords[i]) <= 1e150)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "coords[%lld, %lld] is %g: expected a number from -1e150 to 1e150",
-                            (long long)(i / n_dims), (long long)(i % n_dims), coords[i]);
-        }
+        PLB_FAIL_IF(!(fabs(coords[i]) <= 1e150), err, PLB_ERR_VALUE,
+                    "coords[%lld, %lld] is %g: expected a number from -1e150 to 1e150",
+                    (long long)(i / n_dims), (long long)(i % n_dims), coords[i]);
     }
     return PLB_OK;
 }

@@ -5,10 +5,9 @@
 static int check_ends(int64_t n, const int32_t *src, const int32_t *dst, int64_t m, plb_err_t *err)
 {
     for (int64_t e = 0; e < m; e++) {
-        if (src[e] < 0 || src[e] >= n || dst[e] < 0 || dst[e] >= n) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "edge %lld is %d -> %d: expected 0 ... %lld",
-                            (long long)e, src[e], dst[e], (long long)n - 1);
-        }
+        PLB_FAIL_IF(src[e] < 0 || src[e] >= n || dst[e] < 0 || dst[e] >= n, err, PLB_ERR_RANGE,
+                    "edge %lld is %d -> %d: expected 0 ... %lld", (long long)e, src[e], dst[e],
+                    (long long)n - 1);
     }
     return PLB_OK;
 }

@@ -41,6 +41,14 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
 
 #define PLB_FAIL(err, code, ...) plb_fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
+/* Return `code`, with a message, if `wrong` holds. */
+#define PLB_FAIL_IF(wrong, err, code, ...)                                                        \
+    do {                                                                                          \
+        if (wrong) {                                                                              \
+            return PLB_FAIL(err, code, __VA_ARGS__);                                              \
+        }                                                                                         \
+    } while (0)
+
 /* Call a function that returns a code; jump to `out` if it failed.  Needs `ret` and the label. */
 #define PLB_TRY(call)                                                                             \
     do {                                                                                          \

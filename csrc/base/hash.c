@@ -44,10 +44,8 @@ out:
 static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (room > MOST) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
-                        MOST);
-    }
+    PLB_FAIL_IF(room > MOST, err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
+                MOST);
     PLB_GROW(self->key, self->room, room);
     ret = rehash(self, self->room, err);
 out:
@@ -56,9 +54,8 @@ out:
 
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err)
 {
-    if (n > MOST) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)n, MOST);
-    }
+    PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)n,
+                MOST);
     *self = (plb_keys_t){.key = (int64_t *)key, .n = n, .room = n, .borrowed = true};
     return rehash(self, n, err);
 }

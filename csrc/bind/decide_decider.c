@@ -28,9 +28,7 @@ static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in
         PyGILState_STATE state = PyGILState_Ensure();
         const int failed = load(self->library);
         PyGILState_Release(state);
-        if (failed) {
-            return PLB_FAIL(err, PLB_ERR_CALLBACK, "%s could not be loaded", self->library);
-        }
+        PLB_FAIL_IF(failed, err, PLB_ERR_CALLBACK, "%s could not be loaded", self->library);
     }
     const plb_strategy_t *whole = plb_strategy_find(self->name);
     return whole->run(whole, in, opts, out, err);

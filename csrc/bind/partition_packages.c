@@ -27,9 +27,8 @@ static PyObject *answer_of(PyObject *module, const char *name, const plb_questio
 
 static int ask(const char *name, const plb_question_t *q, int32_t *part, plb_err_t *err)
 {
-    if (q->n_options > 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s has no parameter %s", name, q->option[0]);
-    }
+    PLB_FAIL_IF(q->n_options > 0, err, PLB_ERR_VALUE, "%s has no parameter %s", name,
+                q->option[0]);
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("pylb.partition.packages");
     PyObject *answer = module != NULL ? answer_of(module, name, q) : NULL;

@@ -122,9 +122,7 @@ static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n
                 longest_t *out, plb_err_t *err)
 {
     plb_path_hop_t **hop = hops_of(&run->streams);
-    if (hop == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for the critical path");
-    }
+    PLB_FAIL_IF(hop == NULL, err, PLB_ERR_NOMEM, "out of memory for the critical path");
     int ret =
         plb_path_lengths(&run->streams, &run->pairing, query, out->ns, hop, &out->stuck, err);
     int32_t last = 0;

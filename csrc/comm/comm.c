@@ -76,10 +76,8 @@ int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t 
 {
     int ret = PLB_OK;
     MPI_Request request;
-    if (n > INT_MAX) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld bytes to broadcast: expected at most %d",
-                        (long long)n, INT_MAX);
-    }
+    PLB_FAIL_IF(n > INT_MAX, err, PLB_ERR_RANGE, "%lld bytes to broadcast: expected at most %d",
+                (long long)n, INT_MAX);
     PLB_MPI(MPI_Ibcast(data, (int)n, MPI_BYTE, root, self->comm, &request));
     ret = plb_comm_finish(&request, err);
 out:

@@ -9,10 +9,8 @@ static int begin_stats(void *reducer, const plb_stats_t *mine, plb_err_t *err)
     int ret = PLB_OK;
     plb_reducer_t *self = reducer;
     const int64_t i = self->begun % self->face.depth;
-    if (self->begun - self->taken == self->face.depth) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way already",
-                        self->face.depth);
-    }
+    PLB_FAIL_IF(self->begun - self->taken == self->face.depth, err, PLB_ERR_STATE,
+                "%d reductions are under way already", self->face.depth);
     self->mine[i] = *mine;
     PLB_MPI(MPI_Iallreduce(&self->mine[i], &self->all[i], 1, self->comm->record, self->comm->merge,
                            self->stats, &self->request[i]));
@@ -80,9 +78,8 @@ void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm)
 int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (self->begun != self->taken || self->maximum_request != MPI_REQUEST_NULL) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "reductions are under way on this communicator");
-    }
+    PLB_FAIL_IF(self->begun != self->taken || self->maximum_request != MPI_REQUEST_NULL, err,
+                PLB_ERR_STATE, "reductions are under way on this communicator");
     if (self->stats == MPI_COMM_NULL) {
         PLB_MPI(MPI_Comm_dup(self->comm->comm, &self->stats));
         PLB_MPI(MPI_Comm_dup(self->comm->comm, &self->maxima));

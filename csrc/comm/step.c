@@ -132,10 +132,8 @@ static int send_parcel(plb_step_t *self, const plb_parcel_t *p, plb_err_t *err)
     MPI_Request *slot = NULL;
     char *wire = NULL;
     const int64_t n = head_size(p);
-    if (n > PIECE) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "a parcel for rank %d has %d parts: too many", p->peer,
-                        p->n);
-    }
+    PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE, "a parcel for rank %d has %d parts: too many",
+                p->peer, p->n);
     PLB_NEW(wire, n);
     self->wire[self->n_wires++] = wire;
     write_head(p, wire);
@@ -151,9 +149,8 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
                    int n_parcels, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (self->phase != PLB_STEP_IDLE) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a collective step is already under way");
-    }
+    PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
+                "a collective step is already under way");
     self->mine = *mine;
     if (n_parcels > 0) {
         PLB_NEW0(self->wire, n_parcels);

@@ -125,20 +125,17 @@ static int reserve_rows(plb_table_t *self, int64_t n, plb_err_t *err)
     int32_t *spare = plb_realloc(self->spare, (size_t)room, sizeof *spare);
     self->data = data ? data : self->data;
     self->spare = spare ? spare : self->spare;
-    if (data == NULL || spare == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld rows of %lld bytes",
-                        (long long)room, (long long)self->data_bytes);
-    }
+    PLB_FAIL_IF(data == NULL || spare == NULL, err, PLB_ERR_NOMEM,
+                "out of memory: %lld rows of %lld bytes", (long long)room,
+                (long long)self->data_bytes);
     self->room = (int32_t)room;
     return PLB_OK;
 }
 
 static int reserve(plb_table_t *self, int64_t n, plb_err_t *err)
 {
-    if (n > INT32_MAX) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
-                        (long long)n);
-    }
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
+                (long long)n);
     const int ret = reserve_slots(self, n, err);
     return ret == PLB_OK ? reserve_rows(self, n, err) : ret;
 }

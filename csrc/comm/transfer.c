@@ -108,10 +108,9 @@ static int copy_own(const plb_transfer_t *self, const plb_side_t *out, const plb
     const int32_t i = own_place(out, self->comm->rank), j = own_place(in, self->comm->rank);
     const int64_t sent = i < 0 ? 0 : out->start[i + 1] - out->start[i];
     const int64_t taken = j < 0 ? 0 : in->start[j + 1] - in->start[j];
-    if (sent != taken) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d sends %lld rows to itself, but receives %lld",
-                        self->comm->rank, (long long)sent, (long long)taken);
-    }
+    PLB_FAIL_IF(sent != taken, err, PLB_ERR_VALUE,
+                "rank %d sends %lld rows to itself, but receives %lld", self->comm->rank,
+                (long long)sent, (long long)taken);
     if (sent * row_bytes > 0) {
         memcpy(in->data + in->start[j] * row_bytes, out->data + out->start[i] * row_bytes,
                (size_t)(sent * row_bytes));
@@ -183,19 +182,17 @@ static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int
     if (i >= self->n_receives) {
         return PLB_OK;
     }
-    if (code == MPI_SUCCESS && status->MPI_TAG == PLB_TAG_FAILED) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "rank %d has failed in this exchange", self->peer[i]);
-    }
+    PLB_FAIL_IF(code == MPI_SUCCESS && status->MPI_TAG == PLB_TAG_FAILED, err, PLB_ERR_STATE,
+                "rank %d has failed in this exchange", self->peer[i]);
     if (code == MPI_SUCCESS && self->bytes[i] <= INT_MAX) {
         MPI_Get_count(status, MPI_BYTE, &count);
     }
-    if (code != MPI_SUCCESS || status->MPI_TAG != self->tag ||
-        (self->bytes[i] <= INT_MAX && count != self->bytes[i])) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "rank %d sends something else than this rank expects: another plan or "
-                        "direction, or items of another dtype or shape",
-                        self->peer[i]);
-    }
+    PLB_FAIL_IF(code != MPI_SUCCESS || status->MPI_TAG != self->tag ||
+                    (self->bytes[i] <= INT_MAX && count != self->bytes[i]),
+                err, PLB_ERR_STATE,
+                "rank %d sends something else than this rank expects: another plan or "
+                "direction, or items of another dtype or shape",
+                self->peer[i]);
     return PLB_OK;
 }
 

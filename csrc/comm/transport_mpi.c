@@ -29,9 +29,8 @@ static int layout(const by_mpi_t *self, const int64_t *size, int *count, int *st
 {
     *total = 0;
     for (int r = 0; r < self->face.size; r++) {
-        if (size[r] > INT_MAX - *total) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "more than %d bytes to gather on rank 0", INT_MAX);
-        }
+        PLB_FAIL_IF(size[r] > INT_MAX - *total, err, PLB_ERR_RANGE,
+                    "more than %d bytes to gather on rank 0", INT_MAX);
         count[r] = (int)size[r];
         start[r] = (int)*total;
         *total += size[r];

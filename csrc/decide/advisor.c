@@ -52,10 +52,8 @@ int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
         return PLB_OK;
     }
     for (i = 0; i < n; i++) {
-        if (!(load[i] >= 0.0 && load[i] <= MOST)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "loads[%lld] is %g: expected 0 ... 1e30 seconds",
-                            (long long)i, load[i]);
-        }
+        PLB_FAIL_IF(!(load[i] >= 0.0 && load[i] <= MOST), err, PLB_ERR_VALUE,
+                    "loads[%lld] is %g: expected 0 ... 1e30 seconds", (long long)i, load[i]);
     }
     return PLB_FAIL(err, PLB_ERR_VALUE,
                     "the sum of the loads is %g: expected at most 1e30 seconds", *sum);
@@ -260,9 +258,8 @@ int plb_advisor_looked(plb_advisor_t *self, double gain, int64_t now, plb_ask_t 
 int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const double *speed,
                        int64_t migrations, int64_t bytes, plb_err_t *err)
 {
-    if (!self->due || self->placed) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a plan was made although no LB step is due");
-    }
+    PLB_FAIL_IF(!self->due || self->placed, err, PLB_ERR_STATE,
+                "a plan was made although no LB step is due");
     PLB_PASS(plb_decider_placed(self->decider, placing, speed, err));
     self->placed = true;
     self->migrations = migrations;

@@ -31,12 +31,10 @@ bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
 static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t *net,
                          int32_t window, plb_err_t *err)
 {
-    if (opt->n < 1 || opt->lag < 0 || net->depth < window + 2) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%lld iterations, lag %d, %d reductions at once: expected at least 1, 0 "
-                        "and %d",
-                        (long long)opt->n, opt->lag, net->depth, window + 2);
-    }
+    PLB_FAIL_IF(opt->n < 1 || opt->lag < 0 || net->depth < window + 2, err, PLB_ERR_VALUE,
+                "%lld iterations, lag %d, %d reductions at once: expected at least 1, 0 "
+                "and %d",
+                (long long)opt->n, opt->lag, net->depth, window + 2);
     return PLB_OK;
 }
 
@@ -240,12 +238,11 @@ static int say_dispute(const plb_atsync_t *self, plb_err_t *err)
 static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
                  plb_err_t *err)
 {
-    if (all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "statistics of iteration %lld: ranks contributed to different "
-                        "iterations, up to %lld",
-                        (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
-    }
+    PLB_FAIL_IF(all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1,
+                err, PLB_ERR_STATE,
+                "statistics of iteration %lld: ranks contributed to different "
+                "iterations, up to %lld",
+                (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
     return PLB_OK;
 }
 

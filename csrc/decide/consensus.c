@@ -70,16 +70,12 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
                              int64_t wish, plb_ruling_t *out, plb_err_t *err)
 {
     *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
-    if (!plb_consensus_root_ready(self) || iteration != self->seen + 1) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "statistics of iteration %lld came after those of %lld, round %lld is %s",
-                        (long long)iteration, (long long)self->seen, (long long)self->round,
-                        plb_consensus_root_ready(self) ? "closed" : "open");
-    }
-    if (wish < 1 && wish != PLB_WISH_NONE) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "period %lld: expected an iteration from 1 on",
-                        (long long)wish);
-    }
+    PLB_FAIL_IF(!plb_consensus_root_ready(self) || iteration != self->seen + 1, err, PLB_ERR_STATE,
+                "statistics of iteration %lld came after those of %lld, round %lld is %s",
+                (long long)iteration, (long long)self->seen, (long long)self->round,
+                plb_consensus_root_ready(self) ? "closed" : "open");
+    PLB_FAIL_IF(wish < 1 && wish != PLB_WISH_NONE, err, PLB_ERR_VALUE,
+                "period %lld: expected an iteration from 1 on", (long long)wish);
     self->seen = iteration;
     const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
     if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 */
@@ -102,11 +98,9 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                                plb_ruling_t *out, plb_err_t *err)
 {
     *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
-    if (self->tentative == PLB_NEVER || round != self->round) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "maximum of round %lld: round %lld is %s",
-                        (long long)round, (long long)self->round,
-                        self->tentative == PLB_NEVER ? "closed" : "open");
-    }
+    PLB_FAIL_IF(self->tentative == PLB_NEVER || round != self->round, err, PLB_ERR_STATE,
+                "maximum of round %lld: round %lld is %s", (long long)round,
+                (long long)self->round, self->tentative == PLB_NEVER ? "closed" : "open");
     /* Rule 1.  The new F is not above an older F: T is below the older F, and no object has passed
      * the older F. */
     self->final = max_of(self->tentative, begun(reach));
@@ -171,20 +165,17 @@ static void contribute(plb_consensus_t *self, plb_actions_t *out)
 
 static int check_slot(const plb_consensus_t *self, int64_t slot, plb_err_t *err)
 {
-    if (slot < 0 || slot >= self->capacity || self->reach[slot] < 0) {
-        return PLB_FAIL(err, PLB_ERR_KEY, "slot %lld is none of the %lld objects on this rank",
-                        (long long)slot, (long long)self->n_objects);
-    }
+    PLB_FAIL_IF(slot < 0 || slot >= self->capacity || self->reach[slot] < 0, err, PLB_ERR_KEY,
+                "slot %lld is none of the %lld objects on this rank", (long long)slot,
+                (long long)self->n_objects);
     return PLB_OK;
 }
 
 int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err)
 {
     *self = (plb_consensus_t){.lag = lag, .limit = PLB_NEVER, .final = PLB_NEVER, .end = end};
-    if (lag < 0 || end < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %d, end %lld: expected 0 or more", lag,
-                        (long long)end);
-    }
+    PLB_FAIL_IF(lag < 0 || end < 0, err, PLB_ERR_VALUE, "lag %d, end %lld: expected 0 or more",
+                lag, (long long)end);
     return PLB_OK;
 }
 
@@ -199,10 +190,8 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
 {
     const int64_t capacity = max_of(4, 2 * self->capacity);
     int64_t *reach = plb_realloc(self->reach, (size_t)capacity, sizeof *reach);
-    if (reach == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld objects in the consensus",
-                        (long long)capacity);
-    }
+    PLB_FAIL_IF(reach == NULL, err, PLB_ERR_NOMEM, "out of memory: %lld objects in the consensus",
+                (long long)capacity);
     for (int64_t i = self->capacity; i < capacity; i++) {
         reach[i] = -1 - (i + 1);
     }
@@ -223,13 +212,10 @@ int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, p
                       plb_err_t *err)
 {
     out->n = 0;
-    if (iteration < self->contributed || iteration > furthest(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "an object at iteration %lld cannot join: expected one from %lld, up to "
-                        "which statistics are contributed, to %lld",
-                        (long long)iteration, (long long)self->contributed,
-                        (long long)furthest(self));
-    }
+    PLB_FAIL_IF(iteration < self->contributed || iteration > furthest(self), err, PLB_ERR_STATE,
+                "an object at iteration %lld cannot join: expected one from %lld, up to "
+                "which statistics are contributed, to %lld",
+                (long long)iteration, (long long)self->contributed, (long long)furthest(self));
     if (self->free == self->capacity) {
         PLB_PASS(grow(self, err));
     }
@@ -258,10 +244,9 @@ int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *ou
 {
     out->n = 0;
     PLB_PASS(check_slot(self, slot, err));
-    if (waits(self->reach[slot])) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld waits at AtSync(%lld) already",
-                        (long long)slot, (long long)finished(self->reach[slot]));
-    }
+    PLB_FAIL_IF(waits(self->reach[slot]), err, PLB_ERR_STATE,
+                "slot %lld waits at AtSync(%lld) already", (long long)slot,
+                (long long)finished(self->reach[slot]));
     self->n_behind -= finished(self->reach[slot]++) <= self->contributed;
     contribute(self, out);
     return PLB_OK;
@@ -286,10 +271,9 @@ plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err)
 {
     PLB_PASS(check_slot(self, slot, err));
-    if (!waits(self->reach[slot])) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld runs iteration %lld: it does not wait",
-                        (long long)slot, (long long)begun(self->reach[slot]));
-    }
+    PLB_FAIL_IF(!waits(self->reach[slot]), err, PLB_ERR_STATE,
+                "slot %lld runs iteration %lld: it does not wait", (long long)slot,
+                (long long)begun(self->reach[slot]));
     *answer = plb_consensus_answer(self, slot);
     self->reach[slot] += *answer == PLB_ANSWER_GO;
     return PLB_OK;
@@ -299,10 +283,9 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
 {
     out->n = 0;
     const int64_t past = max_of(self->contributed, begun(measure(self).reach));
-    if (iteration < past) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "the run cannot end at iteration %lld: %lld has begun",
-                        (long long)iteration, (long long)past);
-    }
+    PLB_FAIL_IF(iteration < past, err, PLB_ERR_STATE,
+                "the run cannot end at iteration %lld: %lld has begun", (long long)iteration,
+                (long long)past);
     self->end = iteration;
     contribute(self, out);
     return PLB_OK;
@@ -328,11 +311,9 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
 static int take_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err)
 {
-    if (self->open || ruling->round != self->round + 1) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "round %lld opens while round %lld is %s",
-                        (long long)ruling->round, (long long)self->round,
-                        self->open ? "open" : "closed");
-    }
+    PLB_FAIL_IF(self->open || ruling->round != self->round + 1, err, PLB_ERR_STATE,
+                "round %lld opens while round %lld is %s", (long long)ruling->round,
+                (long long)self->round, self->open ? "open" : "closed");
     const int64_t reach = measure(self).reach;
     self->round = ruling->round;
     self->open = true;
@@ -347,10 +328,9 @@ static int take_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *m
                       plb_err_t *err)
 {
     const int64_t most = begun(measure(self).reach);
-    if (most > ruling->iteration && !PLB_ABLATE(PAUSE)) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "iteration %lld has begun, past the final one, %lld",
-                        (long long)most, (long long)ruling->iteration);
-    }
+    PLB_FAIL_IF(most > ruling->iteration && !PLB_ABLATE(PAUSE), err, PLB_ERR_STATE,
+                "iteration %lld has begun, past the final one, %lld", (long long)most,
+                (long long)ruling->iteration);
     *more = *more || ruling->iteration > self->limit;
     self->final = self->limit = ruling->iteration;
     self->open = false;
@@ -362,14 +342,13 @@ static int take_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
 {
     const extent_t x = measure(self);
     const int64_t at = ruling->iteration;
-    if (self->final != at || self->contributed < at ||
-        ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE))) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "an LB step at iteration %lld: the final one known is %lld, objects "
-                        "are between %lld and %lld",
-                        (long long)at, (long long)self->final, (long long)x.slowest,
-                        (long long)begun(x.reach));
-    }
+    PLB_FAIL_IF(self->final != at || self->contributed < at ||
+                    ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE)),
+                err, PLB_ERR_STATE,
+                "an LB step at iteration %lld: the final one known is %lld, objects "
+                "are between %lld and %lld",
+                (long long)at, (long long)self->final, (long long)x.slowest,
+                (long long)begun(x.reach));
     self->balancing = true;
     act(out, PLB_ACT_BALANCE, at);
     return PLB_OK;
@@ -399,11 +378,9 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                         plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
-    if (iteration != self->seen + 1 || iteration > self->contributed) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "statistics of iteration %lld: known up to %lld, contributed up to %lld",
-                        (long long)iteration, (long long)self->seen, (long long)self->contributed);
-    }
+    PLB_FAIL_IF(iteration != self->seen + 1 || iteration > self->contributed, err, PLB_ERR_STATE,
+                "statistics of iteration %lld: known up to %lld, contributed up to %lld",
+                (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
     /* Take the ruling first: it may stop objects that the statistics alone would let go on. */
@@ -431,9 +408,7 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
-    if (!self->balancing) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step was asked for");
-    }
+    PLB_FAIL_IF(!self->balancing, err, PLB_ERR_STATE, "no LB step was asked for");
     self->balancing = false;
     self->final = self->limit = PLB_NEVER;
     contribute(self, out);

@@ -16,10 +16,9 @@ static const int64_t MOST = (int64_t)1 << 53; /* limit of iteration numbers */
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (it->iteration < 0 || it->iteration > MOST) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "iteration is %lld: expected 0 ... %lld",
-                        (long long)it->iteration, (long long)MOST);
-    }
+    PLB_FAIL_IF(it->iteration < 0 || it->iteration > MOST, err, PLB_ERR_VALUE,
+                "iteration is %lld: expected 0 ... %lld", (long long)it->iteration,
+                (long long)MOST);
     PLB_TRY(plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(it, utilization)), err));
     ret = plb_check(PLB_AMOUNT,
                     PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
@@ -150,17 +149,13 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .instead = -1,
                             .last = -1};
     int ret = PLB_OK;
-    if (opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1) {
-        return PLB_FAIL(
-            err, PLB_ERR_VALUE,
-            "%d strategies for %d ranks: expected one or more of both, and exactly one "
-            "strategy without selection",
-            (int)opt->n, (int)opt->n_ranks);
-    }
-    if (opt->keep < 0 || (opt->keep > 0 && opt->keep < 8)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "keep is %lld: expected 0, or 8 receipts or more",
-                        (long long)opt->keep);
-    }
+    PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
+                PLB_ERR_VALUE,
+                "%d strategies for %d ranks: expected one or more of both, and exactly one "
+                "strategy without selection",
+                (int)opt->n, (int)opt->n_ranks);
+    PLB_FAIL_IF(opt->keep < 0 || (opt->keep > 0 && opt->keep < 8), err, PLB_ERR_VALUE,
+                "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
     self->central = plb_central_begin();
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
@@ -198,10 +193,8 @@ void plb_decider_free(plb_decider_t *self)
 
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
 {
-    if (self->started || self->pending || self->n_balancings > 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "set the network before the first iteration and the first LB step");
-    }
+    PLB_FAIL_IF(self->started || self->pending || self->n_balancings > 0, err, PLB_ERR_STATE,
+                "set the network before the first iteration and the first LB step");
     return set_network(self, network, self->selector.params, err);
 }
 
@@ -212,9 +205,7 @@ void plb_decider_limit(plb_decider_t *self, int64_t bytes)
 
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err)
 {
-    if (end < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "end is %lld: expected 0 or more", (long long)end);
-    }
+    PLB_FAIL_IF(end < 0, err, PLB_ERR_VALUE, "end is %lld: expected 0 or more", (long long)end);
     const int ret = plb_trigger_expect(self->trigger, end, cost, err);
     self->end = ret == PLB_OK ? end : self->end;
     return ret;
@@ -340,17 +331,13 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     int ret;
-    if (waits(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "iteration %lld was observed while the decider waits for an answer",
-                        (long long)it->iteration);
-    }
+    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE,
+                "iteration %lld was observed while the decider waits for an answer",
+                (long long)it->iteration);
     const plb_trigger_t *t = self->trigger;
-    if (t->started && it->iteration <= t->seen) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "iteration is %lld: expected more than %lld, the last one observed",
-                        (long long)it->iteration, (long long)t->seen);
-    }
+    PLB_FAIL_IF(t->started && it->iteration <= t->seen, err, PLB_ERR_STATE,
+                "iteration is %lld: expected more than %lld, the last one observed",
+                (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
     if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
         return ret;
@@ -388,9 +375,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
                      plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
-    if (waits(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "the decider waits for an answer");
-    }
+    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE, "the decider waits for an answer");
     if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->judging = true;
         *ask = PLB_ASK_GAIN;
@@ -420,9 +405,8 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
 {
     int ret;
     plb_receipt_t *last = last_of(self);
-    if (last == NULL) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be judged");
-    }
+    PLB_FAIL_IF(last == NULL, err, PLB_ERR_STATE,
+                "there was no LB step whose gain could be judged");
     if ((ret = plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err)) != PLB_OK) {
         return ret;
     }
@@ -440,10 +424,8 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
                        plb_err_t *err)
 {
-    if (waits(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "an LB step begins while the decider waits for an answer");
-    }
+    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE,
+                "an LB step begins while the decider waits for an answer");
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     plb_receipt_free(&self->next);
@@ -474,16 +456,12 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
 {
     int ret = PLB_OK;
     const bool knows = speed != NULL && speed[0] > 0.0;
-    if (!self->pending || self->answered) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step has begun that waits for a placement");
-    }
+    PLB_FAIL_IF(!self->pending || self->answered, err, PLB_ERR_STATE,
+                "no LB step has begun that waits for a placement");
     PLB_PASS(check_placing(placing, err));
     for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
-        if (!(speed[r] > 0.0 && speed[r] <= 1e30)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "speed[%d] is %g: expected a finite number above zero", (int)r,
-                            speed[r]);
-        }
+        PLB_FAIL_IF(!(speed[r] > 0.0 && speed[r] <= 1e30), err, PLB_ERR_VALUE,
+                    "speed[%d] is %g: expected a finite number above zero", (int)r, speed[r]);
     }
     if (knows) {
         PLB_NEW(self->next.speed, self->opt.n_ranks);
@@ -574,9 +552,8 @@ static void begin_cycle(plb_decider_t *self)
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
 {
     int ret;
-    if (!self->pending || !self->answered) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step with a placement is under way");
-    }
+    PLB_FAIL_IF(!self->pending || !self->answered, err, PLB_ERR_STATE,
+                "no LB step with a placement is under way");
     PLB_PASS(check_done(done, err));
     PLB_PASS(make_room(self, err));
     plb_decider_settle(self);

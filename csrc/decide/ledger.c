@@ -98,10 +98,8 @@ int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean,
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err)
 {
-    if (strategy < 0 || strategy >= self->n) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "strategy is %d: expected 0 ... %d", (int)strategy,
-                        (int)self->n - 1);
-    }
+    PLB_FAIL_IF(strategy < 0 || strategy >= self->n, err, PLB_ERR_RANGE,
+                "strategy is %d: expected 0 ... %d", (int)strategy, (int)self->n - 1);
     const int ret =
         plb_check_known(PLB_SECONDS,
                         PLB_FIGURES({"cost", costs->statistics}, {"cost", costs->strategy},
@@ -159,12 +157,8 @@ bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
 
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err)
 {
-    if (!self->open) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step is to be judged");
-    }
-    if (!isfinite(gain)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected seconds", gain);
-    }
+    PLB_FAIL_IF(!self->open, err, PLB_ERR_STATE, "no LB step is to be judged");
+    PLB_FAIL_IF(!isfinite(gain), err, PLB_ERR_VALUE, "gain is %g: expected seconds", gain);
     const double fade = self->params[PLB_LEDGER_fade];
     const bool pays = gain >= self->cost;
     const bool trial = self->trial;

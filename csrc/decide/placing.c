@@ -495,9 +495,8 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err)
 {
-    if (!self->pending) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a placement was asked for, but no LB step has begun");
-    }
+    PLB_FAIL_IF(!self->pending, err, PLB_ERR_STATE,
+                "a placement was asked for, but no LB step has begun");
     int ret = check_ranks(self, db, err);
     if (ret != PLB_OK) {
         return ret;
@@ -559,9 +558,8 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
     input_t input;
     int ret;
     *gain = 0.0;
-    if (!self->looking) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "plb_decider_look was called, but not asked for");
-    }
+    PLB_FAIL_IF(!self->looking, err, PLB_ERR_STATE,
+                "plb_decider_look was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
     if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
@@ -574,9 +572,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
 
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
 {
-    if (!self->looking) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "an answer was given, but no look is due");
-    }
+    PLB_FAIL_IF(!self->looking, err, PLB_ERR_STATE, "an answer was given, but no look is due");
     if (!(fabs(gain) <= 1e30)) { /* also for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
                         gain);

@@ -259,16 +259,12 @@ static void remember(plb_record_t *self, const plb_outcome_t *o)
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err)
 {
-    if (candidate < 0 || candidate >= self->n) {
-        return PLB_FAIL(err, PLB_ERR_RANGE, "candidate is %d: expected 0 ... %d", (int)candidate,
-                        (int)self->n - 1);
-    }
+    PLB_FAIL_IF(candidate < 0 || candidate >= self->n, err, PLB_ERR_RANGE,
+                "candidate is %d: expected 0 ... %d", (int)candidate, (int)self->n - 1);
     const plb_candidate_t *c = &self->candidates[candidate];
-    if (!selectable(c)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "candidate is %d: expected one that looks at load or communication",
-                        (int)candidate);
-    }
+    PLB_FAIL_IF(!selectable(c), err, PLB_ERR_VALUE,
+                "candidate is %d: expected one that looks at load or communication",
+                (int)candidate);
     PLB_PASS(check_outcome(outcome, err));
     const plb_kind_t kind = kind_of(c);
     self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;

@@ -7,10 +7,8 @@ enum { EAGER = 20 }; /* number of tests before the clock is read */
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
 {
     *self = (plb_steps_t){.net = net, .lag = lag, .last = INT64_MAX};
-    if (lag < 0 || net->depth < lag + 2) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lag is %d: expected 0 ... %d steps", (int)lag,
-                        net->depth - 2);
-    }
+    PLB_FAIL_IF(lag < 0 || net->depth < lag + 2, err, PLB_ERR_VALUE,
+                "lag is %d: expected 0 ... %d steps", (int)lag, net->depth - 2);
     return PLB_OK;
 }
 
@@ -39,11 +37,9 @@ static int begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 {
-    if (plb_steps_broken(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "another rank has failed, left or is elsewhere: there "
-                        "are no more steps");
-    }
+    PLB_FAIL_IF(plb_steps_broken(self), err, PLB_ERR_STATE,
+                "another rank has failed, left or is elsewhere: there "
+                "are no more steps");
     return begin(self, mine, err);
 }
 

@@ -86,12 +86,10 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
     if (ret != PLB_OK) {
         return ret;
     }
-    if (self->started && o->iteration <= self->seen) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "iteration is %lld: expected more than %lld, the last "
-                        "one observed",
-                        (long long)o->iteration, (long long)self->seen);
-    }
+    PLB_FAIL_IF(self->started && o->iteration <= self->seen, err, PLB_ERR_STATE,
+                "iteration is %lld: expected more than %lld, the last "
+                "one observed",
+                (long long)o->iteration, (long long)self->seen);
     if (!self->started) {
         self->started = true;
         self->last = o->iteration - 1;
@@ -106,9 +104,8 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
     self->verdict = unknown(PLB_REASON_START);
     self->verdict.cost = self->cost;
     self->kind->observe(self, o, &self->verdict);
-    if (self->failed != PLB_OK) {
-        return PLB_FAIL(err, self->failed, "trigger %s has failed", self->kind->name);
-    }
+    PLB_FAIL_IF(self->failed != PLB_OK, err, self->failed, "trigger %s has failed",
+                self->kind->name);
     self->verdict.balance = self->verdict.reason >= PLB_REASON_EVERY;
     return PLB_OK;
 }

@@ -35,11 +35,9 @@ static int add_name(names_t *self, const plb_vt_name_t *name, int32_t *entity, p
 
 static int check_rank(const plb_vt_scan_t *file, int32_t r, plb_err_t *err)
 {
-    if (file->rank >= 0 && file->rank != r) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT,
-                        "%s: metadata.rank is %lld: expected %d, as the file's name says",
-                        file->name, (long long)file->rank, r);
-    }
+    PLB_FAIL_IF(file->rank >= 0 && file->rank != r, err, PLB_ERR_FORMAT,
+                "%s: metadata.rank is %lld: expected %d, as the file's name says", file->name,
+                (long long)file->rank, r);
     return PLB_OK;
 }
 
@@ -47,21 +45,16 @@ static int check_phases(const plb_vt_scan_t *file, const plb_vt_scan_t *first, p
 {
     const int64_t n = file->n_phases < first->n_phases ? file->n_phases : first->n_phases;
     for (int64_t i = 0; i < n; i++) {
-        if (file->phases[i].id != first->phases[i].id) {
-            return PLB_FAIL(err, PLB_ERR_FORMAT,
-                            "ranks have different phases: entry %lld is phase %lld in %s, "
-                            "phase %lld in %s",
-                            (long long)i, (long long)file->phases[i].id, file->name,
-                            (long long)first->phases[i].id, first->name);
-        }
+        PLB_FAIL_IF(file->phases[i].id != first->phases[i].id, err, PLB_ERR_FORMAT,
+                    "ranks have different phases: entry %lld is phase %lld in %s, "
+                    "phase %lld in %s",
+                    (long long)i, (long long)file->phases[i].id, file->name,
+                    (long long)first->phases[i].id, first->name);
     }
-    if (file->n_phases != first->n_phases) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT,
-                        "ranks have different phases: %s has %lld, %s "
-                        "has %lld",
-                        file->name, (long long)file->n_phases, first->name,
-                        (long long)first->n_phases);
-    }
+    PLB_FAIL_IF(file->n_phases != first->n_phases, err, PLB_ERR_FORMAT,
+                "ranks have different phases: %s has %lld, %s "
+                "has %lld",
+                file->name, (long long)file->n_phases, first->name, (long long)first->n_phases);
     return PLB_OK;
 }
 
@@ -69,10 +62,9 @@ static int check_source(const plb_vt_scan_t *file, const int64_t *source, int64_
                         plb_err_t *err)
 {
     for (int64_t i = 0; i < n_phases; i++) {
-        if (source[i] < 0 || source[i] >= file->n_phases) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "source[%lld] is %lld: expected 0 ... %lld",
-                            (long long)i, (long long)source[i], (long long)file->n_phases - 1);
-        }
+        PLB_FAIL_IF(source[i] < 0 || source[i] >= file->n_phases, err, PLB_ERR_RANGE,
+                    "source[%lld] is %lld: expected 0 ... %lld", (long long)i,
+                    (long long)source[i], (long long)file->n_phases - 1);
     }
     return PLB_OK;
 }
@@ -135,12 +127,10 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
     if (e == run->n_entities) {
         new_entity(self, &task->entity);
     }
-    if (self->seen[e] == phase) {
-        return PLB_FAIL(self->err, PLB_ERR_FORMAT,
-                        "object %lld is twice in one phase: in %s and in %s",
-                        (long long)task->entity.name.id, self->files[self->holder[e]]->name,
-                        self->files[file]->name);
-    }
+    PLB_FAIL_IF(self->seen[e] == phase, self->err, PLB_ERR_FORMAT,
+                "object %lld is twice in one phase: in %s and in %s",
+                (long long)task->entity.name.id, self->files[self->holder[e]]->name,
+                self->files[file]->name);
     self->seen[e] = phase;
     self->holder[e] = file;
     run->entity_migratable[e] &= task->entity.migratable;
@@ -257,10 +247,8 @@ static int size_up(merger_t *self, const int64_t *source)
             comms += phase->comm_end - phase->comm_begin;
         }
     }
-    if (entities > INT32_MAX) {
-        return PLB_FAIL(self->err, PLB_ERR_VALUE, "%lld tasks: expected at most %d",
-                        (long long)entities, INT32_MAX);
-    }
+    PLB_FAIL_IF(entities > INT32_MAX, self->err, PLB_ERR_VALUE, "%lld tasks: expected at most %d",
+                (long long)entities, INT32_MAX);
     return new_arrays(self, entities, tasks, comms);
 }
 

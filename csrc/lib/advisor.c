@@ -34,9 +34,7 @@ int pylb_advisor_create(pylb_advisor **lb)
 {
     plb_err_t *err = plb_lib_error();
     plb_transport_t *ranks;
-    if (lb == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lb is NULL");
-    }
+    PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
     PLB_PASS(plb_transport_alone(&ranks, err));
     return plb_lib_advisor_open(ranks, lb, err);
@@ -45,9 +43,8 @@ int pylb_advisor_create(pylb_advisor **lb)
 int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (option == NULL || value == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", option == NULL ? "option" : "value");
-    }
+    PLB_FAIL_IF(option == NULL || value == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                option == NULL ? "option" : "value");
     return self->ready
                ? PLB_FAIL(err, PLB_ERR_STATE,
                           "%.100s is set after the first step began: expected before it", option)
@@ -92,11 +89,10 @@ static const char *reason_of(const plb_receipt_t *r)
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (receipt == NULL || i < 0 || i >= self->decider.n_receipts) {
-        return PLB_FAIL(err, receipt == NULL ? PLB_ERR_VALUE : PLB_ERR_RANGE,
-                        receipt == NULL ? "receipt is NULL" : "i is %lld: expected 0 ... %lld",
-                        (long long)i, (long long)self->decider.n_receipts - 1);
-    }
+    PLB_FAIL_IF(receipt == NULL || i < 0 || i >= self->decider.n_receipts, err,
+                receipt == NULL ? PLB_ERR_VALUE : PLB_ERR_RANGE,
+                receipt == NULL ? "receipt is NULL" : "i is %lld: expected 0 ... %lld",
+                (long long)i, (long long)self->decider.n_receipts - 1);
     PLB_PASS(plb_advisor_weigh(&self->core, err));
     const plb_receipt_t *r = &self->decider.receipts[i];
     const bool done = r->kind == PLB_DECISION_BALANCE || r->kind == PLB_DECISION_SPEEDS;

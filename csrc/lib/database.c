@@ -17,27 +17,20 @@ void pylb_cells_init(pylb_cells *cells)
 
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
 {
-    if (cells == NULL || cells->size != sizeof *cells) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "cells is %s: expected a struct that pylb_cells_init() prepared",
-                        cells == NULL ? "NULL" : "of another size");
-    }
-    if (cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "cells have n = %lld and n_edges = %lld: expected 0 ... "
-                        "2^31 - 1, and 0 or more",
-                        (long long)cells->n, (long long)cells->n_edges);
-    }
-    if (cells->n > 0 && cells->load == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "load of the cells is NULL: expected %lld values",
-                        (long long)cells->n);
-    }
-    if (cells->n_edges > 0 && (cells->src == NULL || cells->dst == NULL ||
-                               cells->edge_bytes == NULL || cells->key == NULL)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "the cells have %lld edges: expected key, src, dst and edge_bytes",
-                        (long long)cells->n_edges);
-    }
+    PLB_FAIL_IF(cells == NULL || cells->size != sizeof *cells, err, PLB_ERR_VALUE,
+                "cells is %s: expected a struct that pylb_cells_init() prepared",
+                cells == NULL ? "NULL" : "of another size");
+    PLB_FAIL_IF(cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0, err, PLB_ERR_VALUE,
+                "cells have n = %lld and n_edges = %lld: expected 0 ... "
+                "2^31 - 1, and 0 or more",
+                (long long)cells->n, (long long)cells->n_edges);
+    PLB_FAIL_IF(cells->n > 0 && cells->load == NULL, err, PLB_ERR_VALUE,
+                "load of the cells is NULL: expected %lld values", (long long)cells->n);
+    PLB_FAIL_IF(cells->n_edges > 0 && (cells->src == NULL || cells->dst == NULL ||
+                                       cells->edge_bytes == NULL || cells->key == NULL),
+                err, PLB_ERR_VALUE,
+                "the cells have %lld edges: expected key, src, dst and edge_bytes",
+                (long long)cells->n_edges);
     return PLB_OK;
 }
 
@@ -170,10 +163,9 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         all->n += h.n;
         all->n_edges += h.n_edges;
         const int64_t edges = (int64_t)7 << HAS_src;
-        if (h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "ranks %d and %d gave different arrays of their cells", first, r);
-        }
+        PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
+                    PLB_ERR_VALUE, "ranks %d and %d gave different arrays of their cells", first,
+                    r);
         if (h.n > 0 && first < 0) {
             first = r;
             all->has = h.has;
@@ -188,10 +180,8 @@ static int sort_keys(database_t *self, plb_err_t *err)
 {
     qsort(self->order, (size_t)self->n, sizeof *self->order, by_key);
     for (int64_t i = 1; i < self->n; i++) {
-        if (self->order[i].key == self->order[i - 1].key) {
-            return PLB_FAIL(err, PLB_ERR_KEY, "key %lld is given twice",
-                            (long long)self->order[i].key);
-        }
+        PLB_FAIL_IF(self->order[i].key == self->order[i - 1].key, err, PLB_ERR_KEY,
+                    "key %lld is given twice", (long long)self->order[i].key);
     }
     return PLB_OK;
 }
@@ -439,9 +429,7 @@ static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *
 {
     int ret = PLB_OK;
     PLB_TRY(ranks->bcast(ranks, reply, sizeof *reply, err));
-    if (reply->code != PLB_OK) {
-        return PLB_FAIL(err, reply->code, "%s", reply->text);
-    }
+    PLB_FAIL_IF(reply->code != PLB_OK, err, reply->code, "%s", reply->text);
     const int64_t bytes = 16 * (int64_t)ranks->size + 4 * reply->n;
     if (ranks->rank != 0) {
         PLB_NEW(*tail, bytes);

@@ -37,9 +37,8 @@ static int watch(plb_handle_t *handle, plb_err_t *err)
         }
     }
     n_opened = kept;
-    if (n_opened == (int)(sizeof opened / sizeof *opened)) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%d advisors are open: expected fewer", n_opened);
-    }
+    PLB_FAIL_IF(n_opened == (int)(sizeof opened / sizeof *opened), err, PLB_ERR_STATE,
+                "%d advisors are open: expected fewer", n_opened);
     opened[n_opened++] = handle;
 out:
     return ret;
@@ -52,12 +51,10 @@ static int check_mpi(MPI_Comm comm, plb_err_t *err)
     if (begun) {
         MPI_Finalized(&ended);
     }
-    if (!begun || ended) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "MPI is %s: expected a call between MPI_Init and "
-                        "MPI_Finalize",
-                        begun ? "finalised" : "not initialised");
-    }
+    PLB_FAIL_IF(!begun || ended, err, PLB_ERR_STATE,
+                "MPI is %s: expected a call between MPI_Init and "
+                "MPI_Finalize",
+                begun ? "finalised" : "not initialised");
     return comm == MPI_COMM_NULL
                ? PLB_FAIL(err, PLB_ERR_VALUE, "comm is MPI_COMM_NULL: expected a communicator")
                : PLB_OK;
@@ -67,9 +64,7 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
 {
     plb_err_t *err = plb_lib_error();
     plb_transport_t *ranks;
-    if (lb == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lb is NULL");
-    }
+    PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
     PLB_PASS(check_mpi(comm, err));
     PLB_PASS(plb_transport_mpi(&ranks, comm, err));

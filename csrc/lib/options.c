@@ -22,10 +22,9 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
 {
     double number;
     PLB_PASS(plb_option_number(option, text, &number, err));
-    if (!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld or more",
-                        option, text, (long long)least);
-    }
+    PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
+                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld or more", option,
+                text, (long long)least);
     *out = (int64_t)number;
     return PLB_OK;
 }
@@ -79,10 +78,9 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
         }
         const size_t name = strcspn(text, "= \t\n"), size = strcspn(text, " \t\n");
         const size_t digits = size - name - 1;
-        if (text[name] != '=' || digits >= sizeof number) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "params have \"%.*s\": expected name=value",
-                            (int)(size < 100 ? size : 100), text);
-        }
+        PLB_FAIL_IF(text[name] != '=' || digits >= sizeof number, err, PLB_ERR_VALUE,
+                    "params have \"%.*s\": expected name=value", (int)(size < 100 ? size : 100),
+                    text);
         memcpy(number, text + name + 1, digits);
         number[digits] = '\0';
         PLB_PASS(set_param(params, n, owner, text, name, number, value, err));

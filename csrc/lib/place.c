@@ -28,9 +28,8 @@ int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *
     plb_snapshot_t in;
     const plb_strategy_t *with;
     PLB_PASS(plb_lib_view(snapshot, &in, err));
-    if (strategy == NULL || (rank == NULL && in.n_objects > 0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", strategy == NULL ? "strategy" : "rank");
-    }
+    PLB_FAIL_IF(strategy == NULL || (rank == NULL && in.n_objects > 0), err, PLB_ERR_VALUE,
+                "%s is NULL", strategy == NULL ? "strategy" : "rank");
     PLB_PASS(plb_registered_strategy(strategy, &with, err));
     return place(&in, with, params, seed, rank, err);
 }
@@ -40,9 +39,7 @@ int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank, double *
     plb_err_t *err = plb_lib_error();
     plb_snapshot_t in;
     PLB_PASS(plb_lib_view(snapshot, &in, err));
-    if (time == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "time is NULL");
-    }
+    PLB_FAIL_IF(time == NULL, err, PLB_ERR_VALUE, "time is NULL");
     if (rank != NULL) {
         PLB_PASS(plb_snapshot_check_placement(&in, rank, err));
     }
@@ -54,15 +51,11 @@ int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics)
 {
     plb_err_t *err = plb_lib_error();
     plb_metrics_t m;
-    if (time == NULL || metrics == NULL || n < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "time or metrics is NULL, or n is %d: expected 1 or more", (int)n);
-    }
+    PLB_FAIL_IF(time == NULL || metrics == NULL || n < 1, err, PLB_ERR_VALUE,
+                "time or metrics is NULL, or n is %d: expected 1 or more", (int)n);
     for (int32_t r = 0; r < n; r++) {
-        if (!(time[r] >= 0.0 && time[r] <= 1e30)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "time[%d] is %g: expected 0 ... 1e30 seconds",
-                            (int)r, time[r]);
-        }
+        PLB_FAIL_IF(!(time[r] >= 0.0 && time[r] <= 1e30), err, PLB_ERR_VALUE,
+                    "time[%d] is %g: expected 0 ... 1e30 seconds", (int)r, time[r]);
     }
     plb_metrics_of(time, n, &m);
     *metrics = (pylb_metrics){m.max,     m.mean,       m.min,       m.std,     m.max_over_mean,

@@ -55,10 +55,8 @@ int64_t pylb_plan_migrations(const pylb_plan *plan)
 
 static int check(const pylb_plan *plan, plb_err_t *err)
 {
-    if (plan == NULL || plan->ranks == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "plan is %s",
-                        plan == NULL ? "NULL" : "of an earlier step: expected that of this step");
-    }
+    PLB_FAIL_IF(plan == NULL || plan->ranks == NULL, err, PLB_ERR_VALUE, "plan is %s",
+                plan == NULL ? "NULL" : "of an earlier step: expected that of this step");
     return PLB_OK;
 }
 
@@ -97,11 +95,10 @@ out:
 static int check_arrays(const pylb_plan *plan, const void *from, const void *to, plb_err_t *err)
 {
     PLB_PASS(check(plan, err));
-    if ((from == NULL && plan->n > 0) || (to == NULL && pylb_plan_n(plan) > 0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL: expected an array of %lld items",
-                        from == NULL && plan->n > 0 ? "from" : "to",
-                        (long long)(from == NULL && plan->n > 0 ? plan->n : pylb_plan_n(plan)));
-    }
+    PLB_FAIL_IF((from == NULL && plan->n > 0) || (to == NULL && pylb_plan_n(plan) > 0), err,
+                PLB_ERR_VALUE, "%s is NULL: expected an array of %lld items",
+                from == NULL && plan->n > 0 ? "from" : "to",
+                (long long)(from == NULL && plan->n > 0 ? plan->n : pylb_plan_n(plan)));
     return PLB_OK;
 }
 
@@ -120,10 +117,8 @@ static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *
 {
     for (int64_t i = 0; i < n; i++) {
         size[i] = offset[i + 1] - offset[i];
-        if (size[i] < 0) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "offset[%lld] is %lld: expected %lld or more",
-                            (long long)(i + 1), (long long)offset[i + 1], (long long)offset[i]);
-        }
+        PLB_FAIL_IF(size[i] < 0, err, PLB_ERR_VALUE, "offset[%lld] is %lld: expected %lld or more",
+                    (long long)(i + 1), (long long)offset[i + 1], (long long)offset[i]);
     }
     return PLB_OK;
 }
@@ -182,10 +177,8 @@ int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *of
 {
     plb_err_t *err = plb_lib_error();
     PLB_PASS(check(plan, err));
-    if (offset == NULL || new_offset == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL",
-                        offset == NULL ? "offset" : "new_offset");
-    }
+    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                offset == NULL ? "offset" : "new_offset");
     plan->begin(plan->arg);
     const int ret = move_sized(plan, from, offset, (int64_t)bytes, to, new_offset, err);
     plan->end(plan->arg);

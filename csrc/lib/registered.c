@@ -49,16 +49,13 @@ int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_er
 {
     const own_t *own = find_own(name, false);
     const plb_strategy_t *found = own != NULL ? &own->strategy : plb_strategy_find(name);
-    if (found == NULL) {
-        return PLB_FAIL(err, PLB_ERR_KEY,
-                        "strategy is \"%.100s\": expected \"auto\" or a name of "
-                        "pylb_strategy_name()",
-                        name);
-    }
-    if (!is_offered(found)) {
-        return PLB_FAIL(err, PLB_ERR_MISSING, "strategy %s %s, which the C library does not offer",
-                        name, found->agent != NULL ? "is distributed" : "needs another library");
-    }
+    PLB_FAIL_IF(found == NULL, err, PLB_ERR_KEY,
+                "strategy is \"%.100s\": expected \"auto\" or a name of "
+                "pylb_strategy_name()",
+                name);
+    PLB_FAIL_IF(!is_offered(found), err, PLB_ERR_MISSING,
+                "strategy %s %s, which the C library does not offer", name,
+                found->agent != NULL ? "is distributed" : "needs another library");
     *out = found;
     return PLB_OK;
 }
@@ -67,10 +64,8 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 {
     const own_t *own = find_own(name, true);
     const plb_trigger_kind_t *found = own != NULL ? &own->kind : plb_trigger_find(name);
-    if (found == NULL) {
-        return PLB_FAIL(err, PLB_ERR_KEY,
-                        "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name);
-    }
+    PLB_FAIL_IF(found == NULL, err, PLB_ERR_KEY,
+                "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name);
     *out = found;
     return PLB_OK;
 }
@@ -110,9 +105,7 @@ static int make_own(const char *name, void *user, own_t **out, plb_err_t *err)
 {
     const size_t size = strlen(name) + 1;
     own_t *self = plb_calloc(1, sizeof *self + size);
-    if (self == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %.100s is not registered", name);
-    }
+    PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory: %.100s is not registered", name);
     memcpy(self->name, name, size);
     self->user = user;
     *out = self;
@@ -128,9 +121,8 @@ static void add(own_t *self)
 
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
 {
-    if (name == NULL || *name == '\0' || is_null) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "name or function is NULL or empty: expected both");
-    }
+    PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
+                "name or function is NULL or empty: expected both");
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;
 }

@@ -84,10 +84,8 @@ static int set_lag(plb_settings_t *self, const char *option, const char *value, 
 {
     int64_t lag;
     PLB_PASS(plb_option_count(option, value, 0, &lag, err));
-    if (lag >= 1 << 20) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
-                        (long long)lag);
-    }
+    PLB_FAIL_IF(lag >= 1 << 20, err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
+                (long long)lag);
     self->lag = lag;
     return PLB_OK;
 }
@@ -122,14 +120,12 @@ static int set_network(plb_settings_t *self, const char *option, const char *val
 {
     char *end, *last;
     const double alpha = strtod(value, &end), beta = strtod(end, &last);
-    if (end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
-        !(beta >= 0.0 && beta <= 1e30)) {
-        return PLB_FAIL(
-            err, PLB_ERR_VALUE,
-            "%s is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
-            "\"2e-6 1e-10\"",
-            option, value);
-    }
+    PLB_FAIL_IF(end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
+                    !(beta >= 0.0 && beta <= 1e30),
+                err, PLB_ERR_VALUE,
+                "%s is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
+                "\"2e-6 1e-10\"",
+                option, value);
     self->network = (plb_network_t){alpha, beta};
     return PLB_OK;
 }
@@ -148,12 +144,10 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
 {
     const size_t n = strlen(value);
     (void)option;
-    if (n < 6 || strcmp(value + n - 5, ".json") != 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "record is \"%.100s\": expected a path that ends in "
-                        ".json",
-                        value);
-    }
+    PLB_FAIL_IF(n < 6 || strcmp(value + n - 5, ".json") != 0, err, PLB_ERR_VALUE,
+                "record is \"%.100s\": expected a path that ends in "
+                ".json",
+                value);
     plb_free(self->record);
     self->record = NULL;
     return copy_text(value, &self->record, err);

@@ -25,25 +25,21 @@
 
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
 {
-    if (from == NULL || from->size != sizeof *from) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "the snapshot is %s: expected one that pylb_snapshot_init() prepared",
-                        from == NULL ? "NULL" : "of another size");
-    }
+    PLB_FAIL_IF(from == NULL || from->size != sizeof *from, err, PLB_ERR_VALUE,
+                "the snapshot is %s: expected one that pylb_snapshot_init() prepared",
+                from == NULL ? "NULL" : "of another size");
     *out = (plb_snapshot_t){.n_components = 1};
 #define X(field) out->field = from->field;
     SHARED(X)
 #undef X
-    if (from->n_objects > 0 && (from->load == NULL || from->rank == NULL)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s of the snapshot is NULL: expected %lld values",
-                        from->load == NULL ? "load" : "rank", (long long)from->n_objects);
-    }
-    if (from->n_edges > 0 &&
-        (from->edge_src == NULL || from->edge_dst == NULL || from->edge_bytes == NULL)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "the snapshot has %lld edges: expected edge_src, edge_dst and edge_bytes",
-                        (long long)from->n_edges);
-    }
+    PLB_FAIL_IF(from->n_objects > 0 && (from->load == NULL || from->rank == NULL), err,
+                PLB_ERR_VALUE, "%s of the snapshot is NULL: expected %lld values",
+                from->load == NULL ? "load" : "rank", (long long)from->n_objects);
+    PLB_FAIL_IF(from->n_edges > 0 &&
+                    (from->edge_src == NULL || from->edge_dst == NULL || from->edge_bytes == NULL),
+                err, PLB_ERR_VALUE,
+                "the snapshot has %lld edges: expected edge_src, edge_dst and edge_bytes",
+                (long long)from->n_edges);
     return plb_snapshot_check(out, err);
 }
 

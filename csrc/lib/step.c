@@ -90,15 +90,11 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
-    if (all->failed_rank != INT64_MAX) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "rank %lld failed in step %lld",
-                        (long long)all->failed_rank, (long long)all->iteration);
-    }
-    if (all->n_ended > 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "%lld of %d ranks closed their advisor before step %lld of this rank",
-                        (long long)all->n_ended, self->ranks->size, (long long)self->step);
-    }
+    PLB_FAIL_IF(all->failed_rank != INT64_MAX, err, PLB_ERR_STATE, "rank %lld failed in step %lld",
+                (long long)all->failed_rank, (long long)all->iteration);
+    PLB_FAIL_IF(all->n_ended > 0, err, PLB_ERR_STATE,
+                "%lld of %d ranks closed their advisor before step %lld of this rank",
+                (long long)all->n_ended, self->ranks->size, (long long)self->step);
     return PLB_FAIL(err, PLB_ERR_STATE,
                     "the ranks are in different steps (this one in step %lld, others up to %lld), "
                     "or were given different options",
@@ -276,18 +272,14 @@ static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_as
 
 static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
-    if (self->begun && self->with_cells != with_cells) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "%s was called after steps %s cells: expected the same call in every "
-                        "step",
-                        with_cells ? "pylb_advise_cells" : "pylb_advise",
-                        with_cells ? "without" : "with");
-    }
-    if (self->started != 0 || self->moving != 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%s is still open: expected %s before the step ends",
-                        self->started != 0 ? "pylb_start" : "pylb_rebalance_begin",
-                        self->started != 0 ? "pylb_stop" : "pylb_rebalance_end");
-    }
+    PLB_FAIL_IF(self->begun && self->with_cells != with_cells, err, PLB_ERR_STATE,
+                "%s was called after steps %s cells: expected the same call in every "
+                "step",
+                with_cells ? "pylb_advise_cells" : "pylb_advise", with_cells ? "without" : "with");
+    PLB_FAIL_IF(self->started != 0 || self->moving != 0, err, PLB_ERR_STATE,
+                "%s is still open: expected %s before the step ends",
+                self->started != 0 ? "pylb_start" : "pylb_rebalance_begin",
+                self->started != 0 ? "pylb_stop" : "pylb_rebalance_end");
     return PLB_OK;
 }
 
@@ -296,11 +288,9 @@ static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int f
                 plb_ask_t *ask, plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
-    if (self->over) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "there are no more steps: a rank has failed, has left "
-                        "or was in another call");
-    }
+    PLB_FAIL_IF(self->over, err, PLB_ERR_STATE,
+                "there are no more steps: a rank has failed, has left "
+                "or was in another call");
     if (failed == PLB_OK) {
         failed = check_step(self, with_cells, err);
     }

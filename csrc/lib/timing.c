@@ -13,9 +13,8 @@ static int64_t now_of(const plb_lib_advisor_t *self)
 int pylb_start(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (self->started != 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_start within pylb_start: expected pylb_stop");
-    }
+    PLB_FAIL_IF(self->started != 0, err, PLB_ERR_STATE,
+                "pylb_start within pylb_start: expected pylb_stop");
     PLB_PASS(plb_lib_advisor_ready(self, err));
     if (self->step == 0 && self->work == 0.0) {
         self->mark = plb_clock_real_ns(
@@ -28,9 +27,7 @@ int pylb_start(pylb_advisor *lb)
 int pylb_stop(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (self->started == 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_stop without pylb_start");
-    }
+    PLB_FAIL_IF(self->started == 0, err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     const int64_t ns = now_of(self) - self->started;
     self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* the clock may have been set back */
     self->started = 0;
@@ -84,11 +81,9 @@ static void no_clock(void *arg)
 int pylb_rebalance_begin(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (self->moving != 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "pylb_rebalance_begin within pylb_rebalance_begin: "
-                        "expected pylb_rebalance_end");
-    }
+    PLB_FAIL_IF(self->moving != 0, err, PLB_ERR_STATE,
+                "pylb_rebalance_begin within pylb_rebalance_begin: "
+                "expected pylb_rebalance_end");
     plb_lib_begin_moving(self);
     self->plan.begin = self->plan.end = no_clock;
     return PLB_OK;
@@ -97,9 +92,8 @@ int pylb_rebalance_begin(pylb_advisor *lb)
 int pylb_rebalance_end(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    if (self->moving == 0) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_rebalance_end without pylb_rebalance_begin");
-    }
+    PLB_FAIL_IF(self->moving == 0, err, PLB_ERR_STATE,
+                "pylb_rebalance_end without pylb_rebalance_begin");
     plb_lib_end_moving(self);
     self->plan.begin = plb_lib_begin_moving;
     self->plan.end = plb_lib_end_moving;

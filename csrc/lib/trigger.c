@@ -34,9 +34,8 @@ int pylb_trigger_create(const char *name, const char *params, pylb_trigger **tri
     const plb_trigger_kind_t *kind;
     plb_trigger_t *core;
     plb_handle_t *handle;
-    if (name == NULL || trigger == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", name == NULL ? "name" : "trigger");
-    }
+    PLB_FAIL_IF(name == NULL || trigger == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                name == NULL ? "name" : "trigger");
     PLB_PASS(plb_registered_trigger(name, &kind, err));
     PLB_PASS(make(kind, params, &core, err));
     const int ret = plb_handle_open(PLB_HANDLE_TRIGGER, core, &handle, err);
@@ -87,9 +86,7 @@ int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max, d
     if (core == NULL) {
         return err->code;
     }
-    if (rebalance == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "rebalance is NULL");
-    }
+    PLB_FAIL_IF(rebalance == NULL, err, PLB_ERR_VALUE, "rebalance is NULL");
     PLB_PASS(plb_trigger_observe(core, &o, err));
     *rebalance = core->verdict.balance;
     return PLB_OK;

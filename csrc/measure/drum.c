@@ -10,14 +10,12 @@ static int check(const plb_drum_t *self, plb_err_t *err)
 {
     for (int64_t v = 0; v < self->n; v++) {
         const int32_t above = self->parent[v];
-        if (v == 0 ? above != -1 : above < 0 || above >= v) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "parent[%lld] is %d: expected %s", (long long)v,
-                            above, v == 0 ? "-1" : "a place before this one");
-        }
-        if (!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v]))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 or more",
-                            (long long)v, self->comm[v]);
-        }
+        PLB_FAIL_IF(v == 0 ? above != -1 : above < 0 || above >= v, err, PLB_ERR_RANGE,
+                    "parent[%lld] is %d: expected %s", (long long)v, above,
+                    v == 0 ? "-1" : "a place before this one");
+        PLB_FAIL_IF(!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v])),
+                    err, PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 or more", (long long)v,
+                    self->comm[v]);
     }
     return PLB_OK;
 }

@@ -588,9 +588,7 @@ int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
 {
     int ret = PLB_OK;
     *self = (plb_learner_t){.p = p};
-    if (p < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
-    }
+    PLB_FAIL_IF(p < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
     PLB_TRY(plb_evidence_init(&self->evidence, p, err));
     PLB_NEW0(self->log_speed, p);
     PLB_NEW0(self->guess, p);

@@ -15,9 +15,8 @@ typedef struct alone {
 static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
 {
     alone_t *s = self;
-    if (s->begun - s->taken == s->depth) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way already", s->depth);
-    }
+    PLB_FAIL_IF(s->begun - s->taken == s->depth, err, PLB_ERR_STATE,
+                "%d reductions are under way already", s->depth);
     s->ring[s->begun++ % s->depth] = *mine;
     return PLB_OK;
 }
@@ -55,9 +54,7 @@ static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err)
 {
     alone_t *s = plb_malloc(1, sizeof *s + (size_t)depth * sizeof *s->ring);
-    if (s == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %d records", depth);
-    }
+    PLB_FAIL_IF(s == NULL, err, PLB_ERR_NOMEM, "out of memory: %d records", depth);
     *s = (alone_t){.depth = depth};
     *out = (plb_reduction_t){.self = s,
                              .rank = 0,

@@ -21,9 +21,7 @@ int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err)
 {
     int ret = PLB_OK;
     *self = (plb_repeats_t){.p = p};
-    if (p < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", (int)p);
-    }
+    PLB_FAIL_IF(p < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", (int)p);
     PLB_NEW0_EACH(p, self->mean, self->n, self->doubt);
     PLB_NEW(self->off, 2 * MEMORY * (int64_t)p);
 out:

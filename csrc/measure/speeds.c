@@ -446,18 +446,13 @@ static int check(int64_t n, const int64_t *start, const int32_t *rank, const dou
                  const double *weight, int32_t p, plb_err_t *err)
 {
     for (int64_t k = 0; k < start[n]; k++) {
-        if (rank[k] < 0 || rank[k] >= p) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "rank[%lld] is %d: expected 0 ... %d",
-                            (long long)k, rank[k], p - 1);
-        }
-        if (!(seconds[k] > 0.0 && isfinite(seconds[k]))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "seconds[%lld] is %g: expected more than 0",
-                            (long long)k, seconds[k]);
-        }
-        if (weight != NULL && !((float)weight[k] > 0.0F && isfinite((float)weight[k]))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "weight[%lld] is %g: expected more than 0",
-                            (long long)k, weight[k]);
-        }
+        PLB_FAIL_IF(rank[k] < 0 || rank[k] >= p, err, PLB_ERR_RANGE,
+                    "rank[%lld] is %d: expected 0 ... %d", (long long)k, rank[k], p - 1);
+        PLB_FAIL_IF(!(seconds[k] > 0.0 && isfinite(seconds[k])), err, PLB_ERR_VALUE,
+                    "seconds[%lld] is %g: expected more than 0", (long long)k, seconds[k]);
+        PLB_FAIL_IF(weight != NULL && !((float)weight[k] > 0.0F && isfinite((float)weight[k])),
+                    err, PLB_ERR_VALUE, "weight[%lld] is %g: expected more than 0", (long long)k,
+                    weight[k]);
     }
     return PLB_OK;
 }

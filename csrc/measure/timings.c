@@ -92,10 +92,8 @@ static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *e
     }
     qsort(*order, (size_t)n, sizeof **order, by_key);
     for (i = 1; i < n; i++) {
-        if ((*order)[i].key == (*order)[i - 1].key) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "key has %lld twice: expected each object once",
-                            (long long)(*order)[i].key);
-        }
+        PLB_FAIL_IF((*order)[i].key == (*order)[i - 1].key, err, PLB_ERR_VALUE,
+                    "key has %lld twice: expected each object once", (long long)(*order)[i].key);
     }
 out:
     return ret;
@@ -104,19 +102,13 @@ out:
 static int check(const plb_times_t *in, plb_err_t *err)
 {
     for (int64_t i = 0; i < in->n; i++) {
-        if (in->rank[i] < 0 || in->rank[i] >= in->p) {
-            return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "rank[%lld] is %d: expected 0 ... %d, one of the ranks", (long long)i,
-                            in->rank[i], in->p - 1);
-        }
-        if (isinf(in->seconds[i])) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "seconds[%lld] is %g: expected a finite time",
-                            (long long)i, in->seconds[i]);
-        }
-        if (in->work != NULL && isinf(in->work[i])) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "work[%lld] is %g: expected a finite estimate",
-                            (long long)i, in->work[i]);
-        }
+        PLB_FAIL_IF(in->rank[i] < 0 || in->rank[i] >= in->p, err, PLB_ERR_RANGE,
+                    "rank[%lld] is %d: expected 0 ... %d, one of the ranks", (long long)i,
+                    in->rank[i], in->p - 1);
+        PLB_FAIL_IF(isinf(in->seconds[i]), err, PLB_ERR_VALUE,
+                    "seconds[%lld] is %g: expected a finite time", (long long)i, in->seconds[i]);
+        PLB_FAIL_IF(in->work != NULL && isinf(in->work[i]), err, PLB_ERR_VALUE,
+                    "work[%lld] is %g: expected a finite estimate", (long long)i, in->work[i]);
     }
     return PLB_OK;
 }

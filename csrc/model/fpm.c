@@ -21,23 +21,18 @@ enum { MOST_STEPS = 4000 };
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
 {
     double before = 0.0, rows = 0.0;
-    if (self->start[i + 1] <= self->start[i]) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "model of rank %d has no points", i);
-    }
+    PLB_FAIL_IF(self->start[i + 1] <= self->start[i], err, PLB_ERR_VALUE,
+                "model of rank %d has no points", i);
     for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
         const double d = self->rows[k], s = self->speed[k];
-        if (!(d > rows && isfinite(d) && s > 0.0 && isfinite(s))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "model of rank %d, point %lld: %g rows at speed %g, expected finite "
-                            "values above 0 and more rows than the point before (%g)",
-                            i, (long long)(k - self->start[i]), d, s, rows);
-        }
-        if (!(d / s > before * (1.0 + SAME_TIME))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "model of rank %d, point %lld: %g rows take %g s, but fewer rows "
-                            "take %g s, expected times that rise with the rows",
-                            i, (long long)(k - self->start[i]), d, d / s, before);
-        }
+        PLB_FAIL_IF(!(d > rows && isfinite(d) && s > 0.0 && isfinite(s)), err, PLB_ERR_VALUE,
+                    "model of rank %d, point %lld: %g rows at speed %g, expected finite "
+                    "values above 0 and more rows than the point before (%g)",
+                    i, (long long)(k - self->start[i]), d, s, rows);
+        PLB_FAIL_IF(!(d / s > before * (1.0 + SAME_TIME)), err, PLB_ERR_VALUE,
+                    "model of rank %d, point %lld: %g rows take %g s, but fewer rows "
+                    "take %g s, expected times that rise with the rows",
+                    i, (long long)(k - self->start[i]), d, d / s, before);
         before = d / s;
         rows = d;
     }
@@ -297,10 +292,8 @@ int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *secon
     int64_t left = n;
     double rate;
     lines_t lines;
-    if (n < 0 || n > PLB_FPM_MOST_ROWS) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n is %lld: expected 0 ... %lld rows", (long long)n,
-                        PLB_FPM_MOST_ROWS);
-    }
+    PLB_FAIL_IF(n < 0 || n > PLB_FPM_MOST_ROWS, err, PLB_ERR_VALUE,
+                "n is %lld: expected 0 ... %lld rows", (long long)n, PLB_FPM_MOST_ROWS);
     int ret = lines_init(&lines, self, err);
     if (ret == PLB_OK) {
         *seconds = n > 0 ? find_line(&lines, (double)n) : 0.0;

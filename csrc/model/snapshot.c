@@ -21,10 +21,8 @@ static int check_f64(const char *name, const double *x, int64_t n, double least,
 static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
 {
     for (int64_t i = 0; x != NULL && i < n; i++) {
-        if (x[i] < 0) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
-                            name, (long long)i, (long long)x[i]);
-        }
+        PLB_FAIL_IF(x[i] < 0, err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
+                    name, (long long)i, (long long)x[i]);
     }
     return PLB_OK;
 }
@@ -39,10 +37,9 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }
     for (int64_t i = 0; most >= above && x != NULL && i < n; i++) {
-        if (x[i] < 0 || x[i] >= limit) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
-                            (long long)i, x[i], (long long)limit - 1);
-        }
+        PLB_FAIL_IF(x[i] < 0 || x[i] >= limit, err, PLB_ERR_RANGE,
+                    "%s[%lld] is %d: expected 0 ... %lld", name, (long long)i, x[i],
+                    (long long)limit - 1);
     }
     return PLB_OK;
 }
@@ -54,17 +51,13 @@ static int check_start(const plb_snapshot_t *s, plb_err_t *err)
     for (int64_t e = 0; start != NULL && e <= n; e++) {
         const int64_t least = e == 0 ? 0 : start[e - 1];
         const int64_t most = e == 0 ? 0 : s->n_pins;
-        if (start[e] < least || start[e] > most) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "multicast_start[%lld] is %lld: expected %lld ... %lld", (long long)e,
-                            (long long)start[e], (long long)least, (long long)most);
-        }
+        PLB_FAIL_IF(start[e] < least || start[e] > most, err, PLB_ERR_VALUE,
+                    "multicast_start[%lld] is %lld: expected %lld ... %lld", (long long)e,
+                    (long long)start[e], (long long)least, (long long)most);
     }
-    if (start != NULL && start[n] != s->n_pins) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "multicast_start[%lld] is %lld: expected %lld, the receivers given",
-                        (long long)n, (long long)start[n], (long long)s->n_pins);
-    }
+    PLB_FAIL_IF(start != NULL && start[n] != s->n_pins, err, PLB_ERR_VALUE,
+                "multicast_start[%lld] is %lld: expected %lld, the receivers given", (long long)n,
+                (long long)start[n], (long long)s->n_pins);
     return PLB_OK;
 }
 
@@ -86,11 +79,10 @@ static int check_sum(const char *name, const int64_t *x, const int32_t *block,
     int64_t sum = 0;
     for (int64_t i = 0; i < n && (x != NULL || block != NULL); i++) {
         const int64_t shared = block == NULL || block[i] < 0 ? 0 : block_bytes[block[i]];
-        if (__builtin_add_overflow(sum, x == NULL ? 0 : x[i], &sum) ||
-            __builtin_add_overflow(sum, shared, &sum)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more",
-                            name, block == NULL ? "" : ", each with its block,");
-        }
+        PLB_FAIL_IF(__builtin_add_overflow(sum, x == NULL ? 0 : x[i], &sum) ||
+                        __builtin_add_overflow(sum, shared, &sum),
+                    err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more", name,
+                    block == NULL ? "" : ", each with its block,");
     }
     return PLB_OK;
 }
@@ -98,20 +90,17 @@ static int check_sum(const char *name, const int64_t *x, const int32_t *block,
 static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
 {
     for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
-        if (s->block[i] < -1 || s->block[i] >= s->n_blocks) {
-            return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i,
-                            s->block[i], s->n_blocks - 1);
-        }
+        PLB_FAIL_IF(s->block[i] < -1 || s->block[i] >= s->n_blocks, err, PLB_ERR_RANGE,
+                    "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i, s->block[i],
+                    s->n_blocks - 1);
     }
     return check_i64("block_bytes", s->block_bytes, s->n_blocks, err);
 }
 
 int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
-    if (s->n_ranks < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", s->n_ranks);
-    }
+    PLB_FAIL_IF(s->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
+                s->n_ranks);
     PLB_PASS(check_f64("load", s->load, s->n_objects * s->n_components, 0.0, err));
     PLB_PASS(check_index("rank", s->rank, s->n_objects, s->n_ranks, err));
     PLB_PASS(check_i64("bytes", s->bytes, s->n_objects, err));
@@ -138,12 +127,10 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
         return ret;
     }
     for (int64_t i = 0; i < s->n_objects; i++) {
-        if (!s->migratable[i] && rank[i] != s->rank[i]) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "placement[%lld] is %d: object %lld may not migrate from rank %d",
-                            (long long)i, rank[i], (long long)(s->key == NULL ? i : s->key[i]),
-                            s->rank[i]);
-        }
+        PLB_FAIL_IF(!s->migratable[i] && rank[i] != s->rank[i], err, PLB_ERR_VALUE,
+                    "placement[%lld] is %d: object %lld may not migrate from rank %d",
+                    (long long)i, rank[i], (long long)(s->key == NULL ? i : s->key[i]),
+                    s->rank[i]);
     }
     return PLB_OK;
 }

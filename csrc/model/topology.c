@@ -13,17 +13,13 @@ int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int6
 {
     int64_t n = 1;
     *self = (plb_topology_t){.kind = kind, .n_levels = n_levels};
-    if (n_levels < 1 || n_levels > PLB_TOPOLOGY_LEVELS) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "sizes has %d entries: expected 1 ... %d", n_levels,
-                        PLB_TOPOLOGY_LEVELS);
-    }
+    PLB_FAIL_IF(n_levels < 1 || n_levels > PLB_TOPOLOGY_LEVELS, err, PLB_ERR_VALUE,
+                "sizes has %d entries: expected 1 ... %d", n_levels, PLB_TOPOLOGY_LEVELS);
     for (int d = 0; d < n_levels; d++) {
-        if (size[d] < 1 || size[d] > INT_MAX / n) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "sizes[%d] is %lld: expected 1 or more, and less than 2^31 places in "
-                            "total",
-                            d, (long long)size[d]);
-        }
+        PLB_FAIL_IF(size[d] < 1 || size[d] > INT_MAX / n, err, PLB_ERR_VALUE,
+                    "sizes[%d] is %lld: expected 1 or more, and less than 2^31 places in "
+                    "total",
+                    d, (long long)size[d]);
         self->size[d] = (int32_t)size[d];
         n *= size[d];
     }

@@ -47,10 +47,8 @@ static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
     const int64_t edges = count_edges(in);
     const int64_t most = nets + edges + n;
     *self = (anchored_t){.in = *in};
-    if (most + k > INT32_MAX / 4 || pins + 2 * (edges + n) > INT32_MAX) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%lld nets: expected fewer than 2^29",
-                        (long long)most);
-    }
+    PLB_FAIL_IF(most + k > INT32_MAX / 4 || pins + 2 * (edges + n) > INT32_MAX, err, PLB_ERR_VALUE,
+                "%lld nets: expected fewer than 2^29", (long long)most);
     PLB_NEW_EACH(n + k, self->weight, self->fixed);
     PLB_NEW(self->net_start, most + 1);
     PLB_NEW(self->net_weight, most);
@@ -163,12 +161,10 @@ static int read_cycles(const plb_question_t *in, int32_t *cycles, plb_err_t *err
         char *end;
         const char *name = in->option[2 * i], *value = in->option[2 * i + 1];
         const long n = strtol(value, &end, 10);
-        if (strcmp(name, "CYCLES") != 0 || end == value || *end != '\0' || n < 0 ||
-            n > MOST_CYCLES) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "pylb has no option %s = '%s': expected CYCLES = 0 ... %d", name,
-                            value, MOST_CYCLES);
-        }
+        PLB_FAIL_IF(strcmp(name, "CYCLES") != 0 || end == value || *end != '\0' || n < 0 ||
+                        n > MOST_CYCLES,
+                    err, PLB_ERR_VALUE, "pylb has no option %s = '%s': expected CYCLES = 0 ... %d",
+                    name, value, MOST_CYCLES);
         *cycles = (int32_t)n;
     }
     return PLB_OK;

@@ -10,10 +10,8 @@ static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
         at[i] = -1;
     }
     for (int32_t v = 0; v < n; v++) {
-        if (perm[v] < 0 || perm[v] >= n || at[perm[v]] >= 0) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "perm[%d] is %d: expected each of 0 ... %d once",
-                            v, perm[v], n - 1);
-        }
+        PLB_FAIL_IF(perm[v] < 0 || perm[v] >= n || at[perm[v]] >= 0, err, PLB_ERR_VALUE,
+                    "perm[%d] is %d: expected each of 0 ... %d once", v, perm[v], n - 1);
         at[perm[v]] = v;
     }
     return PLB_OK;

@@ -19,11 +19,9 @@ static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int
 {
     int ret = PLB_OK;
     *self = (plb_hypergraph_t){.n_vertices = n_vertices};
-    if (n_nets > INT32_MAX - 1 || n_pins > INT32_MAX - 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%lld nets with %lld pins: expected fewer than 2^31 of each",
-                        (long long)n_nets, (long long)n_pins);
-    }
+    PLB_FAIL_IF(n_nets > INT32_MAX - 1 || n_pins > INT32_MAX - 1, err, PLB_ERR_VALUE,
+                "%lld nets with %lld pins: expected fewer than 2^31 of each", (long long)n_nets,
+                (long long)n_pins);
     PLB_NEW(self->net_start, n_nets + 1);
     PLB_NEW(self->pin, n_pins);
     PLB_NEW(self->net_weight, n_nets);

@@ -12,10 +12,8 @@ static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *ran
 {
     for (int64_t v = 0; v < in->n; v++) {
         const int32_t p = in->part[v];
-        if (p < 0 || p >= in->n_parts) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "part[%lld] is %d: expected 0 ... %d",
-                            (long long)v, p, in->n_parts - 1);
-        }
+        PLB_FAIL_IF(p < 0 || p >= in->n_parts, err, PLB_ERR_RANGE,
+                    "part[%lld] is %d: expected 0 ... %d", (long long)v, p, in->n_parts - 1);
         self->where[v] = rank[p];
         if (p != present(in, v)) {
             self->count[p]++;

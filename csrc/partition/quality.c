@@ -14,18 +14,16 @@ static uint64_t edge_hash(int64_t from, int64_t to)
 
 static int check_start(const plb_rows_t *rows, const char *name, int64_t n_entries, plb_err_t *err)
 {
-    if (plb_int_at(rows->start, 0) != 0 || plb_int_at(rows->start, rows->n) != n_entries) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%s.start goes from %lld to %lld: expected 0 to %lld, the number of "
-                        "indices",
-                        name, (long long)plb_int_at(rows->start, 0),
-                        (long long)plb_int_at(rows->start, rows->n), (long long)n_entries);
-    }
+    PLB_FAIL_IF(plb_int_at(rows->start, 0) != 0 || plb_int_at(rows->start, rows->n) != n_entries,
+                err, PLB_ERR_VALUE,
+                "%s.start goes from %lld to %lld: expected 0 to %lld, the number of "
+                "indices",
+                name, (long long)plb_int_at(rows->start, 0),
+                (long long)plb_int_at(rows->start, rows->n), (long long)n_entries);
     for (int64_t i = 0; i < rows->n; i++) {
-        if (plb_int_at(rows->start, i + 1) < plb_int_at(rows->start, i)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s.start[%lld] is below the entry before it",
-                            name, (long long)i + 1);
-        }
+        PLB_FAIL_IF(plb_int_at(rows->start, i + 1) < plb_int_at(rows->start, i), err,
+                    PLB_ERR_VALUE, "%s.start[%lld] is below the entry before it", name,
+                    (long long)i + 1);
     }
     return PLB_OK;
 }
@@ -39,11 +37,9 @@ int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, i
         const int64_t from = first + i, end = plb_int_at(rows->start, i + 1);
         for (int64_t j = plb_int_at(rows->start, i); j < end; j++) {
             const int64_t to = plb_int_at(rows->to, j);
-            if (to < 0 || to >= n_objects) {
-                return PLB_FAIL(err, PLB_ERR_RANGE,
-                                "%s.indices[%lld] is %lld: expected 0 ... %lld", name,
-                                (long long)j, (long long)to, (long long)n_objects - 1);
-            }
+            PLB_FAIL_IF(to < 0 || to >= n_objects, err, PLB_ERR_RANGE,
+                        "%s.indices[%lld] is %lld: expected 0 ... %lld", name, (long long)j,
+                        (long long)to, (long long)n_objects - 1);
             out->loops += to == from;
             out->skew += edge_hash(from, to) - edge_hash(to, from);
         }
@@ -70,10 +66,8 @@ int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double 
         sums[i] = 0.0;
     }
     for (int64_t v = 0; v < n; v++) {
-        if (part[v] < 0 || part[v] >= n_parts) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "part[%lld] is %d: expected 0 ... %d",
-                            (long long)v, part[v], n_parts - 1);
-        }
+        PLB_FAIL_IF(part[v] < 0 || part[v] >= n_parts, err, PLB_ERR_RANGE,
+                    "part[%lld] is %d: expected 0 ... %d", (long long)v, part[v], n_parts - 1);
         sums[part[v]] += 1.0;
         for (int32_t c = 0; c < n_weights; c++) {
             sums[(int64_t)(1 + c) * n_parts + part[v]] += weight[v * n_weights + c];

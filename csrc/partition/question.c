@@ -40,30 +40,23 @@ static int check_values(const char *name, const int32_t *x, int64_t n, int32_t s
 {
     int64_t total = 0;
     for (int64_t i = 0; x != NULL && i < n; i++) {
-        if (x[i * stride] < least || x[i * stride] > most) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %d: expected %d ... %d", name,
-                            (long long)i, x[i * stride], least, most);
-        }
+        PLB_FAIL_IF(x[i * stride] < least || x[i * stride] > most, err, PLB_ERR_VALUE,
+                    "%s[%lld] is %d: expected %d ... %d", name, (long long)i, x[i * stride], least,
+                    most);
         total += x[i * stride];
     }
-    if (sum && total > INT32_MAX) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum is %lld: expected below 2^31", name,
-                        (long long)total);
-    }
+    PLB_FAIL_IF(sum && total > INT32_MAX, err, PLB_ERR_VALUE,
+                "%s: the sum is %lld: expected below 2^31", name, (long long)total);
     return PLB_OK;
 }
 
 /* Check that start[n + 1] rises from 0. */
 static int check_start(const char *name, const int32_t *start, int32_t n, plb_err_t *err)
 {
-    if (start[0] != 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s[0] is %d: expected 0", name, start[0]);
-    }
+    PLB_FAIL_IF(start[0] != 0, err, PLB_ERR_VALUE, "%s[0] is %d: expected 0", name, start[0]);
     for (int32_t i = 0; i < n; i++) {
-        if (start[i + 1] < start[i]) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%d] is %d: expected %d or more", name, i + 1,
-                            start[i + 1], start[i]);
-        }
+        PLB_FAIL_IF(start[i + 1] < start[i], err, PLB_ERR_VALUE,
+                    "%s[%d] is %d: expected %d or more", name, i + 1, start[i + 1], start[i]);
     }
     return PLB_OK;
 }
@@ -82,10 +75,8 @@ static int check_shares(const plb_question_t *in, plb_err_t *err)
 {
     double sum = 0.0;
     for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
-        if (!(in->share[r] >= 0.0 && in->share[r] <= 1e30)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "share[%d] is %g: expected zero or more", r,
-                            in->share[r]);
-        }
+        PLB_FAIL_IF(!(in->share[r] >= 0.0 && in->share[r] <= 1e30), err, PLB_ERR_VALUE,
+                    "share[%d] is %g: expected zero or more", r, in->share[r]);
         sum += in->share[r];
     }
     return in->share == NULL || sum > 0.0
@@ -99,12 +90,11 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
     const int64_t m = ret == PLB_OK ? in->start[in->n_vertices] : 0;
     for (int32_t v = 0; ret == PLB_OK && v < in->n_vertices; v++) {
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
-            if (in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v) {
-                return PLB_FAIL(err, PLB_ERR_RANGE,
-                                "to[%d], an edge of vertex %d, is %d: expected another "
-                                "vertex of 0 ... %d",
-                                j, v, in->to[j], in->n_vertices - 1);
-            }
+            PLB_FAIL_IF(in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v, err,
+                        PLB_ERR_RANGE,
+                        "to[%d], an edge of vertex %d, is %d: expected another "
+                        "vertex of 0 ... %d",
+                        j, v, in->to[j], in->n_vertices - 1);
         }
     }
     return ret == PLB_OK
@@ -123,18 +113,13 @@ static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
 
 int plb_partition_check(const plb_question_t *in, plb_err_t *err)
 {
-    if (in->n_parts < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "parts is %d: expected 1 or more", in->n_parts);
-    }
-    if (!(in->imbalance > 1.0 && in->imbalance <= 1e6)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "imbalance is %g: expected a number above 1, "
-                        "e.g. 1.03",
-                        in->imbalance);
-    }
-    if (in->seed < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
-    }
+    PLB_FAIL_IF(in->n_parts < 1, err, PLB_ERR_VALUE, "parts is %d: expected 1 or more",
+                in->n_parts);
+    PLB_FAIL_IF(!(in->imbalance > 1.0 && in->imbalance <= 1e6), err, PLB_ERR_VALUE,
+                "imbalance is %g: expected a number above 1, "
+                "e.g. 1.03",
+                in->imbalance);
+    PLB_FAIL_IF(in->seed < 0, err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
     PLB_PASS(check_weights(in, err));
     PLB_PASS(check_shares(in, err));
     PLB_PASS(in->start == NULL ? PLB_OK : check_graph(in, err));
@@ -160,9 +145,8 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
         {PLB_TAKES_OLD, in->old != NULL, "an old partition"},
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        if (asked[i].asked && !(with->takes & asked[i].bit)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s does not take %s", with->name, asked[i].what);
-        }
+        PLB_FAIL_IF(asked[i].asked && !(with->takes & asked[i].bit), err, PLB_ERR_VALUE,
+                    "%s does not take %s", with->name, asked[i].what);
     }
     return PLB_OK;
 }
@@ -287,16 +271,14 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
                         const int32_t *part, plb_err_t *err)
 {
     for (int32_t v = 0; v < in->n_vertices; v++) {
-        if (part[v] < 0 || part[v] >= in->n_parts) {
-            return PLB_FAIL(err, PLB_ERR_LIBRARY, "%s lost vertex %d: it is in part %d of %d",
-                            with->name, v, part[v], in->n_parts);
-        }
-        if (in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v]) {
-            return PLB_FAIL(err, PLB_ERR_LIBRARY,
-                            "%s put vertex %d into part %d, but it is "
-                            "fixed in part %d",
-                            with->name, v, part[v], in->fixed[v]);
-        }
+        PLB_FAIL_IF(part[v] < 0 || part[v] >= in->n_parts, err, PLB_ERR_LIBRARY,
+                    "%s lost vertex %d: it is in part %d of %d", with->name, v, part[v],
+                    in->n_parts);
+        PLB_FAIL_IF(in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v], err,
+                    PLB_ERR_LIBRARY,
+                    "%s put vertex %d into part %d, but it is "
+                    "fixed in part %d",
+                    with->name, v, part[v], in->fixed[v]);
     }
     return PLB_OK;
 }

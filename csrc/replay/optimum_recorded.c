@@ -568,11 +568,9 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     *self = (plb_optimum_t){.exact = true};
     search_t search = {.strategy = strategy, .n_strategies = n, .opts = opts};
     int ret = PLB_OK;
-    if (n < 1 || opts->width < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "width is %lld, with %d strategies: expected one or more of both",
-                        (long long)opts->width, (int)n);
-    }
+    PLB_FAIL_IF(n < 1 || opts->width < 1, err, PLB_ERR_VALUE,
+                "width is %lld, with %d strategies: expected one or more of both",
+                (long long)opts->width, (int)n);
     if (trace->n_phases == 0) {
         return ret;
     }

@@ -276,12 +276,10 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
         const int32_t e = t->task_entity[first + k];
-        if (self->index_of[e] >= 0) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "task_entity[%lld] is %d, which has another task in the phase: "
-                            "expected one task for each entity",
-                            (long long)(first + k), e);
-        }
+        PLB_FAIL_IF(self->index_of[e] >= 0, err, PLB_ERR_VALUE,
+                    "task_entity[%lld] is %d, which has another task in the phase: "
+                    "expected one task for each entity",
+                    (long long)(first + k), e);
         self->entity[k] = e;
         self->index_of[e] = (int32_t)k;
         if (self->from[k] < 0) { /* the last LB step did not move an object that was absent */

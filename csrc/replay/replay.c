@@ -37,10 +37,8 @@ int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t
 {
     *self = (plb_replay_t){.opt = *opts};
     int ret = PLB_OK;
-    if (opts->n_ranks < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
-                        (int)opts->n_ranks);
-    }
+    PLB_FAIL_IF(opts->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
+                (int)opts->n_ranks);
     const plb_phases_options_t options = options_of(opts);
     PLB_TRY(plb_phases_init(&self->phases, &options, err));
     PLB_NEW(self->speed, opts->n_ranks);
@@ -277,12 +275,10 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
 {
-    if (loop->n < 0 || loop->first != self->n) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "a loop of %lld iterations begins at %lld: expected it at %lld, after the "
-                        "phases so far",
-                        (long long)loop->n, (long long)loop->first, (long long)self->n);
-    }
+    PLB_FAIL_IF(loop->n < 0 || loop->first != self->n, err, PLB_ERR_STATE,
+                "a loop of %lld iterations begins at %lld: expected it at %lld, after the "
+                "phases so far",
+                (long long)loop->n, (long long)loop->first, (long long)self->n);
     self->next = *loop;
     self->begins = true;
     return PLB_OK;

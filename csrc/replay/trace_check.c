@@ -6,14 +6,12 @@
 
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {
-    if (ptr[0] != 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%s[0] is %lld: expected 0", name, (long long)ptr[0]);
-    }
+    PLB_FAIL_IF(ptr[0] != 0, err, PLB_ERR_VALUE, "%s[0] is %lld: expected 0", name,
+                (long long)ptr[0]);
     for (int64_t i = 0; i < n; i++) {
-        if (ptr[i + 1] < ptr[i]) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected %lld or more", name,
-                            (long long)i + 1, (long long)ptr[i + 1], (long long)ptr[i]);
-        }
+        PLB_FAIL_IF(ptr[i + 1] < ptr[i], err, PLB_ERR_VALUE,
+                    "%s[%lld] is %lld: expected %lld or more", name, (long long)i + 1,
+                    (long long)ptr[i + 1], (long long)ptr[i]);
     }
     return PLB_OK;
 }
@@ -29,10 +27,9 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
         doubt |= (uint32_t)x[i] | ((uint32_t)(limit - 1) - (uint32_t)x[i]);
     }
     for (int64_t i = i0; doubt >> 31 && i < end; i++) {
-        if (x[i] < 0 || x[i] >= limit) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
-                            (long long)i, x[i], (long long)limit - 1);
-        }
+        PLB_FAIL_IF(x[i] < 0 || x[i] >= limit, err, PLB_ERR_RANGE,
+                    "%s[%lld] is %d: expected 0 ... %lld", name, (long long)i, x[i],
+                    (long long)limit - 1);
     }
     return PLB_OK;
 }
@@ -64,10 +61,8 @@ static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end
         doubt |= x[i];
     }
     for (int64_t i = i0; doubt < 0 && i < end; i++) {
-        if (x[i] < 0) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
-                            name, (long long)i, (long long)x[i]);
-        }
+        PLB_FAIL_IF(x[i] < 0, err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
+                    name, (long long)i, (long long)x[i]);
     }
     return PLB_OK;
 }
@@ -75,9 +70,8 @@ static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end
 int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
 {
     int ret;
-    if (t->n_ranks < 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", t->n_ranks);
-    }
+    PLB_FAIL_IF(t->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
+                t->n_ranks);
     PLB_TRY(check_ptr("task_ptr", t->task_ptr, t->n_phases, err));
     PLB_TRY(check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err));
     PLB_TRY(check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));

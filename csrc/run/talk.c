@@ -86,10 +86,8 @@ static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t n = self->n + more;
-    if (n > MOST) {
-        return PLB_FAIL(err, PLB_ERR_RANGE,
-                        "%d pairs of objects exchange messages: expected fewer", MOST);
-    }
+    PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE,
+                "%d pairs of objects exchange messages: expected fewer", MOST);
     PLB_GROW(self->edge, self->room, n);
     if (2 * n > self->n_buckets) {
         int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;

@@ -468,11 +468,9 @@ static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch
         }
         k += i >= s->last;
         if (op[i].kind == PLB_OP_ENTER) {
-            if (op[i].tag < 0 || op[i].tag >= n_procedures || depth == room) {
-                return PLB_FAIL(err, PLB_ERR_FORMAT,
-                                "operation %" PRId64 " enters procedure %d of %d", i, op[i].tag,
-                                n_procedures);
-            }
+            PLB_FAIL_IF(op[i].tag < 0 || op[i].tag >= n_procedures || depth == room, err,
+                        PLB_ERR_FORMAT, "operation %" PRId64 " enters procedure %d of %d", i,
+                        op[i].tag, n_procedures);
             stack[depth++] = op[i].tag;
         } else if (op[i].kind == PLB_OP_LEAVE && depth > 0) {
             depth--;

@@ -70,13 +70,10 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_er
         while (k < n && strcmp(STRATEGIES[k].word, value) != 0) {
             k++;
         }
-        if (strcmp(name, "STRATEGY") != 0 || k == n) {
-            return PLB_FAIL(
-                err, PLB_ERR_VALUE,
-                "Scotch has no option %s = '%s': expected STRATEGY = default, quality, "
-                "speed, balance, safety, scalability or recursive",
-                name, value);
-        }
+        PLB_FAIL_IF(strcmp(name, "STRATEGY") != 0 || k == n, err, PLB_ERR_VALUE,
+                    "Scotch has no option %s = '%s': expected STRATEGY = default, quality, "
+                    "speed, balance, safety, scalability or recursive",
+                    name, value);
         flags |= STRATEGIES[k].flag;
     }
     if (SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0) != 0) {

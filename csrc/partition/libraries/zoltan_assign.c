@@ -12,9 +12,8 @@ int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
     int rank, where;
     for (int64_t i = 0; i < n; i++) {
         memcpy(x, points + i * n_dims, (size_t)n_dims * sizeof *x);
-        if (Zoltan_LB_Point_PP_Assign(kept->zz, x, &rank, &where) != ZOLTAN_OK) {
-            return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find point %lld", (long long)i);
-        }
+        PLB_FAIL_IF(Zoltan_LB_Point_PP_Assign(kept->zz, x, &rank, &where) != ZOLTAN_OK, err,
+                    PLB_ERR_LIBRARY, "Zoltan does not find point %lld", (long long)i);
         part[i] = where;
     }
     return PLB_OK;
@@ -38,16 +37,13 @@ static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *
     for (int d = 0; d < n_dims; d++) {
         const double *const side[2] = {lo, hi};
         for (int k = 0; k < 2; k++) {
-            if (!isfinite(side[k][d])) {
-                return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld, %d] is %g: expected a finite number",
-                                k == 0 ? "lo" : "hi", (long long)i, d, side[k][d]);
-            }
+            PLB_FAIL_IF(!isfinite(side[k][d]), err, PLB_ERR_VALUE,
+                        "%s[%lld, %d] is %g: expected a finite number", k == 0 ? "lo" : "hi",
+                        (long long)i, d, side[k][d]);
         }
-        if (lo[d] > hi[d]) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "box %lld is empty: lo[%lld, %d] is %g, hi[%lld, %d] is %g",
-                            (long long)i, (long long)i, d, lo[d], (long long)i, d, hi[d]);
-        }
+        PLB_FAIL_IF(lo[d] > hi[d], err, PLB_ERR_VALUE,
+                    "box %lld is empty: lo[%lld, %d] is %g, hi[%lld, %d] is %g", (long long)i,
+                    (long long)i, d, lo[d], (long long)i, d, hi[d]);
     }
     return PLB_OK;
 }
@@ -101,10 +97,9 @@ int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_
     for (int32_t r = 0; r < n_parts; r++) {
         double a[3], b[3];
         int dims;
-        if (Zoltan_RCB_Box(kept->zz, r, &dims, &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]) !=
-            ZOLTAN_OK) {
-            return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan has no box for part %d", r);
-        }
+        PLB_FAIL_IF(Zoltan_RCB_Box(kept->zz, r, &dims, &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]) !=
+                        ZOLTAN_OK,
+                    err, PLB_ERR_LIBRARY, "Zoltan has no box for part %d", r);
         memcpy(lo + (int64_t)r * n_dims, a, (size_t)n_dims * sizeof *a);
         memcpy(hi + (int64_t)r * n_dims, b, (size_t)n_dims * sizeof *b);
     }

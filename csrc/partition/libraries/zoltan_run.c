@@ -95,9 +95,8 @@ static int quoted(int ret, plb_err_t *err)
 
 static int set_text(struct Zoltan_Struct *zz, const char *name, const char *value, plb_err_t *err)
 {
-    if (Zoltan_Set_Param(zz, name, value) != ZOLTAN_OK) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "Zoltan refuses its parameter %s = '%s'", name, value);
-    }
+    PLB_FAIL_IF(Zoltan_Set_Param(zz, name, value) != ZOLTAN_OK, err, PLB_ERR_VALUE,
+                "Zoltan refuses its parameter %s = '%s'", name, value);
     return PLB_OK;
 }
 
@@ -317,10 +316,8 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
-    if (!begun || ended) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "Zoltan needs MPI, which %s",
-                        ended ? "has been finalized" : "is not initialized");
-    }
+    PLB_FAIL_IF(!begun || ended, err, PLB_ERR_STATE, "Zoltan needs MPI, which %s",
+                ended ? "has been finalized" : "is not initialized");
     return PLB_OK;
 }
 
@@ -388,9 +385,8 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
     float version;
     char *params = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK) {
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
-    }
+    PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
+                "Zoltan_Initialize failed");
     int ret = spell_params(in, &params, err);
     PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &kept, err));
     PLB_THEN(ask(kept, in, &params, part, code, err));

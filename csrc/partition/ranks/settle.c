@@ -25,9 +25,7 @@ static const int64_t MOST_NUMBERS = 1 << 24;
 static int count(const plb_settle_t *in, double *own, plb_err_t *err)
 {
     const plb_new_parts_t *p = &in->parts;
-    if (p->part == NULL) {
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "the partitioner gave no answer");
-    }
+    PLB_FAIL_IF(p->part == NULL, err, PLB_ERR_LIBRARY, "the partitioner gave no answer");
     const int ret = plb_part_sums(p->part, p->n, p->n_parts, in->weight, in->n_weights, own, err);
     if (ret != PLB_OK || in->size == NULL) {
         return ret;
@@ -65,11 +63,8 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     int ret = PLB_OK;
     MPI_Comm_size(in->comm, &rows->n_ranks);
     rows->width = 1 + (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
-    if (rows->width > INT_MAX) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "%d parts are too many: their sums exceed 2^31 numbers",
-                        in->parts.n_parts);
-    }
+    PLB_FAIL_IF(rows->width > INT_MAX, err, PLB_ERR_VALUE,
+                "%d parts are too many: their sums exceed 2^31 numbers", in->parts.n_parts);
     PLB_NEW_EACH(rows->width, rows->own, rows->total);
     if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
         PLB_NEW(rows->all, rows->width * rows->n_ranks);

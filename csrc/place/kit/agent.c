@@ -134,11 +134,9 @@ int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
 static int check(const plb_share_t *share, double load, plb_err_t *err)
 {
     const double work = load + share->background * share->speed;
-    if (!(work <= MOST_LOAD)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "rank %d has a load of %g: expected at most %g for a distributed strategy",
-                        share->rank, work, MOST_LOAD);
-    }
+    PLB_FAIL_IF(!(work <= MOST_LOAD), err, PLB_ERR_VALUE,
+                "rank %d has a load of %g: expected at most %g for a distributed strategy",
+                share->rank, work, MOST_LOAD);
     return PLB_OK;
 }
 
@@ -243,12 +241,10 @@ static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const p
                   plb_err_t *err)
 {
     const bool longer = all->max[MAX_TIME] > self->before && !self->crowded;
-    if (all->count[COUNT_OVERFULL] > 0 && !self->share->lenient) {
-        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "%lld ranks still exceed memory_limit: their objects found no rank with "
-                        "room (RefineLB, which sees all ranks, may find one)",
-                        (long long)all->count[COUNT_OVERFULL]);
-    }
+    PLB_FAIL_IF(all->count[COUNT_OVERFULL] > 0 && !self->share->lenient, err, PLB_ERR_INFEASIBLE,
+                "%lld ranks still exceed memory_limit: their objects found no rank with "
+                "room (RefineLB, which sees all ranks, may find one)",
+                (long long)all->count[COUNT_OVERFULL]);
     for (int64_t i = 0; i < self->share->n; i++) {
         self->answer[i] = self->share->rank;
     }

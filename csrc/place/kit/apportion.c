@@ -12,15 +12,12 @@ int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t
 {
     *total = 0.0;
     for (int32_t i = 0; i < p; i++) {
-        if (!(share[i] >= 0.0 && isfinite(share[i]))) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "share[%d] is %g: expected 0 or more", i,
-                            share[i]);
-        }
+        PLB_FAIL_IF(!(share[i] >= 0.0 && isfinite(share[i])), err, PLB_ERR_VALUE,
+                    "share[%d] is %g: expected 0 or more", i, share[i]);
         *total += share[i];
     }
-    if (!(*total > 0.0 && isfinite(*total))) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "shares add up to %g: expected more than 0", *total);
-    }
+    PLB_FAIL_IF(!(*total > 0.0 && isfinite(*total)), err, PLB_ERR_VALUE,
+                "shares add up to %g: expected more than 0", *total);
     return PLB_OK;
 }
 

@@ -53,10 +53,8 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
     const plb_snapshot_t *in = self->problem.in;
     const int64_t nets = in->n_multicasts + in->n_edges;
     const int64_t pins = in->n_multicasts + in->n_pins + 2 * in->n_edges;
-    if (pins > INT32_MAX - 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%lld pins: expected fewer than 2^31",
-                        (long long)pins);
-    }
+    PLB_FAIL_IF(pins > INT32_MAX - 1, err, PLB_ERR_VALUE, "%lld pins: expected fewer than 2^31",
+                (long long)pins);
     PLB_NEW(self->net_start, nets + 1);
     PLB_NEW(self->pin, pins);
     PLB_NEW_EACH(nets, self->net_weight, weight);

@@ -224,9 +224,7 @@ out:
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err)
 {
     const plb_partitioner_t *with = plb_partitioner_find(library);
-    if (with == NULL) {
-        return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
-    }
+    PLB_FAIL_IF(with == NULL, err, PLB_ERR_MISSING, "%s has not been loaded", library);
     int ret = plb_interrupted(PLB_INTERRUPT_NOW);
     PLB_THEN(plb_partition_run(with, &self->question, part, err));
     return ret == PLB_OK ? plb_interrupted(PLB_INTERRUPT_NOW) : ret;

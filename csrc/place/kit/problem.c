@@ -30,12 +30,10 @@ static void split(plb_problem_t *self)
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err)
 {
     for (int32_t r = 0; left != NULL && r < in->n_ranks; r++) {
-        if (left[r] < 0) {
-            return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                            "rank %d: the objects that may not migrate take %lld bytes more than "
-                            "its memory_limit of %lld",
-                            r, (long long)-left[r], (long long)in->memory_limit[r]);
-        }
+        PLB_FAIL_IF(left[r] < 0, err, PLB_ERR_INFEASIBLE,
+                    "rank %d: the objects that may not migrate take %lld bytes more than "
+                    "its memory_limit of %lld",
+                    r, (long long)-left[r], (long long)in->memory_limit[r]);
     }
     return PLB_OK;
 }
@@ -58,35 +56,27 @@ static int check_movable(plb_problem_t *self, plb_err_t *err)
         largest = largest < 0 || memory[i] > memory[largest] ? i : largest;
         self->least = memory[i] < self->least ? memory[i] : self->least;
     }
-    if (largest >= 0 && memory[largest] > self->room[roomiest]) {
-        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "object %lld needs %lld bytes: %lld more than any rank has left for "
-                        "it (rank %d: %lld)",
-                        key_of(self->in, largest), (long long)memory[largest],
-                        (long long)(memory[largest] - self->room[roomiest]), roomiest,
-                        (long long)self->room[roomiest]);
-    }
-    if (need > have) {
-        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "the objects need %lld bytes more than memory_limit has in total",
-                        (long long)(need - have));
-    }
+    PLB_FAIL_IF(largest >= 0 && memory[largest] > self->room[roomiest], err, PLB_ERR_INFEASIBLE,
+                "object %lld needs %lld bytes: %lld more than any rank has left for "
+                "it (rank %d: %lld)",
+                key_of(self->in, largest), (long long)memory[largest],
+                (long long)(memory[largest] - self->room[roomiest]), roomiest,
+                (long long)self->room[roomiest]);
+    PLB_FAIL_IF(need > have, err, PLB_ERR_INFEASIBLE,
+                "the objects need %lld bytes more than memory_limit has in total",
+                (long long)(need - have));
     return PLB_OK;
 }
 
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
 {
-    if (in->n_components != 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "load has %d components per object: expected 1 for this strategy "
-                        "(VectorLB takes several)",
-                        in->n_components);
-    }
-    if (in->block != NULL && in->memory_limit != NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "block and memory_limit are given: expected no shared blocks for "
-                        "this strategy (VectorLB takes them)");
-    }
+    PLB_FAIL_IF(in->n_components != 1, err, PLB_ERR_VALUE,
+                "load has %d components per object: expected 1 for this strategy "
+                "(VectorLB takes several)",
+                in->n_components);
+    PLB_FAIL_IF(in->block != NULL && in->memory_limit != NULL, err, PLB_ERR_VALUE,
+                "block and memory_limit are given: expected no shared blocks for "
+                "this strategy (VectorLB takes them)");
     return PLB_OK;
 }
 

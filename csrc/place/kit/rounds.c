@@ -307,9 +307,8 @@ static int carry(driver_t *self, plb_err_t *err)
     }
     if (total > self->room) {
         plb_note_t *bigger = plb_malloc((size_t)(total + total / 4), sizeof *bigger);
-        if (bigger == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld notes", (long long)total);
-        }
+        PLB_FAIL_IF(bigger == NULL, err, PLB_ERR_NOMEM, "out of memory: %lld notes",
+                    (long long)total);
         plb_free(self->inbox);
         self->inbox = bigger;
         self->room = total + total / 4;

@@ -131,10 +131,9 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
                         comms->n, self->n_ranks);
     }
     for (int64_t i = 0; i < members; i++) {
-        if (comms->member[i] < 0 || comms->member[i] >= self->n_ranks) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "member %d of a communicator: expected 0 ... %d",
-                            comms->member[i], self->n_ranks - 1);
-        }
+        PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= self->n_ranks, err, PLB_ERR_RANGE,
+                    "member %d of a communicator: expected 0 ... %d", comms->member[i],
+                    self->n_ranks - 1);
     }
     PLB_NEW(start, comms->n + 1);
     PLB_NEW(member, members);
@@ -163,10 +162,9 @@ int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_
                     plb_op_time_t *step, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
-    if (n < process->n) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d has %lld operations, but had %lld before",
-                        rank, (long long)n, (long long)process->n);
-    }
+    PLB_FAIL_IF(n < process->n, err, PLB_ERR_VALUE,
+                "rank %d has %lld operations, but had %lld before", rank, (long long)n,
+                (long long)process->n);
     process->op = op;
     process->n = n;
     process->closed = closed;

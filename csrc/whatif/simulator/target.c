@@ -30,13 +30,12 @@ double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
 static int check_network(const plb_target_t *t, plb_err_t *err)
 {
     for (int64_t i = 0; i < (int64_t)t->n_nodes * t->n_nodes; i++) {
-        if (!(t->alpha[i] >= 0.0 && t->alpha[i] <= MOST && t->beta[i] >= 0.0 &&
-              t->beta[i] <= MOST)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
-                            "numbers from 0 to 1e30",
-                            (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
-        }
+        PLB_FAIL_IF(!(t->alpha[i] >= 0.0 && t->alpha[i] <= MOST && t->beta[i] >= 0.0 &&
+                      t->beta[i] <= MOST),
+                    err, PLB_ERR_VALUE,
+                    "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
+                    "numbers from 0 to 1e30",
+                    (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
     }
     return PLB_OK;
 }
@@ -44,26 +43,19 @@ static int check_network(const plb_target_t *t, plb_err_t *err)
 static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
 {
     for (int32_t p = 0; p < t->n_processors; p++) {
-        if (!(t->speed[p] >= 1.0 / MOST && t->speed[p] <= MOST)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "speed of processor %d is %g: expected 1e-30 ... 1e30", p,
-                            t->speed[p]);
-        }
-        if (t->share != NULL && !(t->share[p] >= LEAST && t->share[p] <= 1.0)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "share of processor %d is %g: expected 1e-9 ... 1",
-                            p, t->share[p]);
-        }
-        if (t->node[p] < 0 || t->node[p] >= t->n_nodes) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "node of processor %d is %d: expected 0 ... %d", p,
-                            t->node[p], t->n_nodes - 1);
-        }
+        PLB_FAIL_IF(!(t->speed[p] >= 1.0 / MOST && t->speed[p] <= MOST), err, PLB_ERR_VALUE,
+                    "speed of processor %d is %g: expected 1e-30 ... 1e30", p, t->speed[p]);
+        PLB_FAIL_IF(t->share != NULL && !(t->share[p] >= LEAST && t->share[p] <= 1.0), err,
+                    PLB_ERR_VALUE, "share of processor %d is %g: expected 1e-9 ... 1", p,
+                    t->share[p]);
+        PLB_FAIL_IF(t->node[p] < 0 || t->node[p] >= t->n_nodes, err, PLB_ERR_RANGE,
+                    "node of processor %d is %d: expected 0 ... %d", p, t->node[p],
+                    t->n_nodes - 1);
     }
     for (int32_t r = 0; r < n_ranks; r++) {
-        if (t->place[r] < 0 || t->place[r] >= t->n_processors) {
-            return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "placement of rank %d is processor %d: expected 0 ... %d", r,
-                            t->place[r], t->n_processors - 1);
-        }
+        PLB_FAIL_IF(t->place[r] < 0 || t->place[r] >= t->n_processors, err, PLB_ERR_RANGE,
+                    "placement of rank %d is processor %d: expected 0 ... %d", r, t->place[r],
+                    t->n_processors - 1);
     }
     const int ret = plb_check(PLB_AMOUNT,
                               PLB_FIGURES(PLB_FIGURE(t, period), PLB_FIGURE(t, overhead),
@@ -72,14 +64,11 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
     if (ret != PLB_OK) {
         return ret;
     }
-    if ((t->period > 0.0 && t->period < LEAST) || (t->quantum > 0.0 && t->quantum < LEAST)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "period is %g, quantum %g: expected 0, or 1e-9 s or more", t->period,
-                        t->quantum);
-    }
-    if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
-    }
+    PLB_FAIL_IF((t->period > 0.0 && t->period < LEAST) || (t->quantum > 0.0 && t->quantum < LEAST),
+                err, PLB_ERR_VALUE, "period is %g, quantum %g: expected 0, or 1e-9 s or more",
+                t->period, t->quantum);
+    PLB_FAIL_IF(!(t->polling >= 0.0 && t->polling <= 1.0), err, PLB_ERR_VALUE,
+                "polling is %g: expected 0 ... 1", t->polling);
     return check_network(t, err);
 }
 
