@@ -1,4 +1,5 @@
-/* Checks of numbers that come from outside, by a table of domains. */
+/* Checks of numbers that come from outside.  Each number belongs to a domain of the table below.
+ */
 #ifndef PLB_BASE_CHECK_H
 #define PLB_BASE_CHECK_H
 
@@ -12,7 +13,8 @@
     X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
     X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
     X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
-    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* rounding of the mean may make it < 1 */  \
+    X(RATIO, 1.0 - 1e-9, 1e30,                                                                    \
+      "max/mean, 1 or more") /* rounding may make max / mean a little less than 1 */              \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
 /** Check that the coordinates of n points are in -1e150 ... 1e150, so that their squares and

@@ -111,7 +111,7 @@ void plb_cores_here(plb_cores_t *out)
 {
     *out = (plb_cores_t){.host = host_here()};
     if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
-        memset(out->mask, 0, sizeof out->mask); /* unknown */
+        memset(out->mask, 0, sizeof out->mask); /* the cores are unknown */
     }
     quota_here(out);
 }
@@ -185,8 +185,8 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* In c[p], ranks that are alike follow each other: a group.  If a group has fewer cores per rank
- * than `out`, write it to `out`. */
+/* Ranks of c[p] that are alike follow each other and form a group.  If a group has fewer cores
+ * per rank than the group in `out`, write it to `out`. */
 static void find_crowd(const plb_cores_t *c, int32_t p,
                        bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                        double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)

@@ -1,10 +1,10 @@
 /* Which cores a rank may use, and which ranks share them.
  *
  * Ranks that share a core wait for one another.  The clock "auto" leaves these waits out, because
- * they do not depend on the object that runs.  A quota (of a Linux control group) that limits only
- * one rank is different: it makes every object slow there, like a slow processor.  The kernel
- * counts the time in which a quota stops a thread as a wait for a core, too.  So on such a rank
- * loads are elapsed time, which includes all waits. */
+ * they do not depend on the object that runs.  A quota (of a Linux control group) that limits
+ * only one rank is different: it makes every object slow there, like a slow processor.  But the
+ * kernel counts the time in which a quota stops a thread as a wait for a core, too.  So on a rank
+ * with such a quota, loads are elapsed time, which includes all waits. */
 #ifndef PLB_BASE_CORES_H
 #define PLB_BASE_CORES_H
 
@@ -13,7 +13,8 @@
 
 #include "base/err.h"
 
-enum { PLB_CORES_MOST = 1024 }; /* cores of a host; on larger hosts they count as unknown */
+/* Most cores of a host; if it has more, the cores of a rank count as unknown. */
+enum { PLB_CORES_MOST = 1024 };
 
 /* What a rank knows of its cores; sent between ranks as bytes. */
 typedef struct plb_cores {
@@ -26,14 +27,16 @@ typedef struct plb_cores {
 /* The group of ranks with the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
-    double n_cores; /* cores of the group; if there are fewer than ranks, ranks wait for a core */
+    double n_cores; /* cores of the group; if it has fewer cores than ranks, its ranks wait for
+                       each other */
     char words[48]; /* e.g. "4 ranks share 2 cores"; empty if they do not share */
 } plb_crowd_t;
 
-/** Find the cores of the calling process. */
+/** Find out which cores the calling process may use. */
 void plb_cores_here(plb_cores_t *out);
 
-/** Whether this rank, and no other of all[p], has a quota of fewer cores than it may use. */
+/** Whether this rank has a quota of fewer cores than it may use, and shares it with no other rank
+ * of all[p]. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
 /** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks

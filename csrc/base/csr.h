@@ -1,5 +1,5 @@
-/* Compressed rows (CSR): from a list of directed edges, the edges of each vertex; from the group
- * of each item, the items of each group. */
+/* Compressed rows (CSR).  They give the edges of each vertex from a list of directed edges, and
+ * the items of each group from the group of each item. */
 #ifndef PLB_BASE_CSR_H
 #define PLB_BASE_CSR_H
 

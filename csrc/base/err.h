@@ -7,8 +7,8 @@
 #ifndef PLB_BASE_ERR_H
 #define PLB_BASE_ERR_H
 
-/* X(name, code, Python class, what it means): the one table of error codes.  The class is one of
- * pylb.errors, or a built-in of Python where pylb.errors has none of that name. */
+/* X(name, code, Python class, what it means): the table of all error codes.  The class is one of
+ * pylb.errors, or a built-in class of Python. */
 #define PLB_ERRORS(X)                                                                             \
     X(NOMEM, -1, "MemoryError", "out of memory")                                                  \
     X(VALUE, -2, "DomainError", "a value is out of its domain")                                   \

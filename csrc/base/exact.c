@@ -22,7 +22,7 @@ static void add_shifted(plb_exact_t *self, uint64_t bits, int shift)
     }
 }
 
-/* x = bits * 2^exponent, taken from its binary form: frexp would be a call. */
+/* Return x as bits * 2^exponent, taken from its binary form: frexp would cost a function call. */
 static uint64_t bits_of(double x, int *exponent)
 {
     uint64_t form;

@@ -4,7 +4,8 @@
 
 #include "base/mem.h"
 
-enum { LEAST = 4, MOST = 1 << 30, AHEAD = 16 /* buckets are prefetched this many keys ahead */ };
+/* AHEAD: the bucket of a key is prefetched this many keys before it is needed. */
+enum { LEAST = 4, MOST = 1 << 30, AHEAD = 16 };
 
 static inline uint64_t first_bucket(const plb_keys_t *self, int64_t key)
 {

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 
 enum {
-    STEPS = 1 << 15, /* between two readings of the clock: usually less than 1 ms */
-    CHECK_NS =
-        5000000, /* between two calls of `check`, which may have to wait for the interpreter */
+    STEPS = 1 << 15,    /* steps between two readings of the clock: usually less than 1 ms */
+    CHECK_NS = 5000000, /* ns between two calls of `check`, which may have to wait for Python's
+                           interpreter */
 };
 
 static _Thread_local plb_interrupt_t interrupt;

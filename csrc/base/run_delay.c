@@ -29,7 +29,8 @@ static void close_meter(void *arg)
     *self = (meter_t){0};
 }
 
-/* After a fork, the open file still counts the waits of the parent's thread. */
+/* After a fork, the open file still belongs to the parent's thread: close it, so that the next
+ * reading opens that of this thread. */
 static void after_fork(void)
 {
     close_meter(&meter);
@@ -41,7 +42,8 @@ static void set_up(void)
     pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* The library may be unloaded before its threads end. */
+/* The library may be unloaded while its threads still run: they must not call into it when they
+ * end. */
 __attribute__((destructor)) static void tear_down(void)
 {
     pthread_once(&once, set_up);

@@ -1,14 +1,12 @@
 /* The time for which the kernel let this thread wait for a core (the run delay), and a clock that
  * stops during these waits.
  *
- * Linux counts the run delay of each thread (the second number in schedstat, proc(5)).  Sleep and
- * input or output do not count: during them the thread needs no core.
+ * Linux counts the run delay of each thread (the second number in schedstat, proc(5)).  A thread
+ * that sleeps, or waits for input or output, needs no core: this time is not counted.
  *
- * To read the run delay takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS,
- * which costs at most 0.3 % of the time.  A wait longer than that is always subtracted from the
- * object that it delayed.  A shorter wait may be subtracted from a later object, but it is never
- * lost.
- */
+ * Reading the run delay takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS,
+ * which costs at most 0.3 % of the time.  A longer wait is always subtracted from the object that
+ * it delayed.  A shorter wait may be subtracted from a later object, but it is never lost. */
 #ifndef PLB_BASE_RUN_DELAY_H
 #define PLB_BASE_RUN_DELAY_H
 

@@ -10,13 +10,13 @@ enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
-    FEW_LOADS = 4096, /* for fewer items, a pass of the radix sort does not pay */
+    FEW_LOADS = 4096, /* with fewer items, a pass of the radix sort costs more than it saves */
     CROWD = 16,       /* in a bin with more items, insertion sort takes too long */
-    MOST_DEPTH = 1,   /* of bins within bins; a deeper bin is sorted by merging */
-    LARGE = 1 << 16,  /* so many items do not fit into the cache: they first go into large bins
+    MOST_DEPTH = 1,   /* most levels of bins within bins; a bin below them is sorted by merging */
+    LARGE = 1 << 16,  /* this many items do not fit into the cache: they first go into large bins
                          (depth -1) */
     MANY = 512,
-    LOOK = 1 << 14, /* so many items are sorted between two looks for signals */
+    LOOK = 1 << 14, /* number of items between two checks for signals */
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
@@ -124,7 +124,8 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or the keys differ too little */
+    if (depth > MOST_DEPTH ||
+        !(scale <= 1e300)) { /* too deep, or the keys differ too little for bins */
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
         }
@@ -198,13 +199,13 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
 }
 
 struct plb_sort_parts {
-    double low, high; /* of all keys */
+    double low, high; /* the smallest and the largest key */
     uint64_t first;   /* image of low */
     int shift;        /* part = (image - first) >> shift */
     uint64_t n, next; /* parts in use; the first unsorted one */
     uint32_t largest;
-    plb_item_t *spare; /* [largest] */
-    uint32_t *bin;     /* [PLB_SORT_BINS(largest)] */
+    plb_item_t *spare; /* [size of the largest part] */
+    uint32_t *bin;     /* [PLB_SORT_BINS(size of the largest part)] */
     uint32_t end[PARTS];
 };
 

@@ -1,8 +1,6 @@
-/* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.
- *
- * There is one sort for loads and one for items.  Both are distribution sorts: they take linear
- * time, and at most n log n for inputs that are constructed against them.
- */
+/* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.  There is one sort
+ * for loads and one for items.  Both distribute items over bins, which takes linear time, and at
+ * most n log n for an input that is made to be slow. */
 #ifndef PLB_BASE_SORT_H
 #define PLB_BASE_SORT_H
 
@@ -11,8 +9,8 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/* Loads that are sorted part by part, just before each part is used: then its items are still in
- * the cache. */
+/* Loads that are sorted part by part.  Each part is sorted just before it is used, so that its
+ * items are still in the cache. */
 typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */

@@ -9,9 +9,10 @@
 #include "base/err.h"
 
 enum {
-    PLB_WAIT_SPIN_NS = 30000,    /* first spin; about twice a small Iallreduce on two cores */
+    PLB_WAIT_SPIN_NS =
+        30000, /* spin at first; about twice as long as a small Iallreduce takes on two cores */
     PLB_WAIT_YIELD_NS = 100000,  /* then yield the core again and again */
-    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: at first for this time */
+    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: this long at first, later longer */
     PLB_WAIT_MOST_NS = 200000,   /* longest sleep: an arrival may be noticed that much later */
     PLB_WAIT_TICK_NS = 20000000, /* time between two checks for signals */
 };

@@ -14,14 +14,14 @@
 /* Every tag used on the duplicate.  A rank may be one step ahead of another, but not two, so the
  * parity of the step tells their messages apart. */
 enum plb_tag {
-    PLB_TAG_HEAD = 1, /* 1 or 2, by the parity of the step */
-    PLB_TAG_PART = 3, /* 3 or 4 */
+    PLB_TAG_HEAD = 1, /* 1 or 2, by the parity of the step: the head of a parcel (step.h) */
+    PLB_TAG_PART = 3, /* 3 or 4: a part of a parcel */
 };
 
 typedef struct plb_comm {
     MPI_Comm comm; /* MPI_COMM_NULL before _init and after _free */
     int rank, size;
-    MPI_Datatype record; /* of one plb_stats_t */
+    MPI_Datatype record; /* MPI's type for a plb_stats_t */
     MPI_Op merge;
 } plb_comm_t;
 
@@ -41,20 +41,20 @@ int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, i
 /** Duplicate `user`.  Collective, blocks. */
 int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 
-/** Free the duplicate; collective, if there is one. */
+/** Free the duplicate, if there is one; then the call is collective. */
 void plb_comm_free(plb_comm_t *self);
 
-/** Wait for a request, politely (base/wait.h): the core is left to other ranks. */
+/** Wait for a request without keeping the core from other ranks (base/wait.h). */
 int plb_comm_finish(MPI_Request *request, plb_err_t *err);
 
-/** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective, waits
- *  politely. */
+/** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective; waits
+ * like plb_comm_finish. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
 /** Gather the contributions of all ranks on all ranks.  First call plb_comm_sizes, which sets
- *  size[p], the bytes of each rank.  Then allocate their sum, and call plb_comm_allgather, which
- *  writes the contributions to `all`, one after the other.  At most INT_MAX bytes in total.
- *  Collective; both wait politely. */
+ * size[p], the bytes of each rank.  Then allocate memory for all, and call plb_comm_allgather,
+ * which writes the contributions to `all`, one after the other.  At most INT_MAX bytes in total.
+ * Collective; both wait like plb_comm_finish. */
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
                        plb_err_t *err);

@@ -7,7 +7,7 @@
 
 enum { FEW = 64 };
 
-/* Check the destinations.  *sorted: the items are already in order of rank. */
+/* Check the destinations.  *sorted: whether the items are already in order of rank. */
 static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, plb_err_t *err)
 {
     int32_t last = 0, falls = 0;
@@ -24,7 +24,8 @@ static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, 
     return PLB_OK;
 }
 
-/* Set the peers and their starts; count[r] becomes the index of the first item of rank r. */
+/* Set the ranks that get items, and where their items start; count[r] becomes the index of the
+ * first item of rank r. */
 static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -46,7 +47,7 @@ out:
     return ret;
 }
 
-/* Sort few items by insertion, which does not look at every rank. */
+/* Sort few items by insertion: this takes no time per rank. */
 static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -121,7 +122,7 @@ void plb_route_free(plb_route_t *self)
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* A copy of a constant size compiles to one load and one store. */
+/* If the size is a constant, a copy compiles to one load and one store. */
 #define BY_SIZE(bytes, COPY)                                                                      \
     switch (bytes) {                                                                              \
     case 1:                                                                                       \

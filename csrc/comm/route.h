@@ -1,6 +1,5 @@
 /* Routes of items to ranks: the order in which items are sent, and copies to and from that order.
- * Items have the same number of bytes, or each has a number of elements of its own.
- */
+ * Either all items have the same number of bytes, or each item has its own number of elements. */
 #ifndef PLB_COMM_ROUTE_H
 #define PLB_COMM_ROUTE_H
 
@@ -12,7 +11,7 @@ typedef struct plb_route {
     int32_t n_peers;
     int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
-    int32_t *order; /* [start[n_peers]] items sorted by rank, those of a rank in their own order;
+    int32_t *order; /* [start[n_peers]] the items sorted by rank; items of a rank keep their order.
                        NULL: they are sorted already */
 } plb_route_t;
 
@@ -28,8 +27,8 @@ void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes
 /** Set to[index[i]] = from[i] for n items of `bytes` bytes. */
 void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
 
-/** Like plb_gather and plb_scatter, for items of different sizes: item i of the indexed array
- * has the elements offset[i] ... offset[i+1]-1 of `bytes` each. */
+/** Like plb_gather and plb_scatter, for items of different sizes: item i of the array that `index`
+ * refers to has the elements offset[i] ... offset[i+1]-1, of `bytes` bytes each. */
 void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                       int64_t bytes, char *to);
 void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,

@@ -6,17 +6,16 @@
 #include "base/mem.h"
 
 enum {
-    INLINE =
-        16
-        << 10, /* bytes; smaller parts go into the head: copying them is cheaper than a message */
-    HEAD_MOST = 1 << 20, /* bytes; all small parts of a head together have at most this many */
-    PIECE = 1 << 30,     /* counts of MPI are int */
+    INLINE = 16 << 10,   /* bytes; a smaller part goes into the head, because copying it is cheaper
+                            than a message */
+    HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
+    PIECE = 1 << 30,     /* bytes of a message: MPI counts in int */
 };
 
 /* ---- which parts go where ------------------------------------------------------------------- */
 
-/* Sender and receiver go through the sizes in the same order, so both find the same parts
- * inline. */
+/* Whether a part goes into the head.  Sender and receiver ask this for the sizes in the same
+ * order, so both get the same answers. */
 static bool is_inline(int64_t size, int64_t *used)
 {
     if (size > INLINE || *used + size > HEAD_MOST) {
@@ -35,7 +34,7 @@ static int64_t head_size(const plb_parcel_t *p)
     return used + (int64_t)sizeof(int64_t) * p->n + (int64_t)sizeof(int64_t);
 }
 
-/* Write n, sizes[n], then the inline parts. */
+/* Write n, sizes[n], then the parts that go into the head. */
 static void write_head(const plb_parcel_t *p, char *wire)
 {
     const int64_t n = p->n;

@@ -1,15 +1,14 @@
 /* One collective step: sends parcels of bytes to some ranks and, at the same time, reduces one
  * record of statistics (measure/stats.h).
  *
- * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the contents
- * of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
+ * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the
+ * contents of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
  *
  * The exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
  * sends, then a nonblocking barrier, while receiving.  There are two differences.  The barrier is
  * the Iallreduce of the record, so a step costs one collective call.  And only the heads are sent
- * synchronously.  When the reduction is complete, every head has been received on every rank, and
- * every rank has the same record.
- */
+ * synchronously.  When the reduction is complete, all heads have been received, and every rank
+ * has the same record. */
 #ifndef PLB_COMM_STEP_H
 #define PLB_COMM_STEP_H
 
@@ -45,7 +44,7 @@ typedef struct plb_step {
     plb_comm_t *comm;
     plb_phase_t phase;
     int parity;
-    plb_stats_t mine, all; /* all: valid when done */
+    plb_stats_t mine, all; /* this rank's record; the merged record, valid when `done` */
     plb_requests_t heads, parts;
     MPI_Request reduction;
     void **wire; /* the heads that are being sent */
@@ -63,9 +62,10 @@ void plb_step_free(plb_step_t *self);
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 
-/** Wait politely until self->all is the merged record and all parcels have arrived, for at most
- * `timeout_ns` nanoseconds (negative: no limit).  *done: true: they have; false: the time is over.
- * In that case, and after PLB_ERR_INTERRUPTED, the step is still under way: call it again. */
+/** Wait until self->all is the merged record and all parcels have arrived, for at most
+ * `timeout_ns` nanoseconds (negative: no limit); the core is left to other ranks meanwhile.
+ * *done: true: they have arrived; false: the time is over.  In that case, and after
+ * PLB_ERR_INTERRUPTED, the step is still under way: call it again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

@@ -7,10 +7,10 @@
 
 enum {
     LEAST_SLOTS = 8,
-    AHEAD = 16, /* slots are prefetched for this many ids ahead */
+    AHEAD = 16, /* a slot is prefetched this many ids before it is needed */
 };
 
-/* The upper bits of an id's hash choose the rank, the lower bits the slot. */
+/* The upper bits of an id's hash choose the rank; the lower bits choose the slot (`probe`). */
 int32_t plb_home(int64_t id, int32_t n_ranks)
 {
     return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);
@@ -26,7 +26,7 @@ static inline int64_t next_slot(const plb_table_t *self, int64_t i)
     return i + 1 < self->n_slots ? i + 1 : 0;
 }
 
-/* Return the slot of an id; if the id is not in the table, the free slot where it would be. */
+/* Return the slot of an id.  If the id is not in the table, return the free slot for it. */
 static inline int64_t probe(const plb_table_t *self, int64_t id)
 {
     int64_t i = first_slot(self, id);
@@ -80,7 +80,7 @@ static void copy_entry(const plb_table_t *from, int64_t i, plb_table_t *to, int6
     }
 }
 
-/* Slots for n entries. */
+/* Make slots for n entries. */
 static int reserve_slots(plb_table_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -113,7 +113,7 @@ out:
     return ret;
 }
 
-/* Rows of user data for n entries. */
+/* Make rows of user data for n entries. */
 static int reserve_rows(plb_table_t *self, int64_t n, plb_err_t *err)
 {
     if (n <= self->room || self->data_bytes == 0) {
@@ -163,8 +163,8 @@ static int64_t steps(const plb_table_t *self, int64_t i, int64_t j)
     return j >= i ? j - i : j - i + self->n_slots;
 }
 
-/* Move the following entries back where possible, up to the next free slot (Knuth, volume 3,
- * algorithm 6.4R). */
+/* Free slot i, and move the entries that follow it back where possible, up to the next free slot
+ * (Knuth, volume 3, algorithm 6.4R). */
 static void take_out(plb_table_t *self, int64_t i)
 {
     if (self->row != NULL) {
@@ -248,7 +248,7 @@ void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n)
     }
 }
 
-/* The slot of an id, or -1. */
+/* Return the slot of id[i], or -1; prefetch a slot that is needed soon. */
 static int64_t slot_of(const plb_table_t *self, const int64_t *id, int64_t i, int64_t n)
 {
     if (self->n == 0) {

@@ -1,9 +1,10 @@
 /* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
  * id and user data.
  *
- * Open addressing with linear probing, at most three quarters full; a removal moves back the
- * entries that follow, so there are no markers of removed entries.  Each field has an array of
- * its own, and unwanted fields have none: an entry with only an owner takes 16 bytes. */
+ * The hash table uses open addressing with linear probing, and is at most three quarters full. A
+ * removal moves back the entries that follow, so there are no markers of removed entries.  Each
+ * field has an array of its own, and unwanted fields have none: an entry with only an owner takes
+ * 16 bytes. */
 #ifndef PLB_COMM_TABLE_H
 #define PLB_COMM_TABLE_H
 
@@ -16,9 +17,9 @@ enum { PLB_FREE = -1, PLB_STAGED = -2 };
 
 typedef struct plb_table {
     int64_t *id;    /* [n_slots] */
-    int32_t *owner; /* [n_slots] or PLB_FREE, PLB_STAGED */
+    int32_t *owner; /* [n_slots] the owner's rank, or PLB_FREE, PLB_STAGED */
     int64_t *local; /* [n_slots]; NULL without local ids */
-    int32_t *row;   /* [n_slots] of the user data; NULL without data */
+    int32_t *row;   /* [n_slots] row of the user data; NULL without data */
     int64_t n_slots, n;
     bool has_local;
     char *data;
@@ -36,9 +37,9 @@ int64_t plb_table_bytes(const plb_table_t *self);
 /** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
 int32_t plb_home(int64_t id, int32_t n_ranks);
 
-/** Make room for id[n], and set slot[n]: the slot of an existing entry, or of a new one that is
- * staged, i.e. plb_table_find does not find it yet.  PLB_ERR_KEY: an id occurs twice; twice[2] are
- * its first two indices, and no entry stays staged. */
+/** Make room for id[n], and set slot[n]: the slot of an existing entry, or of a new one.  A new
+ * entry is staged: plb_table_find does not find it yet.  PLB_ERR_KEY: an id occurs twice;
+ * twice[2] are its first two indices, and no entry stays staged. */
 int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *slot, int64_t *twice,
                     plb_err_t *err);
 
@@ -48,7 +49,7 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 
-/** Remove those entries of id[n] that are staged. */
+/** Remove the entries of id[n] that are staged. */
 void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 
 /** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; an unknown id gets -1, -1 and

@@ -9,10 +9,10 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30, /* counts of MPI are int */
-    /* If a rank sleeps while a message arrives, the message takes longer.  So the rank only
-     * yields its core for PATIENCE nanoseconds, plus PATIENCE_BYTE for each byte, before it
-     * sleeps. */
+    PIECE = 1 << 30, /* bytes of a message: MPI counts in int */
+    /* A rank that sleeps while a message arrives slows the message down.  So at first a rank only
+     * yields its core: for PATIENCE nanoseconds, plus PATIENCE_BYTE for each byte of the message.
+     */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
 };
@@ -91,7 +91,7 @@ static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive,
     return ret;
 }
 
-/* The index of this rank itself among the partners, or -1. */
+/* Index of this rank among the partners; -1: it is none of them. */
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
@@ -149,8 +149,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Wait until request i is complete; *code: MPI's error code.  Does not sleep as long as the
- * bytes of the message may still be arriving. */
+/* Wait until request i is complete; *code: MPI's error code.  Sleeps only when the bytes of the
+ * message should have arrived. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
                   int *code)
 {
@@ -170,7 +170,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
-/* Report an error if something else came in place of the items. */
+/* Report an error if something other than the expected items has come. */
 static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
                 plb_err_t *err)
 {
@@ -213,7 +213,7 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
     return ret;
 }
 
-/* Receive a message of any size and drop it. */
+/* Receive a message of any size, and drop it. */
 static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, plb_err_t *err)
 {
     int ret = PLB_OK, here = 0;
@@ -261,7 +261,8 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
         return ret;
     }
     ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
-    if (ret == PLB_ERR_VALUE) { /* the rows that this rank sends to itself do not matter here */
+    if (ret == PLB_ERR_VALUE) { /* own rows that do not match need no error here: this rank has
+                                   failed already */
         ret = PLB_OK;
     }
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {

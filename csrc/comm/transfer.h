@@ -3,9 +3,8 @@
  *
  * The ranks do not agree on an exchange first, because that would cost more than the exchange
  * itself.  Instead the tag of a message identifies the exchange (plan, direction, kind of items),
- * and each receive takes any tag.  If a rank is in another exchange, its partners get an error.  A
- * rank that has failed sends its partners an empty message with PLB_TAG_FAILED.
- */
+ * and each receive accepts any tag.  If a rank is in another exchange, its partners get an error.
+ * A rank that has failed sends its partners an empty message with PLB_TAG_FAILED. */
 #ifndef PLB_COMM_TRANSFER_H
 #define PLB_COMM_TRANSFER_H
 
@@ -32,7 +31,8 @@ typedef struct plb_transfer {
     int64_t *bytes;         /* [n] */
 } plb_transfer_t;
 
-/** Prepare for the partners of an exchange, which can be repeated. */
+/** Make room for the requests of an exchange with this many partners; one exchange can follow
+ * another. */
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
@@ -43,12 +43,13 @@ void plb_transfer_free(plb_transfer_t *self);
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
-/** Wait politely.  PLB_ERR_STATE: a partner has failed or sends something else; all
- *  messages are then complete, too.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
+/** Wait for the end of the exchange, and leave the core to other ranks meanwhile.  PLB_ERR_STATE:
+ * a partner has failed or sends something else; all messages are then complete, too.  After
+ * PLB_ERR_INTERRUPTED the exchange is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that
- * wait for this rank, and receive and drop their rows.  Waits. */
+ * wait for rows of this rank, and receive and drop their rows.  Waits. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 

@@ -1,6 +1,6 @@
 /* The communication that the C library needs: an interface, and its version for a single rank.
- * comm/transport_mpi.h has the version for MPI.  All calls are collective and wait politely.
- */
+ * comm/transport_mpi.h has the version for MPI.  All calls are collective; they wait as
+ * base/wait.h says. */
 #ifndef PLB_COMM_TRANSPORT_H
 #define PLB_COMM_TRANSPORT_H
 
@@ -9,9 +9,9 @@
 typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
-    const plb_reduction_t *reduction; /* valid after `reserve` */
+    const plb_reduction_t *reduction; /* valid after a call of `reserve` */
 
-    /** Make room for `depth` reductions of records at once. */
+    /** Make room for `depth` reductions of records under way at once. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
@@ -22,8 +22,8 @@ struct plb_transport {
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
     int (*bcast)(plb_transport_t *self, void *data, int64_t n, plb_err_t *err);
 
-    /** Exchange items of `bytes` each: send[r] ... send[r + 1] - 1 of `from` go to rank r; those
-     *  from rank r become receive[r] ... receive[r + 1] - 1 of `to`. */
+    /** Exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from` go to
+     * rank r; those that come from rank r become receive[r] ... receive[r + 1] - 1 of `to`. */
     int (*exchange)(plb_transport_t *self, const char *from, const int64_t *send, char *to,
                     const int64_t *receive, int64_t bytes, plb_err_t *err);
 
@@ -31,7 +31,7 @@ struct plb_transport {
     void (*free)(plb_transport_t *self);
 };
 
-/** Make the version for a single rank.  Owned: (*out)->free. */
+/** Make the version for a single rank.  The caller owns it and frees it by (*out)->free. */
 int plb_transport_alone(plb_transport_t **out, plb_err_t *err);
 
 #endif

@@ -11,7 +11,7 @@ enum { PIECE = 1 << 30 }; /* a broadcast is divided into pieces of this many byt
 
 typedef struct by_mpi {
     plb_transport_t face;
-    plb_comm_t comm, items; /* transfers have a communicator of their own */
+    plb_comm_t comm, items; /* communicators: one for collective calls, one for exchanges */
     plb_reducer_t reducer;
 } by_mpi_t;
 

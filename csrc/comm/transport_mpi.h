@@ -6,7 +6,8 @@
 
 #include "comm/transport.h"
 
-/** Collective.  Owned: (*out)->free, which is collective, too. */
+/** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which
+ * is collective, too. */
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);
 
 #endif

@@ -30,7 +30,7 @@ int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
                     (long long)(at - self->text), line, what);
 }
 
-/* The error "expected ..., found ..." at the cursor. */
+/* Report the error "expected ..., found ..." at the cursor. */
 static int unexpected(const plb_json_t *self, const char *what, const char *expected)
 {
     if (self->at == self->end) {
@@ -141,7 +141,7 @@ static inline bool digit(const plb_json_t *self, const char *p)
     return p < self->end && *p >= '0' && *p <= '9';
 }
 
-/* Digits from p on into out->digits; returns their end. */
+/* Read digits from p on into out->digits; return the position after them. */
 static const char *digits(const plb_json_t *self, const char *p, plb_number_t *out)
 {
     for (; digit(self, p); p++) {
@@ -164,8 +164,8 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
     for (; digit(self, p); p++) {
         value = value > 9999
                     ? value
-                    : value * 10 + (*p - '0'); /* further digits change nothing: it is larger than
-                                                  the exponent of any double */
+                    : value * 10 + (*p - '0'); /* the exponent is already larger than that of any
+                                                  double: further digits change nothing */
     }
     out->exponent += negative ? -value : value;
     return p;
@@ -201,8 +201,8 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    if (p == self->end) { /* a text that ends in a number is invalid; so strtod can read the text
-                             in place */
+    if (p == self->end) { /* JSON text may not end in a number, so strtod always finds a character
+                             that ends it */
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
@@ -304,8 +304,8 @@ static int enter(plb_json_t *self, char bracket, const char *what)
     return PLB_OK;
 }
 
-/* After an element: *more is true if another one follows; else the cursor is after the closing
- * bracket. */
+/* Read what follows an element: *more is true if another element comes; otherwise the cursor is
+ * then after the closing bracket. */
 static int separator(plb_json_t *self, char bracket, const char *what, bool *more)
 {
     const char c = plb_json_peek(self);

@@ -20,7 +20,7 @@ enum { PLB_JSON_MAX_DEPTH = 128 };
 
 typedef struct plb_json {
     const char *text, *at, *end;
-    const char *name; /* of the file, for messages */
+    const char *name; /* name of the file, for messages */
     int depth;
     plb_err_t *err;
 } plb_json_t;
@@ -54,9 +54,9 @@ typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
 typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
 
 typedef struct plb_shape {
-    const char *what; /* names the object in messages */
+    const char *what; /* what the object is called in error messages */
     const plb_key_t *keys;
-    int n_keys; /* at most 32 */
+    int n_keys; /* number of keys, at most 32 */
     plb_json_field_fn field;
 } plb_shape_t;
 

@@ -10,7 +10,8 @@
 /* Finds an entity by its name.  `ids` gives each id a number; `names` has that number together
  * with the kind of the id. */
 typedef struct names {
-    plb_keys_t ids, names; /* the number of a name is its entity */
+    plb_keys_t ids,
+        names; /* the number of each id; the number of each name, which is its entity */
 } names_t;
 
 static int64_t key_of(int32_t id, const plb_vt_name_t *name)
@@ -91,7 +92,7 @@ typedef struct merger {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
     names_t names;
-    int64_t *seen;   /* [entities] phase of the entity's last task, or -1 */
+    int64_t *seen;   /* [entities] phase of the last task that was seen of this entity, or -1 */
     int32_t *holder; /* [entities] file of that task */
     bool has_user[PLB_VT_N_USER];
     plb_err_t *err;
@@ -146,7 +147,7 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
     return PLB_OK;
 }
 
-/* Return the entity with that name; -1 if it has no task in the phase. */
+/* Return the entity with that name; -1 if it is unknown or has no task in the phase. */
 static int32_t end_of(const merger_t *self, int64_t phase, const plb_vt_name_t *name)
 {
     const int32_t e = name->kind == PLB_VT_NAMELESS ? -1 : find_name(&self->names, name);
@@ -222,7 +223,7 @@ out:
     return ret;
 }
 
-/* Find which of the user_defined numbers occur in any file. */
+/* Find out which of the user_defined numbers occur in any file. */
 static void find_user(merger_t *self, const plb_vt_scan_t *file)
 {
     for (int64_t i = 0; i < file->n_user; i++) {
@@ -239,7 +240,7 @@ static int size_up(merger_t *self, const int64_t *source)
     int64_t entities = 0, tasks = 0, comms = 0;
     for (int32_t f = 0; f < self->n_files; f++) {
         const plb_vt_scan_t *file = self->files[f];
-        entities += file->n_tasks; /* at most */
+        entities += file->n_tasks; /* an upper bound */
         find_user(self, file);
         for (int64_t i = 0; i + 1 < self->run->n_bounds; i++) {
             const plb_vt_phase_t *phase = &file->phases[source[i]];

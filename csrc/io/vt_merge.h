@@ -1,4 +1,4 @@
-/* Joins the scans (vt_scan.h) of all ranks to one run. */
+/* Joins the scans (vt_scan.h) of all ranks into one run. */
 #ifndef PLB_IO_VT_MERGE_H
 #define PLB_IO_VT_MERGE_H
 
@@ -11,15 +11,15 @@
     X(entity_migratable, bool, entities)                                                          \
     X(entity_home, int32_t, entities)                                                             \
     X(entity_collection, int64_t, entities)                                                       \
-    X(task_ptr, int64_t, bounds) /* of the phases: n_phases + 1 */                                \
+    X(task_ptr, int64_t, bounds) /* [n_phases + 1] where the tasks of each phase begin */         \
     X(task_entity, int32_t, tasks)                                                                \
     X(task_rank, int32_t, tasks)                                                                  \
     X(task_load, double, tasks)                                                                   \
     X(comm_ptr, int64_t, bounds)                                                                  \
-    X(comm_src, int32_t, comms) /* entity that is a task of that phase, or -1 */                  \
+    X(comm_src, int32_t, comms) /* the sender: an entity with a task in that phase, or -1 */      \
     X(comm_dst, int32_t, comms)                                                                   \
     X(comm_rank, int32_t, comms) /* rank whose file contains the communication */                 \
-    X(comm_from, int64_t, comms) /* ids as recorded */                                            \
+    X(comm_from, int64_t, comms) /* ids of sender and receiver, as recorded */                    \
     X(comm_to, int64_t, comms)                                                                    \
     X(comm_from_type, uint8_t, comms)                                                             \
     X(comm_to_type, uint8_t, comms)                                                               \
@@ -33,7 +33,7 @@ typedef struct plb_vt_run {
 #define X(name, type, length) type *name;
     PLB_VT_RUN(X)
 #undef X
-    double *user[PLB_VT_N_USER]; /* [n_tasks], or NULL where no task has it */
+    double *user[PLB_VT_N_USER]; /* [n_tasks]; NULL if no task has this number */
 } plb_vt_run_t;
 
 /** Join the ranks: files[r] is rank r's scan.  Phase i of the run is phase source[i] of the files.

@@ -7,8 +7,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* The functions that read fields write to this: `scan` grows, and the other fields have the values
- * of the object that is being read. */
+/* What the functions that read fields write to: `scan` grows; the other fields belong to the
+ * object that is being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;
@@ -75,7 +75,7 @@ static int entity_field(plb_json_t *j, int key, void *into)
     case E_ID:
         e->name.kind = PLB_VT_ID;
         return plb_json_id(j, "entity id", &e->name.id);
-    case E_SEQ_ID: /* if both are given, `id` counts */
+    case E_SEQ_ID: /* if an entity has both numbers, its `id` is used */
         ret = plb_json_id(j, "entity seq_id", &id);
         if (e->name.kind == PLB_VT_NAMELESS) {
             e->name.kind = PLB_VT_SEQ_ID;
@@ -120,7 +120,7 @@ static int entity(plb_json_t *j, reader_t *r, bool of_task, plb_vt_entity_t *out
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
-/* user_defined may hold anything: only numbers under the known keys are read. */
+/* user_defined may hold anything.  Only numbers under known keys are read. */
 static int user_field(plb_json_t *j, int key, void *into)
 {
     static const char *const names[] = {

@@ -62,7 +62,8 @@ enum {
 typedef struct plb_vt_name {
     int64_t id;
     uint8_t type;
-    uint8_t kind; /* 0: "id", 1: "seq_id", PLB_VT_NAMELESS: neither */
+    uint8_t kind; /* which of the two numbers `id` was: 0: "id", 1: "seq_id", PLB_VT_NAMELESS:
+                     neither */
 } plb_vt_name_t;
 
 enum { PLB_VT_ID, PLB_VT_SEQ_ID, PLB_VT_NAMELESS };
@@ -71,8 +72,8 @@ typedef struct plb_vt_entity {
     plb_vt_name_t name;
     bool migratable;
     int32_t home;
-    int64_t collection, objgroup; /* -1: none */
-    plb_span_t index;             /* the array's text; empty: none */
+    int64_t collection, objgroup; /* -1: the text has no such number */
+    plb_span_t index;             /* text of the array "index"; empty: there is none */
 } plb_vt_entity_t;
 
 typedef struct plb_vt_task {
@@ -92,14 +93,16 @@ typedef struct plb_vt_comm {
 
 typedef struct plb_vt_phase {
     int64_t id;
-    int64_t task_begin, task_end, comm_begin, comm_end; /* into the scan's tasks and comms */
-    plb_span_t text, tasks_text, comms_text; /* of the whole phase and its arrays; empty: none */
+    int64_t task_begin, task_end, comm_begin,
+        comm_end; /* indices into the scan's tasks and comms: first, and last plus 1 */
+    plb_span_t text, tasks_text,
+        comms_text; /* texts of the whole phase and of its two arrays; empty: there is none */
 } plb_vt_phase_t;
 
 typedef struct plb_vt_scan {
     const char *text; /* not owned */
     size_t size;
-    char name[192]; /* of the file, or the end of a long one; for error messages */
+    char name[192]; /* name of the file, or the end of a long name; for error messages */
     int64_t rank;   /* metadata.rank, or -1 */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;
@@ -107,7 +110,7 @@ typedef struct plb_vt_scan {
     plb_vt_phase_t *phases;
     plb_vt_task_t *tasks;
     plb_vt_comm_t *comms;
-    double (*user)[PLB_VT_N_USER]; /* NaN where not recorded */
+    double (*user)[PLB_VT_N_USER]; /* numbers of user_defined; NAN: not recorded */
 } plb_vt_scan_t;
 
 /** Make the index of one rank's text.  PLB_ERR_FORMAT: the message has file, byte, line and what

@@ -41,7 +41,8 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* The first move into file r in this phase and of this kind, or after these. */
+/* Index of the first move into file r of this phase and kind; if there is none, of the next move.
+ */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -68,7 +69,7 @@ typedef struct planner {
     plb_vt_plan_t *plan;
     const plb_vt_run_t *run;
     const int32_t *rank;
-    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase */
+    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase, before and now */
     int64_t t, c;
     plb_err_t *err;
 } planner_t;
@@ -111,7 +112,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* a communication without a known end stays in its file */
+        int32_t to = f; /* file that the communication goes to: the same, if an end is unknown */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {
@@ -240,7 +241,7 @@ static void put_bytes(out_t *out, const plb_vt_scan_t *file, uint64_t begin, uin
     put(out, file->text + begin, (size_t)(end - begin));
 }
 
-/* The text of a task or communication. */
+/* Text of task or communication k. */
 static plb_span_t text_of(const plb_vt_scan_t *file, int64_t k, bool comm)
 {
     return comm ? file->comms[k].text : file->tasks[k].text;
@@ -270,10 +271,10 @@ static void put_element(const plb_vt_plan_t *self, out_t *out, int32_t f, int64_
     }
 }
 
-/* One array of a phase, as the scan has it. */
+/* An array of a phase, as the scan has it. */
 typedef struct list {
     bool comm;
-    plb_span_t text; /* empty: the file does not have it */
+    plb_span_t text; /* text of the array; empty: the file does not have it */
     int64_t begin, end, moves;
 } list_t;
 

@@ -6,22 +6,22 @@
 
 /* A task or communication that moves from one file to another. */
 typedef struct plb_vt_move {
-    int32_t to, from; /* ranks whose files these are */
-    int64_t phase;    /* of the files */
-    int64_t index;    /* into tasks or comms of the scan `from` */
+    int32_t to, from; /* new and old file, by rank */
+    int64_t phase;    /* index of the phase in the files */
+    int64_t index;    /* index in the tasks or comms of the scan `from` */
     bool comm;
 } plb_vt_move_t;
 
-/* A plan to write the run under another placement.  A task goes into the file of its new rank, and
- * its `node` is replaced.  A communication goes with one of its two tasks: a message with its
- * sender, a broadcast with its receiver, as vt records them.  The plan does not own the scans. */
+/* A plan to write the run under another placement.  A task goes into the file of its new rank,
+ * and its `node` is replaced.  A communication goes with one of its two tasks, as vt records it:
+ * a message with its sender, a broadcast with its receiver.  The plan does not own the scans. */
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
     int64_t n_kept;   /* number of phases of the files that are written */
     int64_t *kept;    /* [n_kept] these phases, ascending */
     int32_t **node;   /* [n_files][tasks of the file] new rank of each task */
-    int32_t **target; /* [n_files][comms of the file] file that each communication goes to */
+    int32_t **target; /* [n_files][comms of the file] file to which each communication goes */
     plb_vt_move_t *moves;
     int64_t n_moves, room;
 } plb_vt_plan_t;

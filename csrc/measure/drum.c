@@ -50,7 +50,8 @@ out:
 
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err)
 {
-    double *cpu = NULL, *comm = NULL; /* comm: of the children of each place that can compute */
+    double *cpu = NULL, *comm = NULL; /* comm[v]: sum of the communication powers of those children
+                                         of place v that can compute */
     int ret = check(self, err);
     if (ret == PLB_OK && !(w_comm >= 0.0 && w_comm <= 1.0)) {
         ret = PLB_FAIL(err, PLB_ERR_VALUE, "w_comm is %g: expected 0 ... 1", w_comm);
@@ -62,7 +63,7 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
     PLB_NEW0(comm, self->n);
     PLB_TRY(sums(self, cpu, err));
     for (int64_t v = 1; v < self->n; v++) {
-        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* NaN stays NaN */
+        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* a sum with a NaN is NaN */
     }
     power[0] = 1.0;
     for (int64_t v = 1; v < self->n; v++) {

@@ -11,9 +11,10 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu;  /* p_n: computing power of the leaves, 0 or more, not all 0; the values of
-                           other places are ignored */
-    const double *comm; /* c_n: communication power, 0 or more; NaN: the same for all siblings */
+    const double *cpu; /* p_n: computing power of the leaves, 0 or more, not all 0; only the
+                          leaves' values are used */
+    const double
+        *comm; /* c_n: communication power, 0 or more; NaN for all children of a place: unknown */
 } plb_drum_t;
 
 /** Compute power[n]: the root has 1, and each place divides its power among its children,

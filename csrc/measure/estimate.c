@@ -12,7 +12,7 @@ static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
  * and by more than NOISES times its noise. */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
-/* Enter a load of object i into one estimator, which is four rows of the table. */
+/* Add a load of object i to one estimator, which is four rows of the table. */
 static void follow(double load, int64_t i, int64_t n, double *table)
 {
     double *mean = table + PLB_ESTIMATE_MEAN * n, *count = table + PLB_ESTIMATE_COUNT * n;
@@ -24,7 +24,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     }
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
-    mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e; /* the first loads give the plain mean */
+    /* `plain` makes the mean of the first loads a plain mean */ mean[i] +=
+        fmax(fmax(signal, LEAST_GAIN), plain) * e;
     if (count[i] == 3.0) {
         spread[i] = fabs(e);
     }
@@ -32,8 +33,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
-/* Whether the rank as a whole takes longer than before (1), shorter (-1), or as long as before
- * (0).  Only objects whose noise on this rank is known count. */
+/* Whether the rank as a whole is slower than before (1), faster (-1), or unchanged (0).  Only
+ * objects whose noise on this rank is known count. */
 static int change_of(const double *load, int64_t n, const double *here)
 {
     const double *count = here + PLB_ESTIMATE_COUNT * n, *spread = here + PLB_ESTIMATE_SPREAD * n;
@@ -59,8 +60,8 @@ static bool is_any(const double *x, int64_t n)
     return false;
 }
 
-/* Enter the loads into the estimates for this rank.  If the rank seems to have changed, wait for
- * the next iteration to confirm this. */
+/* Add the loads to the estimates for this rank.  If the rank seems to have changed, wait for the
+ * next iteration to confirm this. */
 static void follow_here(const double *load, int64_t n, double *here)
 {
     double *aside = here + PLB_ESTIMATE_HERE * n;

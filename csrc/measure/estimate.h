@@ -1,18 +1,19 @@
 /* Estimates an object's load (its seconds) in the next iteration from its loads in all earlier
  * iterations, on all ranks.
  *
- * This is exponential smoothing whose gain is the tracking signal |smoothed error| / smoothed
+ * This is exponential smoothing.  Its gain is the tracking signal |smoothed error| / smoothed
  * |error| (Trigg and Leach, Operational Research Quarterly 18, 1967) of the previous iteration
  * (Shone, in the same volume).  Noise gives a small gain.  A drift or a step, whose errors have
- * one sign, gives a large gain.  A single spike has little effect, because the gain that it causes
- * is applied to the next load, which is normal.  (The mean over the iterations since the last LB
- * step would follow a step slowly, and would rest on one or two loads if LB steps are close.)
+ * one sign, gives a large gain.  A single spike has little effect, because the gain that it
+ * causes is applied to the next load, which is normal.  (The mean over the iterations since the
+ * last LB step would follow a step slowly, and would rest on one or two loads if LB steps are
+ * close.)
  *
  * A second estimator of the same kind uses only the iterations since the object came to its
  * present rank; from these the speeds of the ranks are learned (measure/speeds.h).  It starts
- * again when all loads of the rank change abruptly, e.g. because of a power cap, and stay so in
- * the next iteration.  The loads of the first such iteration are set aside; if it was a spike,
- * they are dropped. */
+ * again when all loads of the rank change abruptly and stay changed in the next iteration, e.g.
+ * because of a power cap.  The loads of the first such iteration are set aside; if they were a
+ * spike, they are dropped. */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
 
@@ -31,18 +32,18 @@ enum {
     PLB_ESTIMATE_ROWS
 };
 
-/** Enter the loads of an iteration into the table.  An object's first load is warm-up: it counts
- *  only until there is a second one. */
+/** Add the loads of an iteration to the table.  An object's first load is warm-up: the second load
+ * replaces it. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
-/** Update only the first four rows, which do not depend on the rank. */
+/** Update only the first four rows, whose figures are from all ranks. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
 /** Estimate out[n], the seconds by which each load changes per iteration: the smoothed error times
  * the tracking signal, which is small if the errors are only noise. */
 void plb_estimate_drift(const double *table, int64_t n, double *out);
 
-/** Enter the load of object i only; the table has `rows` rows. */
+/** Add the load of object i only; the table has `rows` rows. */
 void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table);
 
 #endif

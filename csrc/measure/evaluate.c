@@ -5,22 +5,24 @@
 #include "base/csr.h"
 #include "base/mem.h"
 
-/* Deliveries between ranks, gathered by rank. */
+/* What each rank sends to and receives from the others. */
 typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between;               /* sum of bytes between ranks: of edges, then of multicasts */
-    int64_t *out_start, *in_start; /* [p + 1] */
-    int64_t *out_next, *in_next;   /* [p] index of the next delivery */
-    int32_t *to, *from;            /* [deliveries between ranks] */
-    double *bytes;                 /* [deliveries between ranks] of the deliveries in `to` */
-    double *received;              /* [p] */
-    double *pair;                  /* [p] bytes from the present rank to each */
-    int64_t *mark;                 /* [p] */
+    double *between; /* the figure to which bytes between ranks are added: of edges, then of
+                        multicasts */
+    int64_t *out_start, *in_start; /* [p + 1] where the deliveries from and to each rank begin, in
+                                      `to` and `from` */
+    int64_t *out_next, *in_next;   /* [p] where the next delivery goes, in `to` and `from` */
+    int32_t *to, *from; /* [deliveries between ranks] receivers, by sender; senders, by receiver */
+    double *bytes;      /* [deliveries between ranks] bytes, in the order of `to` */
+    double *received;   /* [p] bytes that each rank receives */
+    double *pair;       /* [p] bytes from the rank that is now looked at to each rank */
+    int64_t *mark;      /* [p] scratch memory */
 } work_t;
 
-/* Call `fn` for every delivery from rank to rank, always in the same order. */
+/* Call `fn` for every delivery from one rank to another, always in the same order. */
 static inline void deliveries(work_t *self, plb_delivery_fn fn)
 {
     self->between = &self->out->cut;
@@ -68,7 +70,7 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Enter the links and neighbours of rank r into the maxima. */
+/* Include the links and neighbours of rank r in the maxima. */
 static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;

@@ -1,8 +1,5 @@
-/* Evaluates a placement: messages, memory and migrations.
- *
- * An edge delivers its bytes to the receiver's rank.  A multicast delivers its bytes once to each
- * rank that has receivers.
- */
+/* Evaluates a placement: messages, memory and migrations.  An edge delivers its bytes to the
+ * receiver's rank.  A multicast delivers its bytes once to each rank that has receivers. */
 #ifndef PLB_MEASURE_EVALUATE_H
 #define PLB_MEASURE_EVALUATE_H
 

@@ -6,22 +6,23 @@
 
 #include "base/mem.h"
 
-static const double MOST = 3.0;    /* largest gain of one observation, and of one interval */
+static const double MOST =
+    3.0; /* largest gain that one observation, or one interval, can contribute */
 static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
-static const double FLOOR = 0.02;  /* smaller changes count as equal */
+static const double FLOOR = 0.02;  /* smaller changes count as none */
 /* More objects than this do not make a mean more exact, because they change together. */
 static const double ENOUGH = 4.0;
 /* Weight, in objects, of the average over all ranks in each rank's control group. */
 static const double PRIOR = 4.0;
-/* At least this many objects must share the explained change. */
+/* The explained change must be shared by at least this many objects. */
 static const double FEW = 4.0;
 
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
-/* Sums over the objects that have left a rank, or come to one. */
+/* Sums over the objects that have left a rank, or over those that have come to it. */
 struct plb_evidence_side {
-    double n, noise;            /* number of objects, and their noise */
+    double n, noise; /* number of objects; sum of their noise, as mean squares of changes */
     double miss[PREDICTIONS];   /* sum of the errors of each prediction */
     double square[PREDICTIONS]; /* sum of the squares of these errors */
 };
@@ -48,8 +49,8 @@ void plb_evidence_free(plb_evidence_t *self)
     *self = (plb_evidence_t){0};
 }
 
-/* The control group: changes of the objects that stayed, relative to the change of their rank
- * as a whole. */
+/* The control group: how the objects that stayed on their rank changed, relative to their rank as
+ * a whole. */
 static void add_stayed(plb_evidence_t *self, const plb_interval_t *in)
 {
     double all = 0.0;
@@ -87,7 +88,7 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
     }
 }
 
-/* By how much an object's time has changed from `then` to `last`; 0 if it was not in `then`. */
+/* By how much an object's time has changed from `then` to `last`; 0 if `then` does not have it. */
 static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, double y)
 {
     if (then == NULL) {
@@ -176,14 +177,15 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
     }
 }
 
-/* An object in two successive placements. */
+/* An object that is in two successive placements. */
 typedef struct step {
     int64_t at;    /* index of the object in `last` */
-    int32_t a, b;  /* its ranks */
-    double change; /* of the logarithm of its time */
+    int32_t a, b;  /* its ranks in the two placements */
+    double change; /* change of the logarithm of its time */
 } step_t;
 
-/* Find the next object that is in both placements, from index *j of `now` on; false: none. */
+/* Find the next object that is in both placements, from index *j of `now` on; false: there is
+ * none. */
 static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
     const plb_timings_t *last = in->last, *now = in->now;
@@ -220,7 +222,7 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
     memset(self->stayed, 0,
-           (size_t)self->p * sizeof *self->stayed); /* used here for the moved objects */
+           (size_t)self->p * sizeof *self->stayed); /* here `stayed` counts the moved objects */
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {
             self->stayed[step.a]++;

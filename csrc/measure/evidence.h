@@ -37,19 +37,22 @@ typedef struct plb_evidence {
     int64_t n; /* number of intervals tested so far */
     double gain[PLB_EVIDENCE_INTERVALS]
                [PLB_EVIDENCE_RIVALS]; /* gains in the last intervals, a ring buffer */
-    double *spread;  /* [p] mean square of the changes of objects that stayed on a rank */
-    int64_t *stayed; /* [p] number of these objects */
-    plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
+    double *spread;            /* [p] mean square change of the objects that stayed on each rank */
+    int64_t *stayed;           /* [p] number of these objects */
+    plb_evidence_side_t *side; /* [2 p] sums over the objects that left each rank, then over those
+                                  that came to it */
 } plb_evidence_t;
 
 /* An interval: from one placement, `last`, to the next, `now`. */
 typedef struct plb_interval {
     const plb_timings_t *last, *now;
     const plb_timings_t *before; /* the placement before `last`; NULL: none */
-    const plb_timings_t *oldest; /* `intervals` before last; NULL: none */
+    const plb_timings_t *oldest; /* the placement `intervals` before `last`; NULL: none */
     int32_t intervals;           /* number of intervals from `oldest` to `last` */
-    const double *shift; /* [p] log of the factor by which objects that stayed take longer */
-    const double *log_speed, *error; /* [p] fitted to the placements up to `last` */
+    const double *shift; /* [p] log of the factor by which the times of the objects that stayed on
+                            each rank have grown */
+    const double *log_speed,
+        *error; /* [p] speeds and their errors, fitted to the placements up to `last` */
 } plb_interval_t;
 
 /** Begin without evidence, for p >= 1 ranks. */
@@ -59,10 +62,10 @@ void plb_evidence_free(plb_evidence_t *self);
 /** Record how well the speeds predict an interval.  Without moved objects, nothing changes. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** The fraction of all changes in an interval that the speeds explain; objects that stayed count,
- * too.  At most 1; 0 if only a few objects changed when they moved.  On a rank that has itself
- * changed, nothing counts as explained.  The speeds may have been fitted to this interval: each
- * object counts as if the fit had left it out. */
+/** The fraction of all changes in an interval that the speeds explain, at most 1.  Objects that
+ * stayed on their rank count, too.  0 if only a few objects changed when they moved.  On a rank
+ * that has itself changed, nothing counts as explained.  The speeds may have been fitted to this
+ * interval: each object counts as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
 /** A rank has changed: forget the evidence against the speeds, which is about the old speeds. */

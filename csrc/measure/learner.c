@@ -10,15 +10,15 @@ static const double AGEING = 0.7; /* weight of a placement relative to the next 
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
 /* A rank has changed, and counts as a new one, if at least LEAST of its objects have changed by
- * the same factor.  (Objects whose work grows change by different factors.)  That is: the median
- * of their changes is CHANGED or more, and at least ERRORS times its own error.  And the outer
- * deciles of their changes differ by at most half of the median, plus noise.  The noise is the
- * median of this difference over all ranks, but at most the difference that the noise of the fit
- * causes. */
+ * the same factor.  (Objects whose work grows change by different factors.)  The test is on the
+ * changes of these objects.  Their median is CHANGED or more, and at least ERRORS times its own
+ * error.  And their outer deciles differ by at most half of the median, plus noise.  The noise is
+ * the median of this difference over all ranks, but at most the difference that the noise of the
+ * fit causes. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
 static const double NOISE =
-    1.5 * 2.56 * 1.4142135623730951; /* distance of the outer deciles, in sigma */
+    1.5 * 2.56 * 1.4142135623730951; /* distance between the outer deciles, in sigma */
 enum { LEAST = 4 };
 
 /* Ranks count as different if three conditions hold together.  The speeds explain the fraction
@@ -35,7 +35,8 @@ static const double PROVEN = 8.5, CLEAR = 0.75;
 /* Factor on the measured unsteadiness of ranks, which is uncertain because it rests on few values.
  */
 static const double WARY = 1.5;
-/* The model of changing work is chosen only if it explains this fraction of the variance more. */
+/* The model of changing work is chosen only if it explains at least this fraction of the variance
+ * more than the model of constant work. */
 static const double BETTER = 0.05;
 
 enum {
@@ -53,8 +54,9 @@ typedef struct change {
     double low, middle, high;
 } change_t;
 
-/* Whether an object that was on rank a and is on rank b shows by how much b has changed.  It does
- * if it stayed there, or if the speeds are in use, so that the effect of its move is known. */
+/* Whether an object that was on rank a and is now on rank b shows by how much b has changed.  It
+ * does if a is b.  If it has moved, it does only if the speeds are in use, so that the effect of
+ * its move is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
     return a == b ||
@@ -67,7 +69,7 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
 {
     const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
     int64_t i = 0;
-    for (int64_t j = 0; j < now->n; j++) { /* room for all objects, used or not */
+    for (int64_t j = 0; j < now->n; j++) { /* enough for all objects; not all may be used */
         begin[now->rank[j] + 1]++;
     }
     for (int32_t r = 0; r < self->p; r++) {
@@ -106,7 +108,7 @@ static bool has_changed(const change_t *of, double by, double noise)
     return alike && sure && of->m >= LEAST;
 }
 
-/* Give the old observations of each changed rank r the number past_of[r]. */
+/* Move the old observations of each changed rank r to the number past_of[r]. */
 static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
@@ -122,8 +124,8 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
     }
 }
 
-/* Find which of n ranks have changed relative to the program as a whole; past_of[p]: if
- * rank p has changed, a new number, under which its old observations are kept; else -1. */
+/* Find which of n ranks have changed relative to the program as a whole.  past_of[p]: if rank p
+ * has changed, a new number, under which its old observations are kept; otherwise -1. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
 {
@@ -144,14 +146,14 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            /* if the speeds are not in use, perhaps only the rank's work grew */
+            /* otherwise perhaps only the rank's work grew */
             shift[change[i].rank] = self->unlike ? change[i].middle : all;
         }
     }
     self->now.usual = all;
 }
 
-/* Test the speeds fitted so far against the new placement. */
+/* Test the speeds that were fitted before against the new placement. */
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;
@@ -226,7 +228,7 @@ out:
     return ret;
 }
 
-/* Give up the numbers of old ranks that no remembered placement has any more. */
+/* Give up the numbers of old ranks that no longer occur in a remembered placement. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -235,7 +237,8 @@ static int forget_past(plb_learner_t *self, plb_err_t *err)
         return ret;
     }
     PLB_NEW0(number, self->n_past);
-    for (int pass = 0; pass < 2; pass++) { /* first find the ranks that occur, then renumber */
+    for (int pass = 0; pass < 2;
+         pass++) { /* in the first pass find the ranks that occur, in the second renumber them */
         for (int32_t j = 0; j < self->n_seen; j++) {
             int32_t *rank = self->seen[j].rank;
             for (int64_t i = 0; i < self->seen[j].n; i++) {
@@ -272,8 +275,8 @@ static int remember(plb_learner_t *self, plb_err_t *err)
     plb_timings_t gone = {0};
     int32_t n = self->n_seen;
     if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
-        gone =
-            self->seen[--n]; /* nothing new about the speeds: keep the older placements instead */
+        /* nothing new about the speeds: replace the last placement, not the oldest */
+        gone = self->seen[--n];
         self->now.usual += gone.usual;
     } else if (n == MOST) {
         gone = self->seen[0];
@@ -303,8 +306,8 @@ static void add_observation(plb_moved_t *out, int32_t rank, float y, float weigh
     out->weight[out->m++] = weight;
 }
 
-/* For constant work: add a moved object, with one observation for each of its stays on a rank.
- */
+/* For the model of constant work: add a moved object, with one observation for each of its stays
+ * on a rank. */
 static void add_stays(plb_moved_t *out, const history_t *from)
 {
     const int64_t first = out->m;
@@ -324,7 +327,7 @@ static void add_stays(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* For drifting work: add an object that has moved from one placement to the next. */
+/* For the model of changing work: add an object that has moved from one placement to the next. */
 static void add_pairs(plb_moved_t *out, const history_t *from)
 {
     for (int32_t i = 0; i + 1 < from->n; i++) {
@@ -337,12 +340,13 @@ static void add_pairs(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* Reads all placements, and the user's estimates after them, object by object. */
+/* Reads all placements, and the user's estimates of work as one more placement, object by object.
+ */
 typedef struct reader {
     const plb_timings_t *of[MOST + 1];
     float age[MOST + 1];
     int64_t at[MOST + 1];
-    int32_t n;    /* placements */
+    int32_t n;    /* number of placements */
     bool aligned; /* true: all placements have the same objects, and there are no estimates */
     int32_t user; /* the number of the rank that represents the user's estimates */
 } reader_t;
@@ -426,7 +430,7 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
     }
 }
 
-/* Add the unsteadiness of ranks (other programs, drift of their objects) to the error of each
+/* Add the unsteadiness of each rank (other programs, drift of its objects) to the error of its
  * speed: the median change of a rank from placement to placement, divided by the square root of
  * the number of placements with this rank. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
@@ -452,7 +456,7 @@ out:
     return ret;
 }
 
-/* Shift the logarithms of the present ranks' known speeds to mean 0. */
+/* Shift the logarithms of those present ranks' speeds that are known to mean 0. */
 static void centre(double *log_speed, const double *error, int32_t p)
 {
     double mean = 0.0;
@@ -500,8 +504,9 @@ static double explained(plb_learner_t *self)
     return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether earlier fits have predicted later placements, or the last fit explains the last
- * placement.  The user's own estimates of the work need no proof, but must not be disproved. */
+/* Whether the speeds are proven: earlier fits have predicted later placements, or the last fit
+ * explains the last placement.  The user's own estimates of the work need no proof, but must not
+ * be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
@@ -523,13 +528,13 @@ static void conclude(plb_learner_t *self)
     }
 }
 
-/* Fit both models, and put speeds and errors of the better one into the first half of the
- * arrays. */
+/* Fit the models of constant and of changing work.  The speeds and errors of the better one go to
+ * the first half of the arrays. */
 static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
                     double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
 {
     const int32_t q =
-        self->p + self->n_past + 1; /* the last one stands for the user's estimates */
+        self->p + self->n_past + 1; /* the last rank stands for the user's estimates */
     plb_speeds_t other = {0};
     int ret = plb_speeds_of_moved(steady, q, &self->steady, log_speed, error, found, err);
     if (ret != PLB_OK || self->n_seen < 3 || found->explained >= 1.0 - BETTER) {

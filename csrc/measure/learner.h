@@ -32,14 +32,14 @@ typedef struct plb_learner {
     bool unlike; /* true: the ranks' speeds differ, and log_speed is valid; false: all count as
                     equally fast */
     double *log_speed; /* [p] mean 0 */
-    double *guess;     /* [p] the last fit, used or not */
+    double *guess;     /* [p] the speeds of the last fit, used or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */
-    plb_speeds_t fit;  /* the last fit that had any data */
+    plb_speeds_t fit;  /* result of the last fit that had any data */
     plb_evidence_t evidence;
-    plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
+    plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the remembered placements, the oldest first */
     int32_t n_seen;
-    int32_t n_past;    /* number of old ranks: a rank r that has changed gets its number r for the
-                          new rank, and its old observations get a number p ... p + n_past - 1 */
+    int32_t n_past; /* Number of old ranks.  If rank r has changed, the new rank keeps the number
+                       r, and the old observations get a number from p to p + n_past - 1. */
     uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] whether a placement has objects on a rank */
     double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
     int64_t n_shifts;  /* number of shifts so far */
@@ -49,9 +49,10 @@ typedef struct plb_learner {
                              although speeds are in use */
     /* Memory that is kept from call to call. */
     plb_timings_t now, user;
-    double *room; /* [n_room] */
+    double *room; /* [n_room] scratch memory */
     int64_t n_room;
-    plb_speeds_start_t steady, drifting; /* where the fits of the two models begin */
+    plb_speeds_start_t steady,
+        drifting; /* start of the next fit: for constant work, for changing work */
 } plb_learner_t;
 
 /** Begin for p >= 1 ranks. */

@@ -19,13 +19,13 @@ enum { PLB_MAXIMA = 3 }; /* numbers that are reduced together */
 typedef struct plb_reduction {
     void *self;
     int rank, size;
-    int depth; /* largest number of reductions of statistics under way */
+    int depth; /* how many reductions of statistics may be under way at once */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** Make progress.  *done: true: `all` is the result of the oldest reduction under way; false:
      *  there is none, or it is not complete. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
-    /** The same two calls for maxima, one at a time. */
+    /** The same two calls for maxima; only one may be under way. */
     int (*begin_maximum)(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err);
     int (*test_maximum)(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err);
 } plb_reduction_t;

@@ -7,9 +7,9 @@
 #include "base/quantile.h"
 
 static const double CHANGED =
-    0.22314355131420976; /* log 1.25: noise is rarely larger; as in fpm.c */
-/* A deviation may be a change if it is larger than CHANGED and larger than SURE times the noise.
- */
+    0.22314355131420976; /* log 1.25: noise is rarely larger; model/fpm.c has the same limit */
+/* A deviation may be a change of the processor if it is larger than CHANGED and than SURE times
+ * the noise. */
 static const double SURE = 3.0;
 /* Noise may lengthen the longest time by this many standard deviations of a mean. */
 static const double DEVIATIONS = 3.0;
@@ -43,7 +43,7 @@ void plb_repeats_begin(plb_repeats_t *self)
     memset(self->doubt, 0, (size_t)self->p * sizeof *self->doubt);
 }
 
-/* Median relative deviation of a measurement; 0 if unknown. */
+/* Median relative deviation of a measurement from its mean; 0 if unknown. */
 static double noise_of(plb_repeats_t *self)
 {
     const int64_t all = MEMORY * (int64_t)self->p, n = self->n_off < all ? self->n_off : all;

@@ -1,10 +1,9 @@
-/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In: the
- * seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed, and
- * whether other parts would be better by more than the noise.
+/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In:
+ * the seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed,
+ * and whether other parts would be better by more than the noise.
  *
  * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
- * processor has changed or was interrupted; the next measurement decides which.
- */
+ * processor has changed or was interrupted.  The next measurement shows which of the two. */
 #ifndef PLB_MEASURE_REPEATS_H
 #define PLB_MEASURE_REPEATS_H
 
@@ -15,11 +14,12 @@
 
 typedef struct plb_repeats {
     int32_t p;
-    double *mean; /* [p] seconds: the means */
-    int64_t *n;   /* [p] measurements in the mean */
+    double *mean; /* [p] seconds: mean of each rank's measurements */
+    int64_t *n;   /* [p] number of measurements in the mean */
     double
-        *doubt;  /* [p] 1, -1: the last measurement was far above, below the mean; 0: it was not */
-    double *off; /* ring buffer of relative deviations, and scratch memory to sort them */
+        *doubt; /* [p] 1, -1: the last measurement was far above, below the mean; 0: it was not */
+    double
+        *off; /* relative deviations (a ring buffer), then as much scratch memory to sort them */
     int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
 
@@ -32,11 +32,11 @@ void plb_repeats_begin(plb_repeats_t *self);
 /** The fraction by which noise may have lengthened the longest time. */
 double plb_repeats_by_chance(plb_repeats_t *self);
 
-/** Enter a measurement of the ranks with busy[rank]; return true if none is far from its mean. */
+/** Add a measurement of each rank r that has busy[r]; return true if none is far from its mean. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
-/** Learn the noise from the ranks with which[rank]: their predicted times rest on measurements of
- * nearly the same parts. */
+/** Learn the noise from each rank r that has which[r]: its predicted time rests on measurements of
+ * nearly the same part. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 
@@ -47,18 +47,19 @@ typedef enum plb_division {
                         more rows than before */
 } plb_division_t;
 
-/* Seconds of the slowest rank. */
+/* Seconds of the slowest rank with different parts. */
 typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
     double bold;        /* with the parts of PLB_DIVIDE_BOLD, by the models */
-    double bold_paging; /* with these parts, if a rank pages as soon as it gets more rows */
-    double safe;        /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets
-                           more rows */
+    double bold_paging; /* with the same parts, if a rank pages as soon as it gets more rows than
+                           before */
+    double safe; /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets more rows
+                    than before */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 
-/** Choose the parts: the present ones, unless others are better by more than chance explains
- * and, if a rank might page, by more than the tolerance. */
+/** Choose the parts.  The present ones stay unless others are better by more than chance explains.
+ * If a rank might page, the others must also be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);
 
 #endif

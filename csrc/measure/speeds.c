@@ -8,8 +8,8 @@
 
 static const double HUBER = 1.345;
 
-/* Convergence, relative to the squares of the first residual: while the weights still change,
- * and in the last round. */
+/* The squares of the residual have converged when they are below this fraction of the first ones:
+ * ROUGHLY while the weights still change, TOLERANCE in the last round. */
 static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
 /* The weights have converged when sigma changes by less than this fraction. */
@@ -19,7 +19,7 @@ static const double LEAST_SIGMA = 0.01; /* smaller residuals do not change the w
  * no object with other ranks keeps the mean speed. */
 static const double ALIKE = 1e-3;
 
-enum { LARGE = 4096 }; /* observations; smaller fits start from zero, which is cheap */
+enum { LARGE = 4096 }; /* a fit of fewer observations starts from zero, which is cheap */
 
 enum { ROUNDS = 4, ALONE = 2, MOST_STEPS = 200, DIGITS = 7, BINS = 1 << (8 + DIGITS) };
 
@@ -52,15 +52,15 @@ void plb_speeds_start_free(plb_speeds_start_t *self)
 typedef struct fit {
     const plb_moved_t *in;
     int32_t p;
-    float *weight;   /* [m] by Huber's rule */
+    float *weight;   /* [m] weights by Huber's rule */
     float *miss;     /* [m] y + s minus the mean of its object */
     uint32_t *count; /* [BINS] number of observations for each bin of |miss| */
-    double *share;   /* [n] 1 / sum of an object's weights; for two observations the strength of
-                        their spring */
+    double *share;   /* [n] 1 / (sum of an object's weights); but for two observations the strength
+                        of the spring between their ranks */
     double *s;       /* [p] the unknowns: logarithms of the speeds */
     double *r, *z, *d, *q; /* [p] vectors of the conjugate gradients */
     double *total;         /* [p] sum of the weights of a rank's observations */
-    double *diagonal;      /* [p] of the matrix after elimination of the objects' work */
+    double *diagonal;      /* [p] diagonal of the matrix after elimination of the objects' work */
 } fit_t;
 
 static void fit_free(fit_t *self)
@@ -83,8 +83,8 @@ out:
     return ret;
 }
 
-/* q = S v, where S is the matrix after elimination of the objects' work.  Most objects have
- * been on two ranks: they act as springs between these, and are not in the ranks' totals. */
+/* q = S v, where S is the matrix after elimination of the objects' work.  Most objects have been
+ * on two ranks: they act as springs between these, and are not included in the ranks' totals. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
     const int64_t *start = self->in->start;
@@ -112,14 +112,14 @@ static void apply(const fit_t *self, const double *v, double *q)
     }
 }
 
-/* Huber's rule, without an unpredictable branch. */
+/* A weight by Huber's rule, without an unpredictable branch. */
 static inline float weigh(float given, float miss, float most)
 {
     const float size = fabsf(miss);
     return given * (most / (size > most ? size : most));
 }
 
-/* As set_up, for one object with two observations: k and k + 1. */
+/* Like set_up, for one object with two observations: k and k + 1. */
 static inline double set_up_pair(fit_t *self, int64_t k)
 {
     const plb_moved_t *in = self->in;
@@ -153,8 +153,8 @@ static inline double set_up_object(fit_t *self, int64_t begin, int64_t end)
     return share;
 }
 
-/* Compute weights (by Huber's rule, if sigma > 0), their sums, the diagonal, and the residual
- * for the present s. */
+/* Compute weights (by Huber's rule, if sigma > 0), their sums, the diagonal of the matrix, and
+ * the residual for the present s. */
 static void set_up(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -189,7 +189,7 @@ static double precondition(fit_t *self)
 }
 
 /* Improve s by conjugate gradients, until r . z is at most `tolerance` times `first`; if `first`
- * is 0, times its value at the start.  Returns the value with which it was compared. */
+ * is 0, times the value of r . z at the start.  Returns `first`, or that value. */
 static double solve(fit_t *self, double tolerance, double first)
 {
     double rz = precondition(self);
@@ -279,8 +279,8 @@ static double find_sigma(fit_t *self)
     return median_miss(self);
 }
 
-/* Residuals for the s and the sigma of an earlier fit.  The objects' means use weights by
- * Huber's rule, found in a few rounds for each object alone. */
+/* Compute the residuals for the s and the sigma of an earlier fit.  The weights in an object's
+ * mean follow Huber's rule, too; they are found in a few rounds for each object alone. */
 static void begin_from(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -311,7 +311,8 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     double whole = 0.0, left = 0.0;
     for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
-        const double origin = in->y[in->start[o]]; /* keeps the squares small */
+        const double origin =
+            in->y[in->start[o]]; /* numbers relative to the first one have small squares */
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
             const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
             sum += w;

@@ -3,14 +3,14 @@
  * The time of object o on rank r is work_o / speed_r, or in logarithms y = w_o - s_r + noise.  A
  * slow rank slows every object that comes to it, and a heavy object is heavy on every rank.  So
  * objects that were on several ranks separate the ranks' speeds from the work.  (Dasgupta 2013
- * assumes that all objects are equal.)  w and s are fitted by least squares.  To fit them in turn
- * may need hundreds of rounds if few objects have moved; instead w is eliminated, and s is found
- * by conjugate gradients, with the same result.  Observations get weights by Huber's rule (1.345
- * sigma; sigma from the median residual), so that stragglers and objects whose work has changed
- * have little influence.
+ * assumes that all objects are equal.)
  *
- * The user's own estimates of the work count as observations on one more rank.
- */
+ * w and s are fitted by least squares.  Fitting them in turn may need hundreds of rounds if few
+ * objects have moved.  Instead w is eliminated, and s is found by conjugate gradients, with the
+ * same result.  Observations get weights by Huber's rule (1.345 sigma; sigma from the median
+ * residual), so that stragglers and objects whose work has changed have little influence.
+ *
+ * The user's own estimates of the work count as observations on one more rank. */
 #ifndef PLB_MEASURE_SPEEDS_H
 #define PLB_MEASURE_SPEEDS_H
 
@@ -22,14 +22,15 @@ typedef struct plb_speeds {
     double sigma; /* noise of an observation's logarithm, from the median residual */
     double error; /* the same noise, from the squares of all residuals; infinite: there are too few
                      residuals */
-    double explained; /* fraction of the variance of moved objects that the speeds explain */
-    int64_t moved;    /* objects that were seen on several ranks */
+    double
+        explained; /* fraction of the variance of moved objects' times that the speeds explain */
+    int64_t moved; /* number of objects that were seen on several ranks */
 } plb_speeds_t;
 
 /* Observations of the objects that were on several ranks.  Single precision is enough for times
  * from a clock. */
 typedef struct plb_moved {
-    int64_t n, m;   /* objects, observations */
+    int64_t n, m;   /* numbers of objects and of observations */
     int64_t *start; /* [n+1] */
     int32_t *rank;  /* [m] */
     float *y;       /* [m] log seconds */
@@ -40,12 +41,12 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* Where a large fit starts: the result of the previous fit, so that a few steps are enough.
- * {0}: there is none. */
+/* Where a large fit starts: at the result of the previous fit, so that a few steps are enough.
+ * {0}: there is no previous fit. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */
-    double first;      /* the first residual of a fit without a start */
+    double first;      /* the first residual of a fit that starts from zero */
     double sigma;
 } plb_speeds_start_t;
 

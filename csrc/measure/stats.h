@@ -1,11 +1,10 @@
 /* The statistics of one iteration that ranks reduce (Menon 3.4), and the operator that merges two
  * of them.
  *
- * Menon reduces average load, maximum load and minimum utilization per iteration; the reducer
- * here also carries what the cost model needs (3.5, eq. 3.6) and checks that all contributions
- * belong to the same iteration.  The merge is associative and commutative to the last bit: sums of
- * seconds are exact (exact.h), the rest are integers, maxima and minima.
- */
+ * Menon reduces average load, maximum load and minimum utilization per iteration.  The record
+ * here also has what the cost model needs (3.5, eq. 3.6), and what shows whether all ranks
+ * contributed to the same iteration.  The merge is associative and commutative to the last bit:
+ * sums of seconds are exact (base/exact.h); all other fields are integers, maxima and minima. */
 #ifndef PLB_MEASURE_STATS_H
 #define PLB_MEASURE_STATS_H
 
@@ -47,7 +46,7 @@ typedef struct plb_stats {
 #define X(name, type, rule, unit, help) type name;
     PLB_STATS(X)
 #undef X
-    int64_t flags; /* PLB_STATS_MIXED where contributions differed in a SAME field */
+    int64_t flags; /* PLB_STATS_MIXED: contributions differed in a SAME field; else 0 */
 } plb_stats_t;
 
 /** Set the neutral element of every field, except the SAME fields, which the caller sets. */

@@ -8,7 +8,8 @@
 
 enum {
     ENOUGH = 250
-}; /* objects per rank; if there are more than twice as many, only a part is remembered */
+}; /* number of objects per rank: if there are more than twice as many, only a part is remembered
+    */
 
 static const float LEAST_WEIGHT = 1e-6F;
 
@@ -44,7 +45,7 @@ static void add(plb_timings_t *self, int64_t key, int32_t rank, double seconds)
     self->y[self->n++] = (float)log(seconds);
 }
 
-/* Set the weights: square roots of the times over their mean. */
+/* Set the weight of each object: the square root of its time over the mean time. */
 static void weigh(plb_timings_t *self, double sum)
 {
     const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
@@ -74,8 +75,8 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Find the order of the keys; NULL: they are sorted already, which is the usual case.  Fails if a
- * key occurs twice. */
+/* Find the order of the keys; *order is NULL if they are sorted already, which is the usual case.
+ * Fails if a key occurs twice. */
 static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -121,7 +122,7 @@ static bool is_sampled(int64_t key, uint64_t parts)
     return (mixed >> 32) % parts == 0;
 }
 
-/* One object of this many is remembered. */
+/* If there are very many objects, one of this many is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

@@ -8,19 +8,21 @@
 
 #include "base/err.h"
 
-/* The objects under one placement, by ascending key.  If the rank of an observation has changed
- * since then, its number is p or more; all other ranks are below p. */
+/* The objects under one placement, by ascending key.  If a rank has changed since then, its old
+ * observations have a rank number of p or more; all other rank numbers are below p. */
 typedef struct plb_timings {
-    int64_t n, room; /* number of objects, and room for objects */
+    int64_t n, room; /* number of objects, and for how many there is room */
     int64_t *key;
     int32_t *rank;
-    float *y;      /* log seconds */
-    float *weight; /* short objects get less weight, because their times are noisier */
-    double usual;  /* log of the factor by which all objects together take longer than under the
-                      previous placement */
+    float *y; /* log seconds */
+    float
+        *weight; /* an object with a short time gets less weight, because such times are noisier */
+    double usual; /* log of the factor by which all objects together take longer than under the
+                     previous placement */
 } plb_timings_t;
 
-/* n objects: their keys, ranks (of p), seconds, and the user's own estimates (NULL: none). */
+/* The times of n objects: their keys, ranks (0 ... p - 1), seconds, and the user's own estimates
+ * (NULL: none). */
 typedef struct plb_times {
     int64_t n;
     const int64_t *key;
@@ -43,7 +45,7 @@ bool plb_timings_same_keys(const plb_timings_t *a, const plb_timings_t *b);
 /** Whether a and b have the same objects on the same ranks. */
 bool plb_timings_same(const plb_timings_t *a, const plb_timings_t *b);
 
-/** The number of the first object from i on whose key is not below `key`; n: none. */
+/** Index of the first object from i on whose key is `key` or more; n: there is none. */
 static inline int64_t plb_timings_find(const plb_timings_t *self, int64_t i, int64_t key)
 {
     while (i < self->n && self->key[i] < key) {

@@ -10,12 +10,12 @@
 
 static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
 static const double SHORTEST = 1e-9;  /* seconds; shorter times count as this one */
-static const double CHANGED = 1.25;   /* noise rarely changes a speed by this factor */
+static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
 static const double PAGING =
     0.5; /* below this fraction of its best speed, a processor counts as paging */
 
-/* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for
- * each bit between the ends. */
+/* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for each
+ * bit of the interval's length. */
 enum { MOST_STEPS = 4000 };
 
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
@@ -187,7 +187,8 @@ static void lines_free(lines_t *self)
     PLB_FREE(self->time, self->at);
 }
 
-/* The first point of model i that takes `seconds` or more, or its end. */
+/* Index of the first point of model i that takes `seconds` or more; if there is none, the end of
+ * the model. */
 static int64_t reach(lines_t *self, int32_t i, double seconds)
 {
     const int64_t begin = self->in->start[i], end = self->in->start[i + 1], k = self->at[i];
@@ -229,7 +230,7 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* Find the line that meets n rows to within a quarter of a row: by Newton's method, and by
+/* Find the line that meets n rows to within a quarter of a row.  It uses Newton's method, and
  * Lastovetsky and Reddy's bisection where a Newton step leaves the interval or hardly shortens
  * it. */
 static double find_line(lines_t *self, double n)

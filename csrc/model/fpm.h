@@ -2,15 +2,14 @@
  * rows.
  *
  * A model is a piecewise linear function through measured points (Clarke 2010).  n rows are
- * divided into parts d_1 + ... + d_p = n that take equally long: d_1/s_1(d_1) = ... = d_p/s_p(d_p)
- * (eq. 3).  In a plot of speed over rows, these are the points where one line through the origin
- * meets the functions.  A model with one point has a constant speed (CPM).
+ * divided into parts d_1 + ... + d_p = n that take equally long: d_1/s_1(d_1) = ... =
+ * d_p/s_p(d_p) (eq. 3).  In a plot of speed over rows, these are the points where one line
+ * through the origin meets the functions.  A model with one point has a constant speed (CPM).
  *
  * Each line through the origin must meet a function exactly once (Lastovetsky and Reddy, "Data
- * partitioning with a functional performance model of heterogeneous processors", IJHPCA 21, 2007).
- * In other words, the time d/s(d) must rise with d.  It does if it rises from point to point.
- * Before the first and after the last point the speed is constant.
- */
+ * partitioning with a functional performance model of heterogeneous processors", IJHPCA 21,
+ * 2007). In other words, the time d/s(d) must rise with d.  If it rises from point to point, it
+ * also rises between them.  Before the first and after the last point the speed is constant. */
 #ifndef PLB_MODEL_FPM_H
 #define PLB_MODEL_FPM_H
 
@@ -20,7 +19,7 @@
 
 enum { PLB_FPM_MOST = 64 }; /* points of a model; a new one replaces the least useful one */
 
-/* Largest number of rows: sums of parts are then exact to far less than a row. */
+/* Largest number of rows: the rounding errors of sums of parts stay far below one row. */
 #define PLB_FPM_MOST_ROWS 1000000000000LL
 
 /* Models of p processors: processor i has the points start[i] ... start[i+1]-1, by ascending
@@ -39,13 +38,15 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err);
 /** Compute seconds[p], the times of rows[p] by the models, which must have been checked. */
 void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
 
-/** Enter a measurement of each processor, rows[i] in seconds[i], into the models.  Processors
- * without rows are skipped; a time of zero counts as a nanosecond; models may be empty.  Older
- * points that contradict the new one (more rows that took no longer, or fewer rows that took as
- * long) are removed: they were noise, or the processor has changed.  If the same number of rows
- * was measured before, and its speed has changed by more than a quarter, all points of the
- * processor are scaled by this change, unless the speed was below half of the best one.  Writes
- * start[p+1] and up to self->start[p] + p points to new arrays, not to those of `self`. */
+/** Add a measurement of each processor, rows[i] in seconds[i], to its model.  Processors without
+ * rows are skipped; a time of zero counts as a nanosecond; a model may have no points yet.
+ *
+ * Older points that contradict the new one are removed (more rows that took no longer, or fewer
+ * rows that took as long): they were noise, or the processor has changed.  If the same number of
+ * rows was measured before, and its speed has changed by more than a quarter, all points of the
+ * processor are scaled by this change, unless the speed was below half of the best one.
+ *
+ * Writes start[p+1] and up to self->start[p] + p points to new arrays, not to those of `self`. */
 void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,
                     int64_t *start, double *out_rows, double *out_speed);
 

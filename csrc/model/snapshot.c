@@ -9,7 +9,7 @@
 static int check_f64(const char *name, const double *x, int64_t n, double least, plb_err_t *err)
 {
     for (int64_t i = 0; x != NULL && i < n; i++) {
-        if (!(x[i] >= least && x[i] <= 1e30)) { /* also false for NaN */
+        if (!(x[i] >= least && x[i] <= 1e30)) { /* this form of the test is also false for NaN */
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
                             name, (long long)i, x[i],
                             least > 0 ? "above zero" : "zero or more, at most 1e30");
@@ -31,8 +31,8 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
                        plb_err_t *err)
 {
     const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
-    uint32_t most = 0; /* as unsigned numbers, negative ones are large; there is no early exit, so
-                          that the compiler vectorizes the loop */
+    uint32_t most = 0; /* As unsigned numbers, negative ones are large.  The loop has no early
+                          exit, so that the compiler vectorizes it. */
     for (int64_t i = 0; x != NULL && i < n; i++) {
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }
@@ -202,7 +202,7 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
     double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
         const double load = s->load[i * s->n_components];
-        if (s->rank[i] != r0) { /* as in plb_snapshot_rank_times */
+        if (s->rank[i] != r0) { /* only sums of long runs stay in a register, see FEW_A_RUN */
             out->before[r0] = sum;
             r0 = s->rank[i];
             sum = out->before[r0];

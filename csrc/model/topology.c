@@ -109,7 +109,7 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
     double *link = NULL;
     const int64_t n_links = (int64_t)self->n_places * self->n_levels * 2;
     *most = 0.0;
-    PLB_NEW0(link, n_links); /* enough for a tree and for a torus */
+    PLB_NEW0(link, n_links); /* long enough for a tree and for a torus */
     for (int32_t a = 0; a < self->n_places; a++) {
         for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
             (self->kind == PLB_TREE ? load_tree : load_torus)(self, place[a], place[flows->to[k]],
@@ -126,8 +126,8 @@ out:
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* The state of a mapping.  Rows hold the sum of both directions of the flows, since their hops
- * are the same. */
+/* The state of a mapping.  A row of `bytes` holds the bytes of both directions, since both have
+ * the same hops. */
 typedef struct mapper {
     const plb_topology_t *machine;
     plb_csr_t rows;
@@ -196,8 +196,9 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull = NULL; /* bytes exchanged with placed parts; negative: the part is placed */
-    int64_t *far = NULL; /* hops from a place to all taken places */
+    double *pull =
+        NULL; /* bytes exchanged with parts that have a place; negative: the part itself has one */
+    int64_t *far = NULL; /* hops from each place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
     PLB_NEW_EACH(p, old, group_at);

@@ -43,13 +43,13 @@ typedef struct plb_flows {
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** Compute *most, the bytes over the most loaded link; the two directions of a cable are two
- * links. In a torus messages go along the first dimension first; if both ways round are equally
- * long, they go in the positive direction. */
+ * links. In a torus messages go along the first dimension first; if both directions are equally
+ * long, they go in the positive one. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 
-/** Change place[n_places], a permutation, to lower the hop-bytes.  Only parts of the same group
- * change places.  The same input always gives the same result. */
+/** Reorder place[n_places] to lower the hop-bytes; two parts change places only if they are in the
+ * same group.  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);
 

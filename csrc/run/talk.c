@@ -65,7 +65,8 @@ static int32_t *bucket_of(const plb_talk_t *self, int64_t source, const int64_t 
     }
 }
 
-/* Enter all messages into the hash table; they differ, so only a free bucket is searched for. */
+/* Put all messages into the hash table.  They are all different, so the first free bucket is
+ * taken. */
 static void rehash(plb_talk_t *self)
 {
     const uint64_t mask = (uint64_t)(self->n_buckets - 1);
@@ -120,7 +121,8 @@ static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64
 static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
                             plb_err_t *err)
 {
-    int64_t k = self->next < self->n ? self->next : 0; /* 0: a new iteration */
+    /* after the last edge, a new iteration begins */
+    int64_t k = self->next < self->n ? self->next : 0;
     if (k == self->n || !is_at(self, k, source, target, n)) {
         const int32_t found = self->n > 0 ? *bucket_of(self, source, target, n) : -1;
         k = found >= 0 ? found : self->n;
@@ -154,7 +156,7 @@ void plb_talk_clear(plb_talk_t *self)
     }
 }
 
-/* Multicasts that lose receivers may become equal: all messages are entered again, in place. */
+/* Multicasts that lose receivers may become equal: so all messages are added again, in place. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -170,7 +172,9 @@ int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err)
             m += plb_keys_find(gone, target[m]) < 0;
         } while (++k < n && first.cast != 0 && self->edge[k].cast == first.cast);
         if (m > 0 && plb_keys_find(gone, first.source) < 0) {
-            plb_edge_t *edge = edges_of(self, first.source, target, m, err); /* never fails */
+            plb_edge_t *edge =
+                edges_of(self, first.source, target, m,
+                         err); /* cannot fail, because the number of edges does not grow */
             for (int64_t j = 0; edge != NULL && j < m; j++) {
                 edge[j].bytes += first.bytes;
                 edge[j].messages += first.messages;
