@@ -48,7 +48,7 @@ int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
         least = load[i] < least ? load[i] : least;
     }
     *sum = (s[0] + s[1]) + (s[2] + s[3]);
-    if (least >= 0.0 && *sum <= MOST) { /* false for NaN, too */
+    if (least >= 0.0 && *sum <= MOST) { /* false also for NaN */
         return PLB_OK;
     }
     for (i = 0; i < n; i++) {
@@ -112,8 +112,8 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* End the LB step.  moving: seconds in which the slowest rank moved its data.  The time to make
- * the plan is added here. */
+/* End the LB step, and record what it cost.  moving: seconds in which the slowest rank moved its
+ * data; the time to make the plan is added here. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -135,8 +135,8 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     return ret;
 }
 
-/* Enter the imbalance that the code's own redistribution has left, as seen in the first iteration
- * after it. */
+/* Record the imbalance that the code's own redistribution has left, as seen in the first
+ * iteration after it. */
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     const plb_iteration_t *was = &self->decider->seen;
@@ -156,7 +156,7 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
-/* End the LB step that was advised.  If no rank has carried it out, no cost is learned. */
+/* End the LB step that was advised.  If no rank has carried it out, its cost stays unknown. */
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
@@ -176,7 +176,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* The first iterations after an LB step: their max/mean shows what it has left. */
 enum { FIRST = 2 };
-/* This part of the imbalance's growth since an LB step would also have come without the LB step.
+/* The imbalance grows after an LB step.  This part of the growth would also have come without it.
  */
 static const double GROWS = 0.75;
 
@@ -185,7 +185,7 @@ static double gain_of(const plb_advisor_t *self)
     return self->ratio * self->mean - self->max + GROWS * fmax(self->grown, 0.0);
 }
 
-/* Enter an iteration since the last LB step. */
+/* Add an iteration to the sums since the last LB step. */
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
@@ -200,7 +200,8 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     }
 }
 
-/* max/mean of the last iterations: a quarter of those since the last LB step, at most SPAN. */
+/* max/mean of the last iterations: of a quarter of those since the last LB step, at most
+ * PLB_ADVISOR_SPAN. */
 static double usual_of(const plb_advisor_t *self)
 {
     const int64_t quarter = self->n / 4;
@@ -232,7 +233,8 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     plb_decider_t *d = self->decider;
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
-        return PLB_OK; /* this iteration ran before the LB step that was advised last */
+        return PLB_OK; /* this iteration ran before the LB step that was advised last: it says
+                          nothing about it */
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

@@ -3,16 +3,15 @@
  *
  * After each step the ranks merge a record (measure/stats.h), and every rank gives it to
  * plb_advisor_observe.  If the answer is PLB_ASK_BALANCE, an LB step is due:
- *   - If the advisor only says when (`places` is false), the code redistributes in its own way.
+ *   - If `places` is false, the advisor says only when, and the code redistributes in its own way.
  *   - Otherwise the rank that has the loads calls plb_decider_place, all ranks call
  *     plb_advisor_placed, and the code moves its data as the plan says.
  * The next record has the cost of this LB step, and the number of ranks that carried it out.  So
  * one reduction per step is enough.
  *
  * The saving of an LB step is estimated from max/mean.  Without the LB step, an iteration would
- * have taken max/mean before it, times the present mean, plus most of the growth of the imbalance
- * since then.
- */
+ * have taken the max/mean from before it times the present mean, plus most of the growth of the
+ * imbalance since then. */
 #ifndef PLB_DECIDE_ADVISOR_H
 #define PLB_DECIDE_ADVISOR_H
 
@@ -23,7 +22,7 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over up to this many iter
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
-    bool places;            /* true: it advises when and where to; false: only when */
+    bool places; /* true: it advises when to rebalance and where data go; false: only when */
     bool due; /* true: an LB step was advised, and the next record tells its cost and whether ranks
                  carried it out; false: none was advised */
     bool placed; /* true: the plan of that LB step was made; false: not yet */
@@ -36,7 +35,8 @@ typedef struct plb_advisor {
     int64_t n;        /* iterations since that LB step */
     double max, mean; /* seconds: sums over the iterations since that LB step */
     double grown; /* seconds: sum of max - left * mean over the iterations since that LB step */
-    double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations, at n % SPAN */
+    double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations; the n-th is at n %
+                                           PLB_ADVISOR_SPAN */
     int64_t n_ignored; /* LB steps that were advised and that no rank carried out */
 } plb_advisor_t;
 
@@ -71,16 +71,16 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
  *  time, the largest load counts as the time of the step. */
 void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 
-/* The ranks' report on the last LB step that was advised. */
+/* What the ranks report about the last LB step that was advised. */
 typedef struct plb_advisor_outcome {
     double cost;          /* seconds of the slowest rank */
     int64_t n_rebalanced; /* number of ranks that carried it out */
 } plb_advisor_outcome_t;
 
 /** Observe a step; call it on every rank.  now: the step at whose end the answer is given; with a
- *  lag it is later than `it->iteration`.  *ask is PLB_ASK_LOOK: call plb_decider_look on the rank
- *  that has the loads, and plb_advisor_looked with its result on all ranks.  PLB_ASK_BALANCE: an
- *  LB step is due, with the strategy decider->chosen. */
+ * lag it is later than `it->iteration`.  If *ask is PLB_ASK_LOOK, call plb_decider_look on the
+ * rank that has the loads, and plb_advisor_looked with its result on all ranks.  If it is
+ * PLB_ASK_BALANCE, an LB step is due, with the strategy decider->chosen. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
                         const plb_advisor_outcome_t *outcome, int64_t now, bool may_look,
                         plb_ask_t *ask, plb_err_t *err);

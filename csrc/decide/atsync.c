@@ -8,7 +8,7 @@
 
 static double seconds_of(int64_t ns)
 {
-    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* 0 if the clock stepped back */
+    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* the clock may have stepped back */
 }
 
 static plb_atsync_part_t *part_of(const plb_atsync_t *self, int64_t iteration)
@@ -81,8 +81,8 @@ void plb_atsync_free(plb_atsync_t *self)
 
 /* ---- what the consensus asks for ------------------------------------------------------------ */
 
-/* Fill in this rank's statistics of an iteration.  If several iterations are contributed together,
- * the first one gets all of the time since the last contribution. */
+/* Fill in this rank's statistics of an iteration.  If several iterations are contributed
+ * together, all of the time since the last contribution counts for the first one. */
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
@@ -105,7 +105,7 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
     s.n_objects = self->rank.n_objects;
     s.n_ended = plb_consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
-    if (iteration <= self->rank.end) { /* else this rank left the loop earlier */
+    if (iteration <= self->rank.end) { /* after its own end, this rank did not run the iteration */
         describe(self, iteration, now, &s);
     }
     self->mark = now;
@@ -134,7 +134,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
         case PLB_ACT_DONE:
             self->done = true;
             break;
-        case PLB_ACT_RESUME: /* a waiting object asks again anyway */
+        case PLB_ACT_RESUME: /* nothing to do: an object that waits asks again anyway */
             break;
         }
     }
@@ -143,9 +143,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- what has come -------------------------------------------------------------------------- */
 
-/* The first free iteration is the earliest one at which an LB step can still be arranged.  If the
- * final iteration of the consensus is not later than that, and the trigger does not want a later
- * one, it is kept: to raise it with each new statistics could postpone the LB step without end. */
+/* An LB step can still be arranged at iteration `free` or later.  The final iteration of the
+ * consensus is kept if it is not later than `free` and the trigger does not want a later one:
+ * raising it with each new statistics could postpone the LB step without end. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -157,7 +157,7 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
         self->decided = true;
         self->decided_at = first + seen;
         wish = seen;
-    } else if (v->next >= (double)(first + self->n)) { /* also when infinite */
+    } else if (v->next >= (double)(first + self->n)) { /* infinity, too */
         wish = PLB_NEVER;
     } else if (v->next > (double)(first + seen)) {
         wish = (int64_t)ceil(v->next) - first;
@@ -214,8 +214,8 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 
 enum { YES, NO, NO_ANSWER };
 
-/* Contribute the answer of this rank's trigger to a reduction of maxima.  Its result tells, for
- * each answer, the lowest rank that gave it. */
+/* Contribute the answer of this rank's trigger (yes or no) to a reduction of maxima.  Its result
+ * tells, for each answer, the lowest rank that gave it. */
 static int vote(plb_atsync_t *self, plb_err_t *err)
 {
     int64_t mine[PLB_MAXIMA] = {0};
@@ -246,7 +246,7 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
-/* Let the consensus take the statistics that have arrived.  v: the trigger's verdict on them;
+/* Give the statistics that have arrived to the consensus.  v: the trigger's verdict on them;
  * NULL: there is none. */
 static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err_t *err)
 {
@@ -261,8 +261,8 @@ static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err
     return carry_out(self, now, err);
 }
 
-/* Take the statistics of an iteration.  If the trigger fails, this rank still takes part in the
- * reductions, so that others do not wait for it. */
+/* Use the statistics of an iteration that have arrived.  If the trigger fails, this rank still
+ * takes part in the reductions, so that other ranks do not wait for it. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
@@ -287,9 +287,10 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     return ret == PLB_OK ? asked : ret;
 }
 
-/* Take the reduced answers.  If they differ, all ranks stop at the same iteration, as for an LB
- * step, and raise the error there: if a rank raised it earlier, others could wait for this rank in
- * receives of the application.  A rank whose trigger gave no answer raises its own error. */
+/* Use the reduced answers of a user's trigger.  If they differ, all ranks stop at the same
+ * iteration, as for an LB step, and raise the error there.  If a rank raised it earlier, others
+ * could wait for this rank in receives of the application.  A rank whose trigger gave no answer
+ * raises its own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;
@@ -336,8 +337,8 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
         if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
             return ret;
         }
-        /* The roots on all ranks must take results in the same order: no statistics before the
-         * maximum and the answers. */
+        /* the root on each rank must get all results in the same order: while a maximum or
+         * answers are being reduced, it gets no statistics */
         if (self->votes || self->rank.seen == self->rank.contributed ||
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;

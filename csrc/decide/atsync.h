@@ -5,16 +5,16 @@
  *
  * Objects report their load at the end of each iteration, and ask whether they may go on.  The
  * rank contributes the statistics of iteration i when its last object has finished iteration i.
- * Several iterations may be under way.  Every rank gets the same results in the same order, so all
- * ranks decide the same.
+ * Several iterations may be under way.  Every rank gets the same results in the same order, so
+ * all ranks decide the same.
  *
- * A verdict of the trigger leads to an LB step in one of two ways:
+ * The trigger's verdict leads to an LB step in one of two ways:
  *   - A forecast (verdict.next) announces the iteration of the LB step early.  Later forecasts may
  *     postpone it, advance it, or cancel it (dynamic refinement, 3.6.2).
  *   - A verdict to rebalance is final: the LB step takes place at the first possible iteration.
- * A user's function may give different answers on different ranks; then the ranks would wait for
- * each other forever.  So its answers are reduced, too, before a rank acts on them.  If they
- * differ, all ranks raise an error at the iteration of the LB step.
+ * If the trigger is a user's function, it may give different answers on different ranks; then the
+ * ranks would wait for each other forever.  So its answers are reduced, too, before a rank acts
+ * on them.  If they differ, all ranks raise an error at the iteration of the LB step.
  *
  * No clock is read here: the caller gives `now` in nanoseconds, which may step back.  Memory is
  * allocated only when objects join, and for the rows.  Iterations count from 1. */
@@ -64,14 +64,14 @@ typedef struct plb_atsync_part {
     double total;     /* the same sum, rounded; set when it is contributed */
 } plb_atsync_part_t;
 
-/* The wish of the trigger for an LB step.  The n iterations of the loop count from 1; the program
- * and the trigger count from `first`. */
+/* The trigger's wish for an LB step at a certain iteration.  The n iterations of the loop count
+ * from 1; the program and the trigger count from `first`. */
 typedef struct plb_wish {
     int64_t first, n;
     int32_t lag;
     bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast,
                      or wants none */
-    int64_t decided_at; /* the iteration that led to this decision, as the trigger counts */
+    int64_t decided_at; /* the iteration that led to this decision, in the trigger's numbers */
     plb_verdict_t why;  /* the verdict that led to this decision; before it, the last verdict */
 } plb_wish_t;
 
@@ -79,8 +79,8 @@ typedef struct plb_wish {
  * or PLB_WISH_NONE.  `final`: the root's final iteration. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
-typedef struct plb_dispute { /* a user's trigger gave different answers on different ranks */
-    int64_t iteration;       /* as the trigger counts */
+typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
+    int64_t iteration;       /* in the trigger's numbers */
     int64_t yes, no; /* the lowest rank that wants an LB step, and the lowest rank that does not;
                         equal: there is no dispute */
 } plb_dispute_t;
@@ -93,8 +93,9 @@ typedef struct plb_atsync {
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
-    int32_t window;          /* the lag, or PLB_ATSYNC_WINDOW without a lag */
-    plb_atsync_part_t *part; /* [window + 2], owned: iteration i at i % (window + 2) */
+    int32_t window; /* how many iterations may be under way: the lag, or PLB_ATSYNC_WINDOW without
+                       a lag */
+    plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     int64_t mark;            /* ns: when this rank last contributed statistics */
     double busy, waited;   /* seconds since `mark` in which objects ran; in which this rank waited
                               at AtSync */
@@ -108,11 +109,11 @@ typedef struct plb_atsync {
     plb_dispute_t dispute;
     int64_t n_ended; /* number of ranks that had ended, from the last statistics */
     bool complete;   /* true: all ranks have run every iteration so far; false: some have left */
-    bool whole;      /* true: `complete`, and the trigger has observed every iteration without an
-                        error; false: not so */
-    bool balance;    /* true: the consensus has asked to rebalance; false: not yet */
-    bool done;       /* true: the consensus has asked to end the loop; false: not yet */
-    bool failed;     /* true: this rank has failed; false: it has not */
+    bool whole;   /* true: all ranks have run every iteration so far, and the trigger has observed
+                     each without an error; false: not so */
+    bool balance; /* true: the consensus has asked to rebalance; false: not yet */
+    bool done;    /* true: the consensus has asked to end the loop; false: not yet */
+    bool failed;  /* true: this rank has failed; false: it has not */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
 } plb_atsync_t;
 

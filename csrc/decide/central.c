@@ -8,18 +8,18 @@
 #include "place/kit/agent.h"
 
 enum {
-    FACTS = 64, /* bytes per object: 48 to rank 0, 16 back if it moves */
-    EDGE = 32,  /* bytes per edge to rank 0 */
-    HELD = 256, /* bytes per object that rank 0 needs for the load database and its copies */
+    FACTS = 64, /* bytes of an object's data in an LB step: 48 to rank 0, 16 back if it moves */
+    EDGE = 32,  /* bytes of an edge to rank 0 */
+    HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
     ROUNDS = 40,
     RECORD = sizeof(plb_stats_t),
-    NOTES = 50, /* messages of a rank, divided by log2(p) (docs/strategies.md) */
+    NOTES = 50, /* number of messages of a rank, divided by log2(p) (docs/strategies.md) */
     NOTE = sizeof(plb_note_t),
     MOST = 10,
 };
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
-static const double SHORT = 0.05; /* seconds */
+static const double SHORT = 0.05; /* seconds on rank 0 that are too few to matter */
 static const double WORSE = 0.01; /* max/mean that a distributed strategy leaves beyond a central
                                      one: GossipLB's tolerance */
 
@@ -43,8 +43,9 @@ static double rounds_of(const plb_central_t *self, const plb_central_case_t *at)
                                : self->rounds;
 }
 
-/* An untried central strategy is expected to balance perfectly, an untried distributed one a
- * little worse than the central one. */
+/* Seconds that the distributed strategy's greater imbalance loses until the next LB step.  A
+ * central strategy that never ran is expected to balance perfectly; a distributed one that never
+ * ran, a little worse than the central one. */
 static double loss_of(const plb_central_case_t *at)
 {
     const double left = isnan(at->left) ? 1.0 : at->left;
@@ -72,7 +73,7 @@ void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects
 {
     self->moving = isnan(moving) ? 0.0 : moving;
     if (in_rounds) {
-        self->rounds = fmin(self->rounds, placing); /* NAN: the other value */
+        self->rounds = fmin(self->rounds, placing); /* if one is NAN, fmin returns the other */
     } else if (n_objects > 0) {
         self->per_object = fmin(self->per_object, placing / (double)n_objects);
     }

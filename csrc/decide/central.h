@@ -1,7 +1,8 @@
-/* Is rank 0 the longest part of an LB step?  Then a distributed strategy is used instead.
+/* Is rank 0 the longest part of an LB step?  Then a distributed strategy is used instead of a
+ * central one.
  *
- * A central strategy needs the loads of all n objects on rank 0, which also places them and sends
- * the moves back.  Before the first LB step this is expected to take there
+ * A central strategy needs the loads of all n objects on rank 0.  Rank 0 places them and sends
+ * the moves back.  Before the first LB step, rank 0 is expected to need
  *
  *     n * (WORK + beta * FACTS) + messages * beta * EDGE                               seconds,
  *
@@ -10,11 +11,12 @@
  *     log2(p) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
  *     + ROUNDS * ROUND                                                                 seconds.
  *
- * Afterwards the least measured time of each counts instead (rank 0: per object, up to MOST
- * times what was expected), since a busy machine can make any LB step slower.  The distributed
- * strategy is used if rank 0 takes at least SHORT, longer than the rounds and than the migrations
- * of the last LB step, and if the time saved is more than what its greater imbalance loses until
- * the next LB step.  It is also used if the load database does not fit into rank 0's memory.
+ * After LB steps, the least measured time of each kind counts instead, since a busy machine can
+ * make any LB step slower.  (Rank 0's time is taken per object, up to MOST times what was
+ * expected.)  The distributed strategy is used if three conditions hold: rank 0 takes at least
+ * SHORT; it takes longer than the rounds and than the migrations of the last LB step; and the
+ * time saved is more than what the greater imbalance of the distributed strategy loses until the
+ * next LB step.  It is also used if the load database does not fit into rank 0's memory.
  *
  * The constants are ours: measured with BestFitLB and GossipLB on 10^3 to 10^7 objects, 2 to 10^5
  * ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
@@ -35,40 +37,41 @@ typedef struct plb_central {
     double moving;     /* seconds of the migrations in the last LB step */
 } plb_central_t;
 
-/* An LB step to be done. */
+/* An LB step whose strategy is to be chosen. */
 typedef struct plb_central_case {
     int32_t n_ranks;
-    int64_t n_objects;     /* of all ranks */
+    int64_t n_objects;     /* on all ranks */
     int64_t messages;      /* between ranks in an iteration */
     plb_network_t network; /* cost of messages */
     double mean;           /* seconds: mean load of the ranks */
     double left;           /* max/mean that a central strategy leaves; NAN: not known */
-    double left_in_rounds; /* the same for the distributed strategy */
-    double iterations;     /* until the next LB step */
+    double left_in_rounds; /* max/mean that the distributed strategy leaves; NAN: not known */
+    double iterations;     /* number of iterations until the next LB step */
 } plb_central_case_t;
 
 typedef struct plb_central_answer {
     bool in_rounds;  /* true: use the distributed strategy; false: the central one */
     bool considered; /* true: rank 0 takes long enough to compare; false: it does not */
-    double bytes;    /* of the load database on rank 0, if they exceed its limit; else 0 */
-    double root;     /* seconds on rank 0 */
+    double bytes;    /* bytes of the load database, if they exceed rank 0's limit; else 0 */
+    double root;     /* seconds that rank 0 takes for a central placement */
     double rounds;   /* seconds of the distributed placement */
-    double loss;     /* seconds that its greater imbalance loses until the next LB step */
+    double loss; /* seconds that the distributed strategy's greater imbalance loses until the next
+                    LB step */
 } plb_central_answer_t;
 
-/** A state without LB steps and without a memory limit. */
+/** Return a state without LB steps and without a memory limit. */
 plb_central_t plb_central_begin(void);
 
-/** Compare the two kinds of strategies for an LB step. */
+/** Compare the central and the distributed strategy for an LB step. */
 plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_central_case_t *at);
 
-/** Record an LB step.  moving: seconds of its migrations; placing: seconds of all the rest; NAN:
- * not known. */
+/** Record an LB step.  moving: seconds of its migrations; placing: seconds of all its other parts;
+ * NAN: not known. */
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 
-/** Write the comparison as a part of a sentence; nothing if rank 0 does not take long.  central,
- *  other: names of the strategies. */
+/** Write the comparison as a part of a sentence; write nothing if rank 0 does not take long.
+ * central, other: names of the strategies. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);
 

@@ -2,7 +2,8 @@
 
 #include "base/mem.h"
 
-/* A test disables the rules one by one, to show that each is needed (tests/c/interleave.c). */
+/* A test disables the rules in consensus.h one by one, to show that each is needed
+ * (tests/c/interleave.c). */
 #ifndef PLB_ABLATE
 #define PLB_ABLATE(part) false
 #endif
@@ -19,7 +20,7 @@ static int64_t max_of(int64_t a, int64_t b)
 
 #define MOST_ITERATIONS (INT64_C(1) << 61) /* 2 times this number still fits in 64 bits */
 
-/* The last iteration that an object with this reach (consensus.h) has finished. */
+/* The last iteration that an object has finished, by its reach (consensus.h). */
 static int64_t finished(int64_t reach)
 {
     return reach >> 1;
@@ -48,8 +49,8 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Take the trigger's wish.  By rule 4 no round is needed to raise F, and by rule 5 none at all
- * with a lag. */
+/* Use the trigger's wish for an LB step.  By rule 4 no round is needed to raise F, and by rule 5
+ * none at all with a lag. */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -78,7 +79,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
                 "period %lld: expected an iteration from 1 on", (long long)wish);
     self->seen = iteration;
     const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
-    if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 */
+    if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 of consensus.h */
         if (n_ended >= self->n_ranks) {
             *out = (plb_ruling_t){PLB_RULING_OVER, self->round, iteration};
         } else if (self->final != PLB_NEVER && !PLB_ABLATE(ENDED)) {
@@ -101,8 +102,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
     PLB_FAIL_IF(self->tentative == PLB_NEVER || round != self->round, err, PLB_ERR_STATE,
                 "maximum of round %lld: round %lld is %s", (long long)round,
                 (long long)self->round, self->tentative == PLB_NEVER ? "closed" : "open");
-    /* Rule 1.  The new F is not above an older F: T is below the older F, and no object has passed
-     * the older F. */
+    /* Rule 1.  The new F is not above an old F: T is below the old F, and no object has passed
+     * the old F. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -118,8 +119,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* Of all objects: the least iteration that one has finished, the number of objects that have
- * finished no more than that, and the greatest reach. */
+/* The extent of all objects of a rank: the least iteration that one has finished, the number of
+ * objects that have finished no more than that, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -144,8 +145,8 @@ static extent_t measure(const plb_consensus_t *self)
 
 /* Contribute the statistics of all iterations that all objects have finished.  The objects are
  * scanned once per iteration of the slowest one, which is constant amortised time per AtSync.  A
- * rank without objects contributes i + 1 when the statistics of i are known, but nothing beyond
- * its limit, where it may receive objects. */
+ * rank without objects contributes iteration i + 1 when the statistics of i are known, but
+ * nothing beyond its limit, where it may receive objects. */
 static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
@@ -201,7 +202,7 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The furthest iteration that an object can have reached by the rules. */
+/* The last iteration that the rules allow an object to have reached. */
 static int64_t furthest(const plb_consensus_t *self)
 {
     const int64_t most = min_of(min_of(self->limit, self->end), MOST_ITERATIONS);
@@ -307,7 +308,7 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
     return iteration >= self->end;
 }
 
-/* By rule 2. */
+/* Enter the pause of rule 2: a round opens. */
 static int take_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err)
 {
@@ -383,7 +384,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* Take the ruling first: it may stop objects that the statistics alone would let go on. */
+    /* The ruling comes first: it may stop objects that the statistics alone would let go on. */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

@@ -75,25 +75,26 @@ typedef struct plb_ruling {
 
 typedef struct plb_consensus_root {
     int64_t n_ranks;
-    int32_t lag;              /* D; 0: none */
+    int32_t lag;              /* the lag D of rule 5; 0: no lag */
     int64_t seen;             /* the last iteration whose statistics were taken */
     int64_t round;            /* number of rounds opened */
     int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
-#define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves F as it is */
+#define PLB_WISH_NONE INT64_C(-1) /* a wish (plb_consensus_root_stats) that leaves F unchanged */
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
 /** Whether the root takes statistics.  If not, it waits for the maximum of its open round. */
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 
-/** Take the reduced statistics of `iteration` (in order: 1, 2, ...); n_ended: the number of ranks
+/** Take the reduced statistics of `iteration` (in order: 1, 2, ...).  n_ended: the number of ranks
  * that had ended.  wish: the iteration at which the trigger wants an LB step (if it is too early,
- * the first possible one is taken); PLB_NEVER: it wants none; PLB_WISH_NONE: no change. */
+ * the first possible one is taken); PLB_NEVER: it wants none; PLB_WISH_NONE: F stays as it is. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** Take the reduced maximum of a round: `reach`, as in plb_consensus_t. */
+/** Take the reduced maximum of a round.  reach: the greatest of the objects' reaches
+ * (plb_consensus_t). */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 
@@ -112,8 +113,8 @@ typedef struct plb_action {
     int64_t round, first, last;
 } plb_action_t;
 
-#define PLB_MAX_ACTIONS 8 /* one call never causes more actions */
-/** The actions that a call asks for.  The caller empties them before each call. */
+#define PLB_MAX_ACTIONS 8 /* most actions that one call causes */
+/** The actions that a call asks for.  The caller sets n to 0 before each call. */
 typedef struct plb_actions {
     int n;
     plb_action_t act[PLB_MAX_ACTIONS];
@@ -122,25 +123,26 @@ typedef struct plb_actions {
 typedef enum plb_answer {
     PLB_ANSWER_GO,      /* begin the next iteration */
     PLB_ANSWER_PAUSE,   /* wait, make progress, and ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* do as for PAUSE; the object waits at the final iteration, which may
-                           still be raised */
+    PLB_ANSWER_BALANCE, /* as for PAUSE; the object waits at the final iteration F, which may still
+                           be raised */
     PLB_ANSWER_END,     /* this was the last iteration of the run */
 } plb_answer_t;
 
 typedef struct plb_consensus {
-    int64_t *reach; /* [capacity], owned; the reach of the object in each slot: 2k: it waits
-                       at AtSync(k); 2k - 1: it runs iteration k; negative: the slot is
-                       free, and -1 - reach is the next free slot */
-    int64_t capacity, free; /* free: the first free slot; `capacity`: none */
+    int64_t *reach; /* [capacity], owned; the reach of the object in each slot.  2k: it waits at
+                       AtSync(k); 2k - 1: it runs iteration k; negative: the slot is free, and -1 -
+                       reach is the next free slot */
+    int64_t capacity, free; /* index of the first free slot; `capacity`: there is none */
     int64_t n_objects;      /* number of objects on this rank */
-    int64_t n_behind;    /* number of objects that have not finished iteration `contributed` + 1 */
-    int32_t lag;         /* D; 0: none */
-    int64_t contributed; /* the last iteration whose statistics this rank has contributed */
-    int64_t seen;        /* the last iteration whose reduced statistics this rank has taken */
-    int64_t round;       /* the last round to which this rank has contributed */
-    int64_t limit, final; /* limit <= final: no object goes beyond `limit`; final: F */
+    int64_t
+        n_behind; /* number of objects that have not finished the iteration after `contributed` */
+    int32_t lag;  /* the lag D of rule 5; 0: no lag */
+    int64_t contributed;  /* the last iteration whose statistics this rank has contributed */
+    int64_t seen;         /* the last iteration whose reduced statistics this rank has taken */
+    int64_t round;        /* the last round to which this rank has contributed */
+    int64_t limit, final; /* no object goes beyond `limit`, which is at most `final`; final: F */
     int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
-    bool open;            /* true: the outcome of round `round` is not known; false: it is */
+    bool open; /* true: round `round` is open, its outcome is not known; false: no round is open */
     bool balancing, done;
 } plb_consensus_t;
 
@@ -150,8 +152,8 @@ int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_
 void plb_consensus_free(plb_consensus_t *self);
 
 /** Add an object that waits at AtSync(`iteration`); *slot identifies it.  `iteration` must not be
- * below `contributed`, nor above what the rules allow.  A program that runs its rank as a whole
- * adds one object at iteration 0. */
+ * below `contributed`, nor above what the rules allow.  If a program runs each rank as a whole,
+ * the rank adds one object at iteration 0. */
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err);
 
@@ -165,8 +167,8 @@ int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *ou
 /** Ask whether a waiting object may go on.  After PLB_ANSWER_GO it runs its next iteration. */
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
 
-/** The answer that plb_consensus_ask would give, without any change.  For an object that runs, it
- *  is PLB_ANSWER_GO. */
+/** Return the answer that plb_consensus_ask would give, and change nothing.  For an object that
+ * runs, it is PLB_ANSWER_GO. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
 /** Set the last iteration of this rank.  None of its objects may have begun a later one. */

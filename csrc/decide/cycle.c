@@ -7,19 +7,20 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* The waiting time is computed after so many iterations; it is linear between two of them, and
- * constant after the last. */
+/* The waiting time is computed after these numbers of iterations.  It is taken as linear between
+ * two of them, and as constant after the last. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
 /* A load is not expected to fall below this fraction of the present one. */
 static const double LEAST = 0.05;
 
-/* For the velocity, a slope is that of the straight line that best fits the loads of so many
- * objects on each side: a slope of fewer loads would be mostly noise. */
+/* For the velocity, the slope of the loads at an object is that of the straight line through the
+ * loads of this many objects on each side.  With fewer objects it would be mostly noise. */
 enum { NEAR = 4 };
 
-/* The motion of the pattern must explain this part of the drift (of its sum of squares). */
+/* The motion of the pattern must explain this part of the drift (of its sum of squares);
+ * otherwise the velocity is 0. */
 static const double EXPLAINED = 0.25;
 
 /* By how much the load changes from object to object around object i, by the straight line that
@@ -37,7 +38,8 @@ static double slope(const plb_snapshot_t *s, int64_t i, int near)
     return sum / squares;
 }
 
-/* The load at a place between objects; beyond the ends, that of the first or of the last one. */
+/* The load at a position between two objects; beyond the ends, that of the first or of the last
+ * object. */
 static double load_at(const plb_snapshot_t *s, double place)
 {
     const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
@@ -46,7 +48,7 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* The part of its load by which an object grows per iteration if all loads grow alike. */
+/* Growth per iteration of all loads together, as a fraction of them. */
 static double growth(const plb_cycle_costs_t *self)
 {
     double load = 0.0, drift = 0.0;
@@ -57,8 +59,9 @@ static double growth(const plb_cycle_costs_t *self)
     return load > 0.0 ? drift / load : 0.0;
 }
 
-/* What grows alike does not move.  The wide slope is an instrumental variable: neither its damping
- * nor the noise of the loads makes the velocity too small or too large. */
+/* Growth that all loads have in common is no motion, so it is subtracted.  The wide slope is an
+ * instrumental variable: it is damped, but neither this nor the noise of the loads makes the
+ * velocity too small or too large. */
 void plb_cycle_transport(plb_cycle_costs_t *self)
 {
     const plb_snapshot_t *s = self->now;
@@ -106,8 +109,8 @@ out:
     return ret;
 }
 
-/* Seconds that the ranks lose on average by messages and by waiting for the slowest one.
- * talk[n_ranks]: seconds of messages. */
+/* Mean over the ranks of the seconds that they lose by messages and by waiting for the slowest
+ * one. talk[n_ranks]: seconds of messages. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
                       double *time)
 {
@@ -120,7 +123,8 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double
     return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
 }
 
-/* talk[n_ranks]: seconds of the ranks' messages in an iteration.  Scratch: time[n_ranks]. */
+/* Compute talk[n_ranks], the seconds of the ranks' messages in an iteration.  time[n_ranks] is
+ * scratch memory. */
 static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t network,
                     double *time, double *talk, plb_err_t *err)
 {
@@ -135,8 +139,7 @@ static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t 
     return PLB_OK;
 }
 
-/* Compute wait[n], the seconds that the ranks will lose on average at each of the first n TIMES.
- */
+/* Compute wait[n], the mean seconds that the ranks will lose at each of the first n TIMES. */
 static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_network_t network,
                     int n, double *wait, plb_err_t *err)
 {
@@ -157,7 +160,7 @@ out:
     return ret;
 }
 
-/* The ranks' measured waiting is without messages. */
+/* messages are free here, because the ranks' measured waiting does not include them */
 static const plb_network_t FREE = {0};
 
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
@@ -170,7 +173,7 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The average loss per iteration of a cycle of the best length: the LB step costs `paid`,
+/* Average loss per iteration of a cycle of the best length, if its LB step costs `paid` and its
  * iteration TIMES[k] loses wait[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* after so many iterations the ledger knows the warm-up */
-static const int64_t MOST = (int64_t)1 << 53; /* limit of iteration numbers */
+static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
 /* ---- what comes in -------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     int ret = PLB_OK;
     PLB_TRY(
         plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_TRY(plb_check(PLB_FINITE, /* rounding may make them negative */
+    PLB_TRY(plb_check(PLB_FINITE, /* not checked for a sign: rounding may make them negative */
                       PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
                                   PLB_FIGURE(p, predicted_idle_mean),
                                   PLB_FIGURE(p, predicted_idle_max)),
@@ -88,7 +88,8 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
-        const bool selectable = from->strategy.agent == NULL || !opt->selects; /* else central.h */
+        /* whether to use a distributed strategy is decided by central.h, not by the selection */
+        const bool selectable = from->strategy.agent == NULL || !opt->selects;
         self->traits[i] =
             (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
         self->left[i] = NAN;
@@ -161,7 +162,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
     PLB_THEN(set_network(self, opt->network, opt->selection, err));
-    self->opt.candidates = NULL; /* borrowed only during the call */
+    self->opt.candidates = NULL; /* the arrays belong to the caller, and are copied below */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
         plb_decider_free(self);
@@ -271,7 +272,7 @@ out:
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    /* keep the receipt of the last LB step, too */
+    /* as long as the receipt of the last LB step is old, nothing is dropped: it is still needed */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
@@ -292,7 +293,7 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
 }
 
 /* Write a receipt for a decision against an LB step.  Between two LB steps there is only one per
- * reason, so that receipts stay few. */
+ * reason, so that there are few receipts. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
@@ -318,7 +319,7 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 
 /* ---- an iteration --------------------------------------------------------------------------- */
 
-/* Once the warm-up after the last LB step is over, add it to the cost in the receipt. */
+/* When the warm-up after the last LB step is over, add it to the cost in the receipt. */
 static int warmed_up(plb_decider_t *self, plb_err_t *err)
 {
     plb_receipt_t *last = last_of(self);
@@ -363,8 +364,8 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                : PLB_OK;
 }
 
-/* Whether the last LB step was distributed: then a look, which gathers all loads, costs too much.
- */
+/* Whether the last LB step was distributed.  Then a look would cost too much, because it gathers
+ * all loads. */
 static bool was_in_rounds(const plb_decider_t *self)
 {
     const plb_receipt_t *last = last_of(self);
@@ -473,7 +474,7 @@ out:
     return ret;
 }
 
-/* Tell the selection the outcome of the strategy that ran. */
+/* Report the outcome of the strategy that ran to the selection. */
 static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
                     plb_err_t *err)
 {
@@ -496,7 +497,7 @@ static void name_stand_in(plb_decider_t *self)
              self->candidates[self->chosen].strategy.name);
 }
 
-/* Say for which loads the objects were placed, if not for the present ones. */
+/* If the objects were not placed for the present loads, say so in the receipt. */
 static void say_ahead(plb_decider_t *self)
 {
     plb_receipt_t *r = &self->next;
@@ -505,7 +506,7 @@ static void say_ahead(plb_decider_t *self)
     double least = p->loss_0;
     char how[96] = "";
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
-        least = fmin(least, losses[k]); /* NAN: not tried */
+        least = fmin(least, losses[k]); /* fmin ignores NAN, which stands for: not tried */
     }
     if (p->loss_scattered < least) {
         least = p->loss_scattered;
@@ -596,7 +597,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         take_back_hold(self);
     }
     self->receipts[self->n_receipts++] = *r;
-    *r = (plb_receipt_t){0}; /* plb_receipt_free has freed its arrays */
+    *r = (plb_receipt_t){0}; /* its arrays belong to self->receipts now */
     begin_cycle(self);
     return PLB_OK;
 }

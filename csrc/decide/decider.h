@@ -44,8 +44,8 @@ typedef struct plb_iteration {
     double time;             /* seconds, time of the slowest rank */
     double max, mean, min;   /* seconds: loads of the ranks */
     double total;            /* seconds: sum over all ranks */
-    double utilization;      /* of the least utilized rank (Menon eq. 3.2) */
-    int64_t messages, bytes; /* between ranks */
+    double utilization;      /* utilization of the least utilized rank (Menon eq. 3.2) */
+    int64_t messages, bytes; /* between objects on different ranks */
 } plb_iteration_t;
 
 /* What the decider asks its caller to do. */
@@ -64,8 +64,9 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
-    const plb_candidate_strategy_t *candidates; /* [n]; copied with their parameters.  If one is
-                                                   selected, distributed ones come last. */
+    const plb_candidate_strategy_t
+        *candidates; /* [n]; copied with their parameters.  If strategies are selected, the
+                        distributed ones come last. */
     int32_t n;
     bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
     const double *selection; /* [PLB_N_SELECTION] parameters */
@@ -82,7 +83,8 @@ typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *traits; /* owned: family and inputs of each candidate, for the selection */
+    plb_candidate_t *traits; /* owned: family of each candidate and what its placement depends on,
+                                for the selection */
     double *left;      /* owned: max/mean after each candidate's last LB step; NAN: it never ran */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
@@ -95,20 +97,22 @@ typedef struct plb_decider {
     int64_t end; /* number of the last iteration plus 1; INT64_MAX: not known */
     plb_iteration_t seen;
     bool started;
-    /* since the last LB step: */
+    /* Sums over the iterations since the last LB step. */
     double n_since, sum_max, sum_mean, sum_min;
     double grown;  /* seconds by which max - mean has grown in the last iteration */
     int64_t cycle; /* index of the first receipt since the last LB step */
-    bool judging;  /* true: the caller was asked for a gain, and has not answered; false: not so */
-    bool looking;  /* true: the caller was asked for a look, and has not answered; false: not so */
+    bool judging;  /* true: the caller was asked for the gain of the last LB step, and has not
+                      answered; false: it was not, or has answered */
+    bool looking;  /* true: the caller was asked for a look, and has not answered; false: it was
+                      not, or has answered */
     double found; /* seconds per iteration that a look expects to save; NAN: no look led to this LB
                      step */
-    /* the LB step under way: */
+    /* The LB step under way. */
     bool pending;      /* true: an LB step has begun; false: none has */
     bool answered;     /* true: that LB step has its placement; false: not yet */
     int32_t chosen;    /* index of the chosen strategy */
     int32_t instead;   /* index of a refinement that may replace it; -1: none */
-    int64_t n_objects; /* of all ranks; 0: not known */
+    int64_t n_objects; /* number of objects on all ranks; 0: not known */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
@@ -132,15 +136,15 @@ void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 /** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Whether an estimate of the cost of a first LB step would be used. */
+/** Whether the decider would use an estimate of the cost of a first LB step. */
 bool plb_decider_foresees(const plb_decider_t *self);
 
 /** Observe an iteration that is over; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** Decide what to do now, see above.  asked: true: this verdict or an earlier one asks for an LB
- *  step; false: none does.  may_look: false: at the end of a loop, where a look is useless; true:
- *  elsewhere. */
+/** Decide what to do now (see the top of this file).  asked: true: this verdict or an earlier one
+ * asks for an LB step; false: none does.  may_look: false: this is the end of a loop, where a
+ * look is useless; true: it is not. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
                      plb_err_t *err);
 
@@ -160,9 +164,10 @@ typedef struct plb_database {
     const double *drift; /* [n_objects] seconds by which the loads grow per iteration, or NULL */
 } plb_database_t;
 
-/** Estimate the seconds per iteration that a new placement would save: with the ranks' speeds,
- * if these differ; with the loads alone, if a rank has changed its speed or the last LB step
- * has achieved far less than predicted; otherwise 0.  Call it on the rank that has the loads. */
+/** Estimate the seconds per iteration that a new placement would save.  It uses the ranks' speeds
+ * if these differ.  It uses the loads alone if a rank has changed its speed, or if the last LB
+ * step has achieved far less than predicted.  Otherwise it returns 0.  Call it on the rank that
+ * has the loads. */
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err);
 
 /** Take `gain`, the answer of plb_decider_look.  *ask is PLB_ASK_BALANCE if it would repay an LB
@@ -190,9 +195,10 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
-/** With a distributed strategy, speeds are learned from a sample of the objects: this fraction of
- * them, on average PLB_DECIDER_SAMPLE objects of a rank, but at most PLB_DECIDER_MOST_SAMPLED in
- * all: rank 0, which learns, must not become the longest part of an LB step. */
+/** With a distributed strategy, speeds are learned from a sample of the objects.  Return its size
+ * as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a rank, but at most
+ * PLB_DECIDER_MOST_SAMPLED in all, so that rank 0, which learns, does not become the longest part
+ * of an LB step. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 
 /** Write the indices of the objects that belong to the sample to out[n]; return their number. */
@@ -210,7 +216,7 @@ double plb_decider_full(int64_t held, int64_t limit);
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err);
 
-/* What an LB step did, over all ranks; seconds of the slowest rank. */
+/* What an LB step did, over all ranks.  Seconds are those of the slowest rank. */
 typedef struct plb_step_done {
     int64_t migrations, bytes;
     double seconds_migration;

@@ -8,8 +8,8 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-/* While LB steps are off, so many iterations in a row with a high imbalance allow a trial at once.
- * A single one may be a spike. */
+/* While LB steps are off, this many iterations in a row with a high imbalance allow a trial at
+ * once. A single one may be a spike. */
 enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
@@ -34,7 +34,7 @@ void plb_ledger_free(plb_ledger_t *self)
 /* A cost that is not above zero counts as not reported. */
 static double reported(double x)
 {
-    return x > 0.0 ? x : 0.0; /* false for NaN */
+    return x > 0.0 ? x : 0.0; /* false also for NaN */
 }
 
 static double cost_of(const plb_ledger_t *self, const plb_costs_t *c)

@@ -56,35 +56,34 @@ typedef struct plb_costs {
                      of the parts */
 } plb_costs_t;
 
-/* The account of a strategy. */
+/* What is known of the cost of LB steps with one strategy. */
 typedef struct plb_account {
     int64_t n;      /* number of LB steps */
-    double cost;    /* seconds: mean of the previous value and the new measurement */
+    double cost;    /* seconds: the mean of the previous value and the new measurement */
     double warm_up; /* seconds of warm-up, averaged like `cost`; 0 until the first was measured */
 } plb_account_t;
 
-enum {
-    PLB_WARM_UP = 3
-}; /* the first iterations after an LB step, which may be slow; they are compared with as many
-      iterations after them */
+/* Number of iterations after an LB step that may be slow; they are compared with as many later
+ * ones. */
+enum { PLB_WARM_UP = 3 };
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
     double paid,
-        gained; /* seconds that the judged LB steps cost and saved; older ones count less */
+        gained; /* seconds that the judged LB steps cost, and saved; older ones count less */
     int64_t judged;
-    /* the last LB step */
+    /* The last LB step. */
     bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
     int64_t last; /* iteration at whose end the last LB step took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* seconds; includes the warm-up as soon as that is known */
     double warm_up;                /* seconds; NAN: not known yet */
     double excess_before;          /* seconds: max - mean before the last LB step */
-    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after it */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after the last LB step */
     int n_times;
-    /* off: LB steps are switched off; trial: an LB step has been made as a trial nevertheless */
+    /* off: LB steps are switched off; trial: they are off, but one was made as a trial */
     bool off, trial;
     int64_t until; /* no LB step and no judgement before the end of this iteration */
     int64_t pause;
@@ -113,8 +112,8 @@ int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err
 /** Whether an LB step that is due may take place. */
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 
-/** Record an LB step.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is negative or
- * infinite. */
+/** Record an LB step.  PLB_ERR_RANGE: there is no such strategy; PLB_ERR_VALUE: a cost is negative
+ * or infinite. */
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err);
 

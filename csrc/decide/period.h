@@ -1,27 +1,26 @@
-/* The ideal period between two LB steps, in iterations (Menon 3.5.1, 3.5.3, eq. 3.3-3.5).  In: the
- * maximum and the mean load of the ranks in each iteration.
+/* The ideal period between two LB steps, in iterations (Menon 3.5.1, 3.5.3, eq. 3.3-3.5).  In:
+ * the maximum and the mean load of the ranks in each iteration.
  *
  * x counts iterations since the last LB step.  One line is fitted to the maximum, another to the
  * mean.  m is the growth per iteration of maximum - residual * mean, where `residual` is the
- * max/mean that a strategy leaves after an LB step.  If an LB step costs theta, the best period is
+ * max/mean that a strategy leaves after an LB step.  If an LB step costs theta, the best period
+ * is
  *     tau = sqrt(2 theta / m)                                                           (3.5)
- *   here: cost, growth     there: theta, m
+ *   here: cost, growth     in the thesis: theta, m
  * Example: the mean is 10 s, the maximum grows from 10 s by m = 0.2 s per iteration, and an LB
  * step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations.
  *
- * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  If it does not
- * grow (m <= 0), the period is infinite.
- */
+ * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  If it does
+ * not grow (m <= 0), the period is infinite. */
 #ifndef PLB_DECIDE_PERIOD_H
 #define PLB_DECIDE_PERIOD_H
 
 #include <stdint.h>
 
-/* A running least-squares line: O(1) per observation, in time and in memory.
- *
- * The weighted sums are taken around the running means (Welford 1962, West 1979), and x counts
- * from the first one seen.  So no digits cancel, however large x is.  Older observations count
- * less: an observation with k later ones has the weight (1 - 1/memory)^k. */
+/* A least-squares line through all observations so far: O(1) per observation, in time and in
+ * memory. The weighted sums are taken around the running means (Welford 1962, West 1979), and x
+ * counts from the first one seen.  So no digits cancel, however large x is.  Older observations
+ * count less: an observation with k later ones has the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
     double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */
     double origin; /* the first x; mean_x is relative to it */
@@ -52,7 +51,7 @@ typedef struct plb_period {
     plb_fit_t max, mean;
 } plb_period_t;
 
-/** `memory` as in plb_fit_init. */
+/** Begin without observations; `memory` as in plb_fit_init. */
 void plb_period_init(plb_period_t *self, double memory);
 
 /** Restart after an LB step: x begins at zero again. */

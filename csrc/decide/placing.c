@@ -16,7 +16,8 @@
 typedef struct answer {
     int32_t *rank; /* owned */
     plb_metrics_t before, after;
-    double longest_before, longest_after; /* time with messages, relative to the mean */
+    double longest_before,
+        longest_after; /* time of the slowest rank with messages, divided by the mean */
     int64_t migrations;
     double seconds;
 } answer_t;
@@ -105,9 +106,8 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
     return ret;
 }
 
-/* Give the strategy work and speeds instead of seconds, once ranks are known to differ in
- * speed.
- */
+/* Make the snapshot that the strategy gets.  If ranks are known to differ in speed, it has work
+ * and speeds in place of seconds. */
 static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
                    input_t *out, plb_err_t *err)
 {
@@ -146,7 +146,8 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
-/* The metrics of a distributed placement, as the ranks of a run find them: from an exact sum. */
+/* Compute the metrics of a distributed placement as the ranks of a run compute them: from an
+ * exact sum. */
 static void merge(const double *time, int32_t p, plb_metrics_t *out)
 {
     plb_exact_t sum = {{0}};
@@ -158,8 +159,9 @@ static void merge(const double *time, int32_t p, plb_metrics_t *out)
     out->idle_mean = out->max - out->mean;
 }
 
-/* Compute metrics of the present and of the new placement; with the time of messages, if they
- * cost something.  No rank knows the messages of all objects if the placement is distributed. */
+/* Compute the metrics of the present and of the new placement.  They include the time of
+ * messages, if this is not zero.  But if the placement is distributed, no rank knows the messages
+ * of all objects. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -244,7 +246,7 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     double bytes, cost = isnan(self->trigger->cost) ? 0.0 : self->trigger->cost;
     *out = (plb_cycle_costs_t){.now = s, .drift = drift, .per_byte = self->per_byte};
     PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
-    if (isnan(out->per_byte)) { /* the first LB step is expected to move everything */
+    if (isnan(out->per_byte)) { /* before the first LB step, everything is expected to move */
         out->per_byte = bytes > 0.0 ? cost / bytes : 0.0;
     } else if (self->last >= 0) {
         const double moving = self->receipts[self->last].seconds_migration;
@@ -275,16 +277,17 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            input->speed == NULL && drifts(db);
 }
 
-/* The placements that are tried for a cycle. */
+/* The placements that are tried for a cycle (cycle.h). */
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t *rank;      /* the best so far */
-    plb_placing_t *out; /* its figures */
-    double least;       /* its loss */
-    double seconds;     /* of all strategies so far */
+    plb_placing_t *out; /* figures of the best placement */
+    double least;       /* average loss per iteration of the best placement, in seconds */
+    double seconds;     /* seconds that all tried strategies took */
 } outlook_t;
 
-/* Place for the loads in `ahead` iterations; the figures are those of the present loads. */
+/* Place for the loads expected in `ahead` iterations.  The figures of the placement are computed
+ * from the present loads. */
 static int place_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                        int ahead, answer_t *out, plb_err_t *err)
 {
@@ -301,7 +304,7 @@ out:
     return ret;
 }
 
-/* Place neighbours on different ranks. */
+/* Place so that neighbours are on different ranks. */
 static int place_scattered(const plb_decider_t *self, const plb_cycle_costs_t *costs,
                            answer_t *out, plb_err_t *err)
 {
@@ -315,7 +318,7 @@ out:
     return ret;
 }
 
-/* Compute what a placement loses, and keep it if it is the best so far. */
+/* Compute what a placement loses, and keep the placement if it is the best so far. */
 static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, plb_err_t *err)
 {
     const int ret = plb_cycle_loss(best->costs, answer->rank, loss, err);
@@ -330,9 +333,10 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* Let the strategy place for the loads expected 1, 2, ... steps ahead, and keep the placement that
- * loses least until the next LB step.  Stop at the first one that loses more than the one before.
- * If the pattern of the loads moves along the objects, try neighbours on different ranks, too. */
+/* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
+ * placement that loses least until the next LB step.  Stop at the first one that loses more than
+ * the one before.  If the pattern of the loads moves along the objects, also try neighbours on
+ * different ranks. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -360,8 +364,8 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     return ret;
 }
 
-/* Take the chosen strategy's placement, or the refinement's if that balances as well with fewer
- * moves: objects that it does not move keep their neighbours. */
+/* Take the placement of the chosen strategy.  Take that of the refinement instead if it balances
+ * as well with fewer moves: objects that do not move stay together with their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -402,8 +406,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* Like answer_of, but within the memory limits.  If no placement keeps them, a rank that exceeds
- * its limit may keep its objects, but gets no more: a running program must go on. */
+/* Like answer_of, but within the memory limits.  If no placement respects them, a rank that
+ * exceeds its limit may keep its objects but gets no more: a running program must go on. */
 static int answer_within(const plb_decider_t *self, plb_snapshot_t *s, int32_t *rank,
                          int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -515,7 +519,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         }
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
-    if (ret == PLB_OK && !in_rounds) { /* else no rank of a run would know these figures */
+    if (ret == PLB_OK &&
+        !in_rounds) { /* in a run with a distributed strategy, no rank would know these figures */
         weigh_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
     }
@@ -528,8 +533,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
-/* Estimate the seconds per iteration that a placement with known speeds would save.  It is always
- * made by the same cheap and good strategy. */
+/* Estimate the seconds per iteration that a placement with known speeds would save.  The
+ * placement is always made by the same cheap and good strategy. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -573,7 +578,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
 {
     PLB_FAIL_IF(!self->looking, err, PLB_ERR_STATE, "an answer was given, but no look is due");
-    if (!(fabs(gain) <= 1e30)) { /* also for NaN */
+    if (!(fabs(gain) <= 1e30)) { /* this form of the test is also true for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
                         gain);
     }

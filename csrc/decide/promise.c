@@ -9,11 +9,12 @@ static const double FIRST = 3.0;
 static const double BROKEN = 1.05;
 /* If max/mean is more than VOID times the predicted one, neither noise nor drift explains it. */
 static const double VOID = 1.5;
-/* The pause before a look doubles with each look after the first SOON ones.  If max/mean is more
- * than WORSE times the one at the last look, there is no pause, and the doubling starts again. */
+/* The pause before a look is the same for the first SOON looks, then it doubles with each look. If
+ * max/mean is more than WORSE times the one at the last look, there is no pause, and the doubling
+ * starts again. */
 static const double WORSE = 1.1;
 static const double SOON = 2.0;
-/* A look is due when the lost time is LOST times its price. */
+/* A look is due when the time lost since the last LB step is LOST times the price of a look. */
 static const double LOST = 8.0;
 
 static void begin(plb_promise_t *self)
@@ -33,7 +34,9 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
     if (isfinite(self->predicted)) {
         self->lost += fmax(max - self->predicted * mean, 0.0);
     }
-    const double now = fmin(ratio, self->last); /* the lower of two in a row: not a spike */
+    const double now = fmin(
+        ratio,
+        self->last); /* the lower of two iterations in a row, so that a spike does not count */
     self->last = ratio;
     if (self->since < FIRST) {
         return false;

@@ -85,7 +85,7 @@ typedef struct plb_alternative {
 
 typedef struct plb_receipt {
     plb_decision_kind_t kind;
-    int32_t strategy; /* index, or -1: none ran */
+    int32_t strategy; /* index of the strategy; -1: none ran */
     bool moved;       /* true: objects migrated; false: nothing moved (shadow mode) */
     plb_verdict_t verdict;
     plb_placing_t placing;
@@ -97,7 +97,8 @@ typedef struct plb_receipt {
 #undef X
     char why[512];                   /* why this strategy; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
+    double
+        *speed; /* owned; [n_ranks] speeds of the ranks that the strategy was given; NULL: none */
 } plb_receipt_t;
 
 /* X(name, type): sums over the receipts that were dropped; `from`: the number of the first of

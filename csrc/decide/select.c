@@ -56,8 +56,8 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of a kind and family that has run (tried: true) or has not (false);
- * -1: none. */
+/* The first candidate of this kind and family that has run (tried is true) or has never run
+ * (false); -1: there is none. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
     for (int32_t i = 0; i < self->n; i++) {
@@ -73,7 +73,8 @@ static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family
     return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
 }
 
-/* The best tried candidate by rule 5, or -1.  Ties: the cheapest, then the first in the table. */
+/* The candidate that has run with the best result, by rule 5; -1: there is none.  Ties: the
+ * cheapest, then the first in the table. */
 static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     int32_t found = first(self, kind, family, true);
@@ -99,7 +100,7 @@ static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t fa
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* Choose the next family by rules 2 to 4, if there are candidates of both. */
+/* Choose the family by rules 2 to 4, if there are candidates of both families. */
 static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
 {
     const int32_t from_scratch = best(self, kind, PLB_COMPREHENSIVE);
@@ -135,7 +136,7 @@ static plb_family_t family_of(plb_lead_t why)
                : PLB_COMPREHENSIVE;
 }
 
-/* Choose a strategy for choice.kind. */
+/* Choose a strategy of the kind choice.kind. */
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
@@ -153,7 +154,7 @@ static void choose(plb_selector_t *self)
     out->candidate = pick(self, out->used, out->family);
 }
 
-/* Follow figure 3.8 to its end. */
+/* Follow figure 3.8 to one of its ends. */
 static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
 {
     if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {
@@ -216,7 +217,10 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
                        err));
     PLB_PASS(
         plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
-    if (w->max < w->mean * (1.0 - 1e-9)) { /* the mean over many ranks may be rounded up */
+    if (w->max <
+        w->mean *
+            (1.0 -
+             1e-9)) { /* the mean over many ranks may be rounded up, so the test has a margin */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected at least the mean, %g", w->max,
                         w->mean);
     }

@@ -2,9 +2,9 @@
  *
  * In: the figures of every iteration (plb_selector_observe), and the outcome of every LB step
  * (plb_selector_balanced).  Out, after each iteration: whether anything is out of balance, and
- * which of the candidate strategies an LB step should use now.  A strategy whose placement depends
- * on communication is a communication strategy; if it depends on load but not on communication, it
- * is a computation strategy; other strategies cannot be selected.
+ * which of the candidate strategies an LB step should use now.  A strategy whose placement
+ * depends on communication is a communication strategy; if it depends on load but not on
+ * communication, it is a computation strategy; other strategies cannot be selected.
  *
  * The path through figure 3.8:
  *
@@ -13,9 +13,10 @@
  *   else: max/mean > imbalance                                 computation strategy
  *   else                                                       idle, but no strategy helps
  *
- *   here: messages, bytes     there: m_n, m_v
+ *   here: messages, bytes     in the thesis: m_n, m_v
  *
- * The rules.  A kind is computation or communication; a family is comprehensive or refinement.
+ * The rules.  The kind of a strategy is computation or communication; its family is comprehensive
+ * (it makes a placement from scratch) or refinement (it changes the present one).
  *
  *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
  *      LB step nevertheless.  The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
@@ -30,12 +31,11 @@
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
- *   5. Of several candidates of one kind and family, the one is used that left the least max/mean
- *      when it ran last; ties: the cheapest, then the first in the table.  If this max/mean is
- *      above `imbalance`, or if none has run, the first one that never ran is used.
+ *   5. If several candidates have the same kind and family, the one is used that left the least
+ *      max/mean when it ran last; ties: the cheapest, then the first in the table.  If this
+ *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
  *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
- *      family, the other family.
- */
+ *      family, the other family. */
 #ifndef PLB_DECIDE_SELECT_H
 #define PLB_DECIDE_SELECT_H
 
@@ -90,7 +90,7 @@ typedef enum plb_lead {
 const char *plb_need_words(plb_need_t need);
 const char *plb_lead_words(plb_lead_t lead);
 
-/** "comprehensive" or "refinement"; "computation" or "communication". */
+/** The name of a family: "comprehensive" or "refinement". */
 const char *plb_family_name(plb_family_t family);
 const char *plb_kind_name(plb_kind_t kind);
 
@@ -130,7 +130,7 @@ typedef struct plb_candidate {
 typedef struct plb_workload {
     double max, mean;        /* seconds: of the ranks' loads */
     double total;            /* seconds: load of all ranks */
-    double utilization;      /* of the least utilized rank, 0 ... 1 (Menon eq. 3.2) */
+    double utilization;      /* utilization of the least utilized rank, 0 ... 1 (Menon eq. 3.2) */
     int64_t messages, bytes; /* between objects on different ranks */
 } plb_workload_t;
 
@@ -145,24 +145,25 @@ typedef struct plb_outcome {
 /* What the selector remembers of a candidate. */
 typedef struct plb_record {
     int64_t n; /* number of LB steps */
-    /* Outcome of the last LB step.  But its cost is the mean of the previous value and the new
-     * measurement, since one LB step may have been disturbed. */
+    /* Outcome of the last LB step with this candidate.  But the cost is the mean of the previous
+     * value and the new measurement, since one LB step may have been disturbed. */
     plb_outcome_t last;
 } plb_record_t;
 
 typedef struct plb_choice {
     bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
                     strategy helps */
-    plb_need_t need;        /* where figure 3.8 ends */
-    plb_kind_t kind;        /* the kind for which the iteration asks */
-    plb_kind_t used;        /* kind of the candidate: the other kind if there is none of `kind` */
-    plb_family_t family;    /* family of the candidate */
-    plb_lead_t lead;        /* why this family */
+    plb_need_t need; /* where figure 3.8 ends */
+    plb_kind_t kind; /* the kind for which the iteration asks */
+    plb_kind_t
+        used; /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
+    plb_family_t family;    /* family of the chosen candidate */
+    plb_lead_t lead;        /* why this family was chosen */
     int32_t candidate;      /* index of the chosen candidate */
     double max_over_mean;   /* 1 if there is no load */
     double utilization;     /* as observed */
     double communication_s; /* seconds of communication, eq. 3.6 */
-    double communication;   /* the same, divided by the total load; 0 if both are 0 */
+    double communication;   /* communication_s divided by the total load; 0 if both are 0 */
 } plb_choice_t;
 
 typedef struct plb_selector {
@@ -173,7 +174,7 @@ typedef struct plb_selector {
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* family of the last LB step, for each kind */
     int64_t in_row[2];      /* number of LB steps of that family in a row, for each kind */
-    plb_choice_t choice;    /* the last one */
+    plb_choice_t choice;    /* the last choice */
 } plb_selector_t;
 
 /** Begin with `candidates` in the order of the table, which are copied, and
@@ -187,8 +188,8 @@ void plb_selector_free(plb_selector_t *self);
  *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 
-/** Record an LB step with `candidate`, whether it was chosen here or not.  The choice for the last
- * observed iteration is then made again.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it
+/** Record an LB step with `candidate`, whether it was chosen here or not.  Then choose again for
+ * the last observed iteration.  PLB_ERR_RANGE: there is no such candidate; PLB_ERR_VALUE: it
  * cannot be selected, or the outcome is invalid. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err);

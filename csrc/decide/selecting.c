@@ -5,10 +5,12 @@
 
 #include "decide/decider.h"
 
-/* Iterations after a first LB step whose period is not known (ours). */
+/* How many iterations are expected to follow a first LB step, if the period is not known (ours).
+ */
 static const double FIRST_CYCLE = 100.0;
 
-/* The first refinement of the chosen kind that may replace a comprehensive strategy, or -1. */
+/* The first refinement of the chosen kind, which may replace a comprehensive strategy; -1: there
+ * is none. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
@@ -41,7 +43,7 @@ bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
     return self->candidates[i].strategy.agent != NULL;
 }
 
-/* The first distributed candidate for this kind, or -1. */
+/* The first distributed candidate of this kind; -1: there is none. */
 static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
 {
     for (int32_t i = 0; i < self->opt.n; i++) {
@@ -53,7 +55,7 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* The least max/mean that a central strategy left the last time; NAN: none ran. */
+/* The least max/mean that a central strategy left when it ran last; NAN: none ran. */
 static double left_by_central(const plb_decider_t *self)
 {
     double least = NAN;
@@ -71,7 +73,7 @@ static double until_next(const plb_decider_t *self)
     return fmin(isfinite(tau) ? tau : since, self->next.left);
 }
 
-/* Use a distributed strategy where rank 0 would be the longest part of the LB step. */
+/* Choose a distributed strategy if rank 0 would be the longest part of the LB step (central.h). */
 static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
 {
     const int32_t other = in_rounds(self, kind), chosen = self->chosen;

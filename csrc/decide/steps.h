@@ -1,12 +1,11 @@
 /* The steps of an advisor (advisor.h) with a lag: one nonblocking reduction of statistics
  * (measure/stats.h) per step, of which several may be under way.
  *
- * In each step a rank contributes its record, and gets the merged record of `lag` steps before. So
- * it waits only for ranks that are more than `lag` steps behind, and all ranks get the same record
- * at the same step.  A rank that leaves contributes one last record (n_ended).  If only some ranks
- * leave, the others learn this from the merged record.  Every rank then completes the reductions
- * that have begun, so that no rank waits forever.
- */
+ * In each step a rank contributes its record, and gets the merged record of the step `lag` steps
+ * before.  So it waits only for ranks that are more than `lag` steps behind, and all ranks get
+ * the same record at the same step.  A rank that leaves contributes one last record (n_ended).
+ * If only some ranks leave, the others learn this from the merged record.  Every rank then
+ * completes the reductions that have begun, so that no rank waits forever. */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H
 
@@ -17,8 +16,9 @@ typedef struct plb_steps {
     const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
     int32_t lag;
     int64_t begun, taken; /* numbers of reductions begun, and of merged records taken */
-    int64_t last;         /* the last reduction that ranks complete; INT64_MAX: no rank has left */
-    plb_stats_t all;      /* the last merged record that was taken */
+    int64_t
+        last; /* number of the last reduction that ranks complete; INT64_MAX: no rank has left */
+    plb_stats_t all; /* the last merged record that was taken */
 } plb_steps_t;
 
 /** Begin.  PLB_ERR_VALUE: the lag is negative, or too large for the depth of `net`. */

@@ -124,7 +124,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
-    /* mean of old and new: one LB step may have been disturbed */
+    /* one LB step may have been disturbed, so the mean of old and new counts */
     self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
@@ -138,7 +138,8 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     if (self->end == INT64_MAX) {
         return most;
     }
-    const double run = (double)(self->end - self->last) - 1.0; /* before the first LB step */
+    /* before the first LB step this is the length of the whole run */
+    const double run = (double)(self->end - self->last) - 1.0;
     return fmin(most, SHARE * fmax(run, 1.0));
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/param.h"
 
-/* The figures of one iteration for a trigger.  Iteration numbers increase; gaps are allowed. */
+/* The figures of one iteration for a trigger.  Iteration numbers increase, and may skip some. */
 typedef struct plb_observation {
     int64_t iteration;
     double max, mean; /* seconds: of the ranks' times */
@@ -82,9 +82,9 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* What has happened since the last LB step, in the letters of Boulmier 2021. */
+/* What has happened since the last LB step.  The letters are those of Boulmier 2021. */
 typedef struct plb_cycle {
-    int64_t n; /* tau: iterations observed */
+    int64_t n; /* tau: number of iterations observed */
     double u;  /* max - mean of the last iteration, seconds */
     double U;  /* sum of u */
 } plb_cycle_t;
@@ -99,12 +99,12 @@ typedef struct plb_trigger_kind {
     size_t state_size;
     bool foreign; /* true: the trigger is a user's function, which may answer differently on
                      different ranks; false: it is one of pylb's own */
-    /** Called with the state already zeroed; NULL: that is enough. */
+    /** Set up the state, which is already zeroed; NULL: nothing to set up. */
     void (*init)(plb_trigger_t *self);
     /** Set the verdict's reason, and the figures that the trigger knows.  Before the call the
      *  reason is PLB_REASON_START, and all figures but `cost` are NAN. */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
-    /** Called after each LB step; NULL: nothing to do. */
+    /** Called after each LB step; NULL: the trigger has nothing to do then. */
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
 } plb_trigger_kind_t;
 
@@ -118,8 +118,8 @@ struct plb_trigger {
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
     plb_cycle_t cycle;
-    int failed;            /* error code of a kind that can fail, else PLB_OK */
-    plb_verdict_t verdict; /* the last one */
+    int failed;            /* PLB_OK, or the error code of a user's trigger that failed */
+    plb_verdict_t verdict; /* the last verdict */
 };
 
 /* X(name of plb_trigger_*), in the order in which they are listed. */
@@ -145,7 +145,7 @@ extern const plb_trigger_kind_t *const plb_triggers[];
 const plb_trigger_kind_t *plb_trigger_find(const char *name);
 
 /** Begin.  params: kind->n_params values in the order of the table, which are copied.
- *  PLB_ERR_VALUE: one is out of its range. */
+ * PLB_ERR_VALUE: a parameter is out of its range. */
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);

@@ -64,25 +64,26 @@
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
 static const double FADE = 0.8; /* weight of a cycle relative to the next one */
-/* To rebalance at once, the next iteration alone must repay this many LB steps. */
+/* It rebalances at once if the next iteration alone would repay this many LB steps. */
 static const double AT_ONCE = 2.0;
 /* If the mean load changes by more than this factor, the program is still starting up. */
 static const double JUMP = 3.0;
-/* sqrt(2) - 1: how much the imbalance grows from the first iteration to the second if loads change
- * at random. */
+/* sqrt(2) - 1: growth of the imbalance from the first iteration to the second, relative to the
+ * first, if loads change at random. */
 static const double DRIFT = 0.41;
 
 typedef struct state {
-    double sum[RING];    /* U up to and including the n-th iteration of the cycle, at n % RING */
-    double level[RING];  /* the least of the last three u, at n % RING */
+    double sum[RING];    /* U from the start of the cycle to its n-th iteration, at n % RING */
+    double level[RING];  /* the least of u in iterations n - 2 ... n (spikes do not count), at n %
+                            RING */
     double u[FIRST];     /* the last three u, at n % FIRST */
     double first[FIRST]; /* the first three u of the cycle */
     double residual;     /* max/mean that the last LB step left */
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
-    double before;       /* the mean of the iteration before it */
-    double rate;         /* the last result of best_rate */
-    double steady;       /* the least level since the last LB step */
+    double before;       /* mean load in the iteration before the last one */
+    double rate;         /* the lowest average cost per iteration, from best_rate */
+    double steady;       /* the least `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */
     double ages[2];  /* the weights in these sums; each older LB step counts half */
@@ -114,14 +115,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* theta, or a guess before the first LB step. */
+/* theta; a guess if the cost of an LB step is not known. */
 static double cost_of(const plb_trigger_t *self)
 {
     const state_t *s = self->state;
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* A parameter that is multiplied by `unsure` while the cost of an LB step is not known. */
+/* Return parameter number `param`, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
     return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
@@ -149,7 +150,7 @@ static double sum_of(const state_t *s, int64_t n, int64_t k)
     return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
 }
 
-/* How far the level has risen in the last k < n iterations. */
+/* How much `level` has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
@@ -184,8 +185,8 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
 }
 
 /* For LB steps SHORTEST << i iterations ago: sum the seconds that they would have gained since
- * then, and the seconds that they would have been expected to gain.  Only imbalances near the rate
- * count: others would not have led to an LB step. */
+ * then, and the seconds that they would have been expected to gain.  Only imbalances near the
+ * rate count, because smaller ones would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
@@ -209,7 +210,8 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* The share of an excess e that is expected to persist until it has repaid theta. */
+/* The share of an excess e (seconds per iteration) that is expected to persist until it has
+ * repaid theta. */
 static double share(const state_t *s, double e, double theta, double left, double trust)
 {
     const double horizon = plb_lesser(theta / e, left);
@@ -217,7 +219,8 @@ static double share(const state_t *s, double e, double theta, double left, doubl
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
         i++;
     }
-    while (i > 0 && s->hoped[i] <= 0.0) { /* no evidence for such a long horizon */
+    while (i > 0 &&
+           s->hoped[i] <= 0.0) { /* no evidence yet for such a long horizon: use a shorter one */
         i--;
     }
     const double before = trust * theta;
@@ -226,11 +229,12 @@ static double share(const state_t *s, double e, double theta, double left, doubl
                : 1.0;
 }
 
-/* The imbalance of the last three iterations without spikes, extrapolated along its trend; of
- * fewer iterations if waiting for three would cost more than an LB step. */
+/* The imbalance of the last three iterations without spikes, extrapolated along its trend.  Fewer
+ * iterations count if waiting for three would cost more than an LB step. */
 static double settled(const state_t *s, int64_t n, double theta)
 {
-    /* a growing level lags FIRST - 1 iterations behind, except at the start of the cycle */
+    /* `level` is the least of FIRST iterations, so it lags behind while it grows, except at the
+     * start of the cycle */
     const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
     double out = s->u[n % FIRST];
@@ -240,7 +244,7 @@ static double settled(const state_t *s, int64_t n, double theta)
     return out;
 }
 
-/* The excess that is expected to persist. */
+/* The excess (seconds per iteration) that is expected to persist. */
 static double expected(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -258,7 +262,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
 
-/* A cycle may be cut so many iterations ago. */
+/* best_rate tries to cut the cycle this many iterations ago. */
 static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
@@ -272,7 +276,8 @@ static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
     return all > 0.999 * (self->params[CUT] - 1.0) * theta;
 }
 
-/* The lowest average cost per iteration, by the evidence so far. */
+/* The lowest average cost per iteration that can be reached, by the three estimates at the top of
+ * this file. */
 static double best_rate(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -291,7 +296,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Whether it is worth trying to remove an imbalance that exists from the first iterations on. */
+/* Whether to try to remove an imbalance that exists from the first iterations on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -309,13 +314,13 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
 }
 
 /* Estimate what the next iteration would save if an LB step came before it: its u without an LB
- * step, minus that with one.  With one, u is the usual one of first iterations after LB steps.
- * Without, it is the present u or, after a first iteration, the usual one of second iterations.
- * Each LB step in a row that came at once halves the estimate, because the usual u becomes out of
- * date.
- * If no cycle had a second iteration yet, the part of u that the last LB step did not predict is
- * taken once as the effect of random changes.
- * -inf: not known, or there is time to look at more iterations. */
+ * step, minus its u with one.  With an LB step, u is the usual one of first iterations after LB
+ * steps. Without, it is the present u or, after a first iteration, the usual one of second
+ * iterations. Each LB step that came at once, after a cycle of one iteration, halves the
+ * estimate, because the usual u becomes out of date.  If no cycle had a second iteration yet, the
+ * part of u that the last LB step did not predict is taken, once, as the effect of random
+ * changes.  Returns -INFINITY if nothing is known, or if there is time to observe more
+ * iterations. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -330,8 +335,8 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
-/* Whether the program is still starting up, before the first LB step: then its loads do not count.
- */
+/* Whether the program is still starting up, before the first LB step.  Then its loads do not
+ * count. */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&

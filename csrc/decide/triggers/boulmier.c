@@ -1,10 +1,10 @@
-/* boulmier: u tau - U >= C.
+/* boulmier: rebalance when u tau - U >= C.
  *
  * u is the imbalance (max - mean) of the last iteration, U its sum over the tau iterations since
  * the last LB step, and C the cost of an LB step.  An iteration of a cycle costs (C + U) / tau on
  * average.  This average is lowest where u begins to exceed it: u tau >= C + U.  So this is the
- * best period for an imbalance of any shape that repeats after each LB step.  An unknown cost is
- * learned as in menon. */
+ * best period for an imbalance of any shape that repeats after each LB step.  If the cost is not
+ * known, it is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -1,7 +1,6 @@
-/* marquez: a rank is outside a band around the mean.
- *
- * Only the slow side of the band is checked: the reduced statistics have the maximum and the mean,
- * and only the slowest rank costs time. */
+/* marquez: rebalance when a rank is outside a band around the mean.  Only the slow side of the
+ * band is checked: the reduced statistics have the maximum and the mean, and only the slowest
+ * rank costs time. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -1,8 +1,7 @@
-/* menon: U >= C, Menon 2012 as written in Boulmier 2021.  U is the sum of the imbalance (max -
- * mean) since the last LB step, C the cost of an LB step.
- *
- * If the imbalance grows linearly from zero, this is the iteration of eq. 3.5: m tau^2 / 2 =
- * theta.  An unknown cost is learned from a first LB step (plb_trigger_first). */
+/* menon: rebalance when U >= C (Menon 2012, as written in Boulmier 2021).  U is the sum of the
+ * imbalance (max - mean) since the last LB step, C the cost of an LB step.  If the imbalance
+ * grows linearly from zero, this is the iteration of eq. 3.5: m tau^2 / 2 = theta.  If the cost
+ * is not known, it is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -30,16 +30,17 @@
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
 enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
-/* The imbalance must have cost this part of an LB step before a period can be over. */
+/* When a period ends, the imbalance must have cost at least this part of an LB step. */
 static const double PAID = 0.5;
 
 typedef struct metabalancer {
     plb_period_t period;
-    double promised; /* max/mean that the strategy predicted in the last LB step */
+    double promised; /* max/mean that the strategy predicted at the last LB step */
     double ratio[FIRST_RATIOS];
     double sum_max, sum_mean; /* seconds: sums since the last LB step */
     int64_t n;                /* observations since the last LB step */
-    int64_t beyond; /* how many iterations in a row, up to the last, are above the threshold */
+    int64_t beyond; /* number of iterations in a row, up to the last one, that are above the
+                       threshold */
     bool tried;     /* true: there was an LB step */
 } metabalancer_t;
 
@@ -58,9 +59,8 @@ static void init(plb_trigger_t *self)
     restart(s, 1.0);
 }
 
-/* The residual from the first three max/mean: the lower of their median, which ignores one
- * disturbed iteration, and of the value of their fitted line at the LB step, which ignores growth.
- */
+/* The residual from the first three max/mean.  It is the lower of two values: their median, which
+ * ignores one disturbed iteration, and their fitted line at the LB step, which ignores growth. */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
@@ -134,7 +134,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
                                                                              : PLB_REASON_EARLY;
 }
 
-/* The verdict once there are enough figures. */
+/* Return the reason of the verdict, once there are enough figures. */
 static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
                               plb_reason_t sudden, const plb_verdict_t *v)
 {

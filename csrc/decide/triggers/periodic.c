@@ -1,4 +1,4 @@
-/* periodic: after a fixed number of iterations, whatever the loads are. */
+/* periodic: rebalance after a fixed number of iterations, whatever the loads are. */
 #include <math.h>
 
 #include "decide/trigger.h"
@@ -10,7 +10,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->next = (double)self->last + every;
     v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
     if (v->reason == PLB_REASON_EVERY) {
-        self->last = o->iteration; /* also if no LB step follows (shadow mode) */
+        self->last =
+            o->iteration; /* in shadow mode no LB step follows, so the count starts again here */
     }
 }
 

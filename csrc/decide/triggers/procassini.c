@@ -1,9 +1,8 @@
-/* procassini: T e / e_lb + C < speedup T.
- *
- * T is the time of `batch` iterations like this one, e their efficiency mean/max, e_lb the mean
- * efficiency right after the LB steps so far, and C the cost of an LB step.  So the left side is
- * the time of an LB step and of `batch` iterations after it.  Before the first LB step e_lb is 1.
- * An unknown cost is learned as in menon. */
+/* procassini: rebalance when T e / e_lb + C < speedup T.  T is the time of `batch` iterations
+ * like this one, e their efficiency mean/max, e_lb the mean efficiency right after the LB steps
+ * so far, and C the cost of an LB step.  So the left side is the time of an LB step and of
+ * `batch` iterations after it.  Before the first LB step e_lb is 1.  If the cost is not known, it
+ * is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
 
 enum { SPEEDUP, BATCH, N_PARAMS };

@@ -1,4 +1,4 @@
-/* threshold: the imbalance of this iteration alone. */
+/* threshold: rebalance when max/mean of this iteration alone is above a threshold. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -1,15 +1,15 @@
-/* zhai: the sum of (median of the last three iteration times - reference) >= C.
- *
- * C is the cost of an LB step.  The reference is the mean of the first `reference` iteration times
- * after the LB step; the mean load is not used.  An unknown cost is learned as in menon. */
+/* zhai: rebalance when the sum of (median of the last three iteration times - reference) >= C.  C
+ * is the cost of an LB step.  The reference is the mean of the first `reference` iteration times
+ * after the LB step; the mean load is not used.  If the cost is not known, it is learned from a
+ * first LB step (plb_trigger_first). */
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
 enum { LAST = 3 };
 
 typedef struct zhai {
-    double time[LAST]; /* ring */
-    double reference;  /* sum of the first iteration times */
+    double time[LAST]; /* ring buffer of the last iteration times */
+    double reference;  /* seconds: sum of the first iteration times after the LB step */
     double loss;
 } zhai_t;
 
