@@ -13,9 +13,9 @@ from pylb import _core
 def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
     """Open a pool of `n` threads, which is told to stop if the block raises an exception.
 
-    Then tasks that wait are cancelled.  In a task that runs, the next call of `_core.look`, or of
-    a function of the core that looks for signals, raises KeyboardInterrupt.  The block ends when
-    all threads have ended.
+    Then tasks that wait are cancelled.  In a task that runs, the next call of
+    `_core.check_signals`, or of a function of the core that checks for signals, raises
+    KeyboardInterrupt.  The block ends when all threads have ended.
     """
     stop: list[bool] = []
     with ThreadPoolExecutor(n, initializer=_core.stop_when, initargs=(stop,)) as pool:

@@ -62,8 +62,8 @@ PLB_PY_FN(stop_when,
                : Py_NewRef(Py_None);
 }
 
-PLB_PY_FN0(look, "look()\n--\n\n"
-                 "Raise the exception of a signal, or of stop_when, if there is one.")
+PLB_PY_FN0(check_signals, "check_signals()\n--\n\n"
+                          "Raise the exception of a signal, or of stop_when, if there is one.")
 {
     return plb_py_check_signals() != 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -197,7 +197,7 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, cores),         PLB_PY_ENTRY(fn, crowd),
     PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
     PLB_PY_ENTRY(fn, clock_declare), PLB_PY_ENTRY(fn, stop_when),
-    PLB_PY_ENTRY(fn, look),          {0},
+    PLB_PY_ENTRY(fn, check_signals), {0},
 };
 
 static int constants(PyObject *module)

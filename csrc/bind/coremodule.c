@@ -14,7 +14,7 @@ static const plb_py_room_t *const rooms[] = {
     &plb_py_place,
     &plb_py_place_rounds,
     &plb_py_decide,
-    &plb_py_decide_books,
+    &plb_py_decide_ledger,
     &plb_py_decide_decider,
     &plb_py_decide_advisor,
     &plb_py_run,

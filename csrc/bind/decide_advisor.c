@@ -57,39 +57,39 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 }
 
 PLB_PY_METHOD(advisor, observe,
-              "observe($self, record, now, may_look, /)\n--\n\n"
+              "observe($self, record, now, may_preview, /)\n--\n\n"
               "Observe a step of the program.  record: the merged statistics of a step; now:\n"
-              "number of the step that has just ended.  Returns one of ASKS: nothing, look or\n"
-              "rebalance.")
+              "number of the step that has just ended.  Returns one of ASKS: NOTHING,\n"
+              "PREVIEW or BALANCE.")
 {
     PyObject *tuple;
     int64_t now;
-    bool may_look;
+    bool may_preview;
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    if (plb_py_parse(c, "record:O now:l may_look:p", &tuple, &now, &may_look) != 0 ||
+    if (plb_py_parse(c, "record:O now:l may_preview:p", &tuple, &now, &may_preview) != 0 ||
         record_of(c, tuple, &all) != 0) {
         return NULL;
     }
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);
-    return PLB_PY_OR(c,
-                     plb_advisor_observe(&self->core, &it, &outcome, now, may_look, &ask, &c->err),
-                     PyLong_FromLong(ask));
+    return PLB_PY_OR(
+        c, plb_advisor_observe(&self->core, &it, &outcome, now, may_preview, &ask, &c->err),
+        PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD(advisor, looked,
-              "looked($self, gain, now, /)\n--\n\n"
-              "Take the answer of `Decider.look`, on all ranks.  Returns one of ASKS: nothing\n"
-              "or rebalance.")
+PLB_PY_METHOD(advisor, previewed,
+              "previewed($self, gain, now, /)\n--\n\n"
+              "Take the result of `Decider.preview`, on all ranks.  Returns one of ASKS: NOTHING\n"
+              "or BALANCE.")
 {
     double gain;
     int64_t now;
     plb_ask_t ask = PLB_ASK_NOTHING;
     return plb_py_parse(c, "gain:d now:l", &gain, &now) != 0
                ? NULL
-               : PLB_PY_OR(c, plb_advisor_looked(&self->core, gain, now, &ask, &c->err),
+               : PLB_PY_OR(c, plb_advisor_previewed(&self->core, gain, now, &ask, &c->err),
                            PyLong_FromLong(ask));
 }
 
@@ -120,16 +120,17 @@ PLB_PY_METHOD0(advisor, abandon,
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD0(advisor, weigh,
-               "weigh($self, /)\n--\n\n"
+PLB_PY_METHOD0(advisor, judge,
+               "judge($self, /)\n--\n\n"
                "Write into the receipt of the last LB step how much it has saved so far.")
 {
-    return PLB_PY_NONE(c, plb_advisor_weigh(&self->core, &c->err));
+    return PLB_PY_NONE(c, plb_advisor_judge(&self->core, &c->err));
 }
 
 static PyMethodDef advisor_methods[] = {
-    PLB_PY_ENTRY(advisor, observe), PLB_PY_ENTRY(advisor, looked), PLB_PY_ENTRY(advisor, placed),
-    PLB_PY_ENTRY(advisor, abandon), PLB_PY_ENTRY(advisor, weigh),  {0},
+    PLB_PY_ENTRY(advisor, observe), PLB_PY_ENTRY(advisor, previewed),
+    PLB_PY_ENTRY(advisor, placed),  PLB_PY_ENTRY(advisor, abandon),
+    PLB_PY_ENTRY(advisor, judge),   {0},
 };
 
 #define ADVISOR(X)                                                                                \

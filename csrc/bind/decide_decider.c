@@ -157,38 +157,39 @@ PLB_PY_METHOD(
                            PyBool_FromLong(self->core.trigger->verdict.balance));
 }
 
-PLB_PY_METHOD(decider, next,
-              "next($self, asked, may_look, /)\n--\n\n"
-              "Return what to do now, one of ASKS: nothing; weigh: give `weigh` what the last\n"
-              "LB step has saved; look: call `look`, which tells whether a new placement would\n"
-              "save time; rebalance.  asked: an LB step is due; may_look: False at the end of\n"
-              "a loop.")
+PLB_PY_METHOD(
+    decider, next,
+    "next($self, asked, may_preview, /)\n--\n\n"
+    "Return what to do now, one of ASKS.  NOTHING; JUDGE: call `judge` with the seconds that\n"
+    "the last LB step has saved; PREVIEW: call `preview`, which computes whether a new\n"
+    "placement would save time; BALANCE: rebalance.  asked: an LB step is due; may_preview:\n"
+    "False at the end of a loop.")
 {
-    bool asked, may_look;
+    bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    return plb_py_parse(c, "asked:p may_look:p", &asked, &may_look) != 0
+    return plb_py_parse(c, "asked:p may_preview:p", &asked, &may_preview) != 0
                ? NULL
-               : PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_look, &ask, &c->err),
+               : PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_preview, &ask, &c->err),
                            PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD1(decider, weigh,
-               "weigh($self, gain, /)\n--\n\n"
+PLB_PY_METHOD1(decider, judge,
+               "judge($self, gain, /)\n--\n\n"
                "Set the seconds that the last LB step has saved so far.")
 {
     const double gain = PyFloat_AsDouble(arg);
-    return PyErr_Occurred() ? NULL : PLB_PY_NONE(c, plb_decider_weigh(&self->core, gain, &c->err));
+    return PyErr_Occurred() ? NULL : PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
 }
 
-PLB_PY_METHOD1(decider, looked,
-               "looked($self, gain, /)\n--\n\n"
-               "Take the result of `look`, on all ranks.  Returns one of ASKS: nothing or\n"
-               "rebalance.")
+PLB_PY_METHOD1(decider, previewed,
+               "previewed($self, gain, /)\n--\n\n"
+               "Take the result of `preview`, on all ranks.  Returns one of ASKS: NOTHING or\n"
+               "BALANCE.")
 {
     plb_ask_t ask = PLB_ASK_NOTHING;
     const double gain = PyFloat_AsDouble(arg);
     return PyErr_Occurred() ? NULL
-                            : PLB_PY_OR(c, plb_decider_looked(&self->core, gain, &ask, &c->err),
+                            : PLB_PY_OR(c, plb_decider_previewed(&self->core, gain, &ask, &c->err),
                                         PyLong_FromLong(ask));
 }
 
@@ -273,8 +274,8 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD(
-    decider, look,
-    "look($self, snapshot, here, work, /)\n--\n\n"
+    decider, preview,
+    "preview($self, snapshot, here, work, /)\n--\n\n"
     "Estimate how many seconds per iteration a new placement would save, with the present\n"
     "estimates of the ranks' speeds; 0 if the ranks seem equally fast.  Call it on the\n"
     "rank that has the loads.")
@@ -286,7 +287,7 @@ PLB_PY_METHOD(
         !plb_py_enter(&self->busy, "places with this decider")) {
         return NULL;
     }
-    (void)PLB_PY_UNLOCKED(c, plb_decider_look(&self->core, &db, &gain, &c->err));
+    (void)PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err));
     self->busy = false;
     return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
 }
@@ -347,8 +348,8 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD0(decider, abandon,
                "abandon($self, /)\n--\n\n"
-               "Cancel, after a failure, the LB step that has begun, or the request for a gain\n"
-               "or a look.")
+               "After a failure, cancel the LB step that has begun, or the wait for `judge` or\n"
+               "`previewed`.")
 {
     plb_decider_abandon(&self->core);
     Py_RETURN_NONE;
@@ -405,8 +406,8 @@ PLB_PY_METHOD0(decider, receipts,
 static PyMethodDef decider_methods[] = {
     PLB_PY_ENTRY(decider, network), PLB_PY_ENTRY(decider, limit),
     PLB_PY_ENTRY(decider, expect),  PLB_PY_ENTRY(decider, observe),
-    PLB_PY_ENTRY(decider, next),    PLB_PY_ENTRY(decider, weigh),
-    PLB_PY_ENTRY(decider, look),    PLB_PY_ENTRY(decider, looked),
+    PLB_PY_ENTRY(decider, next),    PLB_PY_ENTRY(decider, judge),
+    PLB_PY_ENTRY(decider, preview), PLB_PY_ENTRY(decider, previewed),
     PLB_PY_ENTRY(decider, choose),  PLB_PY_ENTRY(decider, place),
     PLB_PY_ENTRY(decider, placed),  PLB_PY_ENTRY(decider, balanced),
     PLB_PY_ENTRY(decider, abandon), PLB_PY_ENTRY(decider, receipts),
@@ -421,9 +422,9 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
     X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
       "Whether the cost of an LB step is not known yet.")                                         \
-    X(decider, weighs, PyBool_FromLong(plb_decider_weighs(&self->core)),                          \
-      "Whether iterations have passed since the gain was weighed.")                               \
-    X(decider, books,                                                                             \
+    X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
+      "Whether `judge` has anything new: iterations have passed since the last call.")            \
+    X(decider, ledger,                                                                            \
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \
       "(off, paid, saved, until) of the ledger.")                                                 \
@@ -496,7 +497,7 @@ static int constants(PyObject *module)
     return PLB_PY_ADD_NAMES(module, "FIGURES", placing) ||
            PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
            plb_py_add_value(module, "ASKS",
-                            Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_GAIN, PLB_ASK_LOOK,
+                            Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
                                           PLB_ASK_BALANCE));
 }
 

@@ -48,7 +48,7 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
     plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_packages, plb_py_place,
-    plb_py_place_rounds, plb_py_decide, plb_py_decide_books, plb_py_decide_decider,
+    plb_py_place_rounds, plb_py_decide, plb_py_decide_ledger, plb_py_decide_decider,
     plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_keys, plb_py_run_mail,
     plb_py_replay, plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif,
     plb_py_whatif_path, plb_py_io; /* of pylb._core */

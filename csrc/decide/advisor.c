@@ -227,7 +227,7 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
 }
 
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
-                        const plb_advisor_outcome_t *outcome, int64_t now, bool may_look,
+                        const plb_advisor_outcome_t *outcome, int64_t now, bool may_preview,
                         plb_ask_t *ask, plb_err_t *err)
 {
     plb_decider_t *d = self->decider;
@@ -242,18 +242,18 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     PLB_PASS(plb_decider_observe(d, it, err));
     add(self, it);
     const bool asked = d->trigger->verdict.balance;
-    PLB_PASS(plb_decider_next(d, asked, may_look, ask, err));
-    if (*ask == PLB_ASK_GAIN) {
-        PLB_PASS(plb_decider_weigh(d, gain_of(self), err));
-        PLB_PASS(plb_decider_next(d, asked, may_look, ask, err));
+    PLB_PASS(plb_decider_next(d, asked, may_preview, ask, err));
+    if (*ask == PLB_ASK_JUDGE) {
+        PLB_PASS(plb_decider_judge(d, gain_of(self), err));
+        PLB_PASS(plb_decider_next(d, asked, may_preview, ask, err));
     }
     return *ask == PLB_ASK_BALANCE ? begin_step(self, now, err) : PLB_OK;
 }
 
-int plb_advisor_looked(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
-                       plb_err_t *err)
+int plb_advisor_previewed(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
+                          plb_err_t *err)
 {
-    PLB_PASS(plb_decider_looked(self->decider, gain, ask, err));
+    PLB_PASS(plb_decider_previewed(self->decider, gain, ask, err));
     return *ask == PLB_ASK_BALANCE ? begin_step(self, now, err) : PLB_OK;
 }
 
@@ -275,8 +275,9 @@ void plb_advisor_abandon(plb_advisor_t *self)
     self->due = self->placed = false;
 }
 
-int plb_advisor_weigh(plb_advisor_t *self, plb_err_t *err)
+int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err)
 {
-    return plb_decider_weighs(self->decider) ? plb_decider_weigh(self->decider, gain_of(self), err)
-                                             : PLB_OK;
+    return plb_decider_can_judge(self->decider)
+               ? plb_decider_judge(self->decider, gain_of(self), err)
+               : PLB_OK;
 }

@@ -78,15 +78,15 @@ typedef struct plb_advisor_outcome {
 } plb_advisor_outcome_t;
 
 /** Observe a step; call it on every rank.  now: the step at whose end the answer is given; with a
- * lag it is later than `it->iteration`.  If *ask is PLB_ASK_LOOK, call plb_decider_look on the
- * rank that has the loads, and plb_advisor_looked with its result on all ranks.  If it is
+ * lag it is later than `it->iteration`.  If *ask is PLB_ASK_PREVIEW, call plb_decider_preview on
+ * the rank that has the loads, and plb_advisor_previewed with its result on all ranks.  If it is
  * PLB_ASK_BALANCE, an LB step is due, with the strategy decider->chosen. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
-                        const plb_advisor_outcome_t *outcome, int64_t now, bool may_look,
+                        const plb_advisor_outcome_t *outcome, int64_t now, bool may_preview,
                         plb_ask_t *ask, plb_err_t *err);
 
-int plb_advisor_looked(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
-                       plb_err_t *err);
+int plb_advisor_previewed(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
+                          plb_err_t *err);
 
 /** Take the plan of the LB step that is due; call it on every rank.  `placing` and `speed` come
  *  from plb_decider_place; `migrations` objects with `bytes` bytes migrate.  If nothing migrates,
@@ -98,6 +98,6 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
 void plb_advisor_abandon(plb_advisor_t *self);
 
 /** Update the seconds saved by the last LB step, in its receipt. */
-int plb_advisor_weigh(plb_advisor_t *self, plb_err_t *err);
+int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err);
 
 #endif

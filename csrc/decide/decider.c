@@ -66,10 +66,10 @@ out:
     return ret;
 }
 
-/* Whether the decider waits for an answer: a gain, a look or an LB step. */
+/* Whether the decider waits for an answer: a gain, a preview or an LB step. */
 static bool waits(const plb_decider_t *self)
 {
-    return self->pending || self->judging || self->looking;
+    return self->pending || self->judging || self->previewing;
 }
 
 /* ---- begin and end -------------------------------------------------------------------------- */
@@ -240,8 +240,8 @@ static plb_receipt_t blank(void)
 /* Estimate the seconds per iteration that each strategy would save.  A strategy is expected to
  * leave the imbalance that it left the last time.  If it never ran, it is expected to leave the
  * residual that the trigger has measured or, if this is unknown, no imbalance. */
-static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
-                               plb_alternative_t *out)
+static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
+                                  plb_alternative_t *out)
 {
     for (int32_t i = 0; i < self->opt.n; i++) {
         double left = isnan(self->left[i]) ? v->residual : self->left[i];
@@ -264,7 +264,7 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
     out->mean = self->seen.mean;
     out->left = self->end == INT64_MAX ? INFINITY : left > 0 ? (double)left : 0.0;
     PLB_NEW(out->alternatives, self->opt.n);
-    weigh_alternatives(self, verdict, out->alternatives);
+    estimate_alternatives(self, verdict, out->alternatives);
 out:
     return ret;
 }
@@ -364,22 +364,22 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                : PLB_OK;
 }
 
-/* Whether the last LB step was distributed.  Then a look would cost too much, because it gathers
- * all loads. */
+/* Whether the last LB step was distributed.  Then a preview would cost too much, because it
+ * gathers all loads. */
 static bool was_in_rounds(const plb_decider_t *self)
 {
     const plb_receipt_t *last = last_of(self);
     return last != NULL && plb_decider_in_rounds(self, last->strategy);
 }
 
-int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
+int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
     PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE, "the decider waits for an answer");
     if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->judging = true;
-        *ask = PLB_ASK_GAIN;
+        *ask = PLB_ASK_JUDGE;
         return PLB_OK;
     }
     if (asked && self->opt.gives_up && !plb_ledger_allows(&self->ledger, self->seen.iteration)) {
@@ -388,21 +388,21 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
     }
     if (asked) {
         *ask = PLB_ASK_BALANCE;
-    } else if (self->opt.watches && may_look && !was_in_rounds(self) &&
+    } else if (self->opt.watches && may_preview && !was_in_rounds(self) &&
                plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
-        self->looking = true;
-        *ask = PLB_ASK_LOOK;
+        self->previewing = true;
+        *ask = PLB_ASK_PREVIEW;
     }
     return PLB_OK;
 }
 
-bool plb_decider_weighs(const plb_decider_t *self)
+bool plb_decider_can_judge(const plb_decider_t *self)
 {
     const plb_receipt_t *last = last_of(self);
     return last != NULL && self->seen.iteration - last->iteration != last->iterations;
 }
 
-int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
+int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
 {
     int ret;
     plb_receipt_t *last = last_of(self);
@@ -604,7 +604,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->pending = self->judging = self->looking = false;
+    self->pending = self->judging = self->previewing = false;
 }
 
 void plb_decider_settle(plb_decider_t *self)

@@ -13,12 +13,12 @@
  * At the end of each iteration, on every rank:
  *
  *     plb_decider_observe(d, &statistics);
- *     plb_decider_next(d, asked, may_look, &ask);
- *     ask is PLB_ASK_GAIN: how much time has the last LB step saved?
- *         plb_decider_weigh, then plb_decider_next again
- *     PLB_ASK_LOOK: a "look", to see whether a new placement would save time
- *         plb_decider_look, on the rank that has the loads
- *         plb_decider_looked with its answer, on all ranks
+ *     plb_decider_next(d, asked, may_preview, &ask);
+ *     ask is PLB_ASK_JUDGE: how much time has the last LB step saved?
+ *         plb_decider_judge, then plb_decider_next again
+ *     PLB_ASK_PREVIEW: compute whether a new placement would save time
+ *         plb_decider_preview, on the rank that has the loads
+ *         plb_decider_previewed with its answer, on all ranks
  *     PLB_ASK_BALANCE: rebalance
  *         plb_decider_choose, on all ranks
  *         plb_decider_place, on the rank that has the loads
@@ -51,8 +51,8 @@ typedef struct plb_iteration {
 /* What the decider asks its caller to do. */
 typedef enum plb_ask {
     PLB_ASK_NOTHING,
-    PLB_ASK_GAIN,
-    PLB_ASK_LOOK,
+    PLB_ASK_JUDGE,
+    PLB_ASK_PREVIEW,
     PLB_ASK_BALANCE,
 } plb_ask_t;
 
@@ -99,14 +99,14 @@ typedef struct plb_decider {
     bool started;
     /* Sums over the iterations since the last LB step. */
     double n_since, sum_max, sum_mean, sum_min;
-    double grown;  /* seconds by which max - mean has grown in the last iteration */
-    int64_t cycle; /* index of the first receipt since the last LB step */
-    bool judging;  /* true: the caller was asked for the gain of the last LB step, and has not
-                      answered; false: it was not, or has answered */
-    bool looking;  /* true: the caller was asked for a look, and has not answered; false: it was
-                      not, or has answered */
-    double found; /* seconds per iteration that a look expects to save; NAN: no look led to this LB
-                     step */
+    double grown;    /* seconds by which max - mean has grown in the last iteration */
+    int64_t cycle;   /* index of the first receipt since the last LB step */
+    bool judging;    /* true: the caller was asked for the gain of the last LB step, and has not
+                        answered; false: it was not, or has answered */
+    bool previewing; /* true: the caller was asked for a preview, and has not answered; false: it
+                     was not, or has answered */
+    double found; /* seconds per iteration that a preview expects to save; NAN: no preview led to
+                     this LB step */
     /* The LB step under way. */
     bool pending;      /* true: an LB step has begun; false: none has */
     bool answered;     /* true: that LB step has its placement; false: not yet */
@@ -143,18 +143,18 @@ bool plb_decider_foresees(const plb_decider_t *self);
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
 /** Decide what to do now (see the top of this file).  asked: true: this verdict or an earlier one
- * asks for an LB step; false: none does.  may_look: false: this is the end of a loop, where a
- * look is useless; true: it is not. */
-int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
+ * asks for an LB step; false: none does.  may_preview: false: this is the end of a loop, where a
+ * preview is useless; true: it is not. */
+int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
 
 /** Take `gain`, the seconds that the last LB step has saved up to now, compared with the placement
  * before it. */
-int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err);
+int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether plb_decider_weigh has anything to enter: the last LB step moved objects, and iterations
- *  have followed. */
-bool plb_decider_weighs(const plb_decider_t *self);
+/** Whether there is anything to judge: the last LB step moved objects, and iterations have
+ * followed. */
+bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
@@ -168,11 +168,12 @@ typedef struct plb_database {
  * if these differ.  It uses the loads alone if a rank has changed its speed, or if the last LB
  * step has achieved far less than predicted.  Otherwise it returns 0.  Call it on the rank that
  * has the loads. */
-int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err);
+int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
+                        plb_err_t *err);
 
-/** Take `gain`, the answer of plb_decider_look.  *ask is PLB_ASK_BALANCE if it would repay an LB
- *  step, else PLB_ASK_NOTHING. */
-int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
+/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE if it would repay an
+ * LB step, else PLB_ASK_NOTHING. */
+int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
 /** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for the LB
  *  step; NULL: the last one.  n_objects: number of objects on all ranks; 0: not known, then a

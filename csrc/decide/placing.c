@@ -460,7 +460,7 @@ out:
 
 /* Compute the time of each of the two heaviest objects, alone on the fastest rank, relative to the
  * time in which all ranks together would do all work.  max/mean cannot be less. */
-static void weigh_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
+static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
     int32_t which = 0;
@@ -521,7 +521,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
     if (ret == PLB_OK &&
         !in_rounds) { /* in a run with a distributed strategy, no rank would know these figures */
-        weigh_heaviest(&input.snapshot, out);
+        measure_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
     }
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
@@ -531,7 +531,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     return ret;
 }
 
-/* ---- a look --------------------------------------------------------------------------------- */
+/* ---- a preview ---------------------------------------------------------------------------------
+ */
 
 /* Estimate the seconds per iteration that a placement with known speeds would save.  The
  * placement is always made by the same cheap and good strategy. */
@@ -558,13 +559,14 @@ out:
     return ret;
 }
 
-int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain, plb_err_t *err)
+int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
+                        plb_err_t *err)
 {
     input_t input;
     int ret;
     *gain = 0.0;
-    PLB_FAIL_IF(!self->looking, err, PLB_ERR_STATE,
-                "plb_decider_look was called, but not asked for");
+    PLB_FAIL_IF(!self->previewing, err, PLB_ERR_STATE,
+                "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
     if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
@@ -575,16 +577,17 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, double *gain
     return ret;
 }
 
-int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
+int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
 {
-    PLB_FAIL_IF(!self->looking, err, PLB_ERR_STATE, "an answer was given, but no look is due");
+    PLB_FAIL_IF(!self->previewing, err, PLB_ERR_STATE,
+                "an answer was given, but no preview is due");
     if (!(fabs(gain) <= 1e30)) { /* this form of the test is also true for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
                         gain);
     }
     const int64_t at = self->seen.iteration;
     const double left = self->end == INT64_MAX ? (double)at + 1.0 : (double)(self->end - at - 1);
-    self->looking = false;
+    self->previewing = false;
     *ask = PLB_ASK_NOTHING;
     if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
         self->found = gain;

@@ -2,19 +2,21 @@
 
 #include <math.h>
 
-/* No look is due before iteration FIRST after an LB step or a look: the first ones may be warm-up.
+/* No preview is due before iteration FIRST after an LB step or a preview: the first ones may be
+ * warm-up.
  */
 static const double FIRST = 3.0;
-/* No look is due while max/mean is at most BROKEN times the predicted one. */
+/* No preview is due while max/mean is at most BROKEN times the predicted one. */
 static const double BROKEN = 1.05;
 /* If max/mean is more than VOID times the predicted one, neither noise nor drift explains it. */
 static const double VOID = 1.5;
-/* The pause before a look is the same for the first SOON looks, then it doubles with each look. If
- * max/mean is more than WORSE times the one at the last look, there is no pause, and the doubling
- * starts again. */
+/* The pause before a preview is the same for the first SOON previews, then it doubles with each
+ * preview. If max/mean is more than WORSE times the one at the last preview, there is no pause,
+ * and the doubling starts again. */
 static const double WORSE = 1.1;
 static const double SOON = 2.0;
-/* A look is due when the time lost since the last LB step is LOST times the price of a look. */
+/* A preview is due when the time lost since the last LB step is LOST times the price of a preview.
+ */
 static const double LOST = 8.0;
 
 static void begin(plb_promise_t *self)
@@ -42,17 +44,17 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
         return false;
     }
     if (now <= BROKEN * self->predicted) {
-        self->n_looks = 0.0;
+        self->n_previews = 0.0;
         return false;
     }
     if (now > WORSE * self->level) {
-        self->n_looks = 0.0;
+        self->n_previews = 0.0;
     }
-    const double pause = FIRST * exp2(fmax(self->n_looks - SOON + 1.0, 0.0));
-    if ((self->n_looks > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
+    const double pause = FIRST * exp2(fmax(self->n_previews - SOON + 1.0, 0.0));
+    if ((self->n_previews > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
         return false;
     }
-    self->n_looks += 1.0;
+    self->n_previews += 1.0;
     self->level = now;
     begin(self);
     return true;

@@ -1,45 +1,46 @@
 /* Has the last LB step achieved what it predicted (its "promise")?
  *
- * If iterations take longer than the last LB step predicted, a "look" (plb_decider_look) checks
- * whether a new placement would save time.  It would if ranks have different speeds, or if one
- * has just changed its speed: the strategy could not know this from seconds alone.  This file
- * says when a look is due.
+ * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
+ * checks whether a new placement would save time.  It would if ranks have different speeds, or if
+ * one has just changed its speed: the strategy could not know this from seconds alone.  This file
+ * says when a preview is due.
  *
- * A look costs about as much as an LB step without migrations (`price`).  So it is due when the
+ * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
  * time lost since the last LB step is eight times its price.  While the prediction stays wrong,
- * the number of iterations between two looks doubles each time.  So if there is another reason
- * (noise, or work that changes all the time), the cost of looks grows only with the logarithm of
- * the run.  If the imbalance becomes worse than at the last look, the doubling starts again.
+ * the number of iterations between two previews doubles each time.  So if there is another reason
+ * (noise, or work that changes all the time), the cost of previews grows only with the logarithm
+ * of the run.  If the imbalance becomes worse than at the last preview, the doubling starts again.
  *
  * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
- * 1.3 s.  Each loses 0.25 s.  If a look costs 0.1 s, it is due after 4 iterations. */
+ * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */
 #ifndef PLB_DECIDE_PROMISE_H
 #define PLB_DECIDE_PROMISE_H
 
 #include <stdbool.h>
 
 typedef struct plb_promise {
-    double predicted; /* max/mean; INFINITY before the first LB step */
-    double price;     /* seconds of a look */
-    double since;     /* iterations since the last LB step or look */
-    double lost;      /* seconds by which these iterations were longer than predicted */
-    double last;      /* max/mean of the previous iteration */
-    double n_looks;   /* number of looks since the doubling of the pause started */
-    double level;     /* max/mean at the last look */
+    double predicted;  /* max/mean; INFINITY before the first LB step */
+    double price;      /* seconds of a preview */
+    double since;      /* iterations since the last LB step or preview */
+    double lost;       /* seconds by which these iterations were longer than predicted */
+    double last;       /* max/mean of the previous iteration */
+    double n_previews; /* number of previews since the doubling of the pause started */
+    double level;      /* max/mean at the last preview */
 } plb_promise_t;
 
 void plb_promise_init(plb_promise_t *self);
 
-/** Observe the largest and the mean load of an iteration, in seconds; return whether a look is
+/** Observe the largest and the mean load of an iteration, in seconds; return whether a preview is
  * due.
  */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
-/** Whether the imbalance at the last look was far above the predicted one.  Then the loads have
+/** Whether the imbalance at the last preview was far above the predicted one.  Then the loads have
  * changed abruptly, or the LB step was based on wrong loads. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
-/** Begin again after an LB step that predicts max/mean `predicted`.  price: seconds of a look. */
+/** Begin again after an LB step that predicts max/mean `predicted`.  price: seconds of a preview.
+ */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
 
 #endif

@@ -93,7 +93,7 @@ int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
                 receipt == NULL ? PLB_ERR_VALUE : PLB_ERR_RANGE,
                 receipt == NULL ? "receipt is NULL" : "i is %lld: expected 0 ... %lld",
                 (long long)i, (long long)self->decider.n_receipts - 1);
-    PLB_PASS(plb_advisor_weigh(&self->core, err));
+    PLB_PASS(plb_advisor_judge(&self->core, err));
     const plb_receipt_t *r = &self->decider.receipts[i];
     const bool done = r->kind == PLB_DECISION_BALANCE || r->kind == PLB_DECISION_SPEEDS;
     *receipt = (pylb_receipt){

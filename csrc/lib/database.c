@@ -317,7 +317,7 @@ typedef struct reply {
     int32_t code;
     char text[512];
     plb_placing_t placing;
-    double seconds; /* the result of look() or rehearse() */
+    double seconds; /* the result of preview() or rehearse() */
     int64_t n, migrations, bytes;
 } reply_t;
 
@@ -344,14 +344,14 @@ static int place(const question_t *self, database_t *db, int p, double *speed, r
     return PLB_OK;
 }
 
-static int look(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
-                plb_err_t *err)
+static int preview(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
+                   plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     PLB_PASS(plb_snapshot_check(&all.snapshot, err));
-    return plb_decider_look(self->decider, &all, &reply->seconds, err);
+    return plb_decider_preview(self->decider, &all, &reply->seconds, err);
 }
 
 /* Estimate the time to send the cells: that of the rank with the most bytes.  Nothing moves. */
@@ -476,12 +476,12 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
     return PLB_OK;
 }
 
-int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                      double *gain, plb_err_t *err)
+int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                         double *gain, plb_err_t *err)
 {
     reply_t reply;
     plb_placed_t answered;
-    const question_t question = {.decider = decider, .ask = look};
+    const question_t question = {.decider = decider, .ask = preview};
     const int ret = ask(ranks, &question, cells, &reply, &answered, err);
     *gain = reply.seconds;
     plb_placed_free(&answered);

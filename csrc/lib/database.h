@@ -23,10 +23,10 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
  *  the seconds that pylb itself needed; false: report 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
-/** Estimate the seconds per step that a new placement would save (plb_decider_look).  Collective;
- * an error is raised on all ranks. */
-int plb_database_look(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                      double *gain, plb_err_t *err);
+/** Estimate the seconds per step that a new placement would save (plb_decider_preview).
+ * Collective; an error is raised on all ranks. */
+int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                         double *gain, plb_err_t *err);
 
 /** Estimate the seconds of an LB step; the result is the same on all ranks.  It measures an LB
  * step that runs no strategy and moves nothing, and adds the time to send the cells by this

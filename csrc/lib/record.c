@@ -238,7 +238,7 @@ int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err)
         mine[i] = self->row[i].load;
     }
     PLB_TRY(self->ranks->gather(self->ranks, mine, 8 * self->n_rows, &all, size, err));
-    PLB_TRY(plb_advisor_weigh(&self->core, err));
+    PLB_TRY(plb_advisor_judge(&self->core, err));
     plb_decider_settle(&self->decider);
     if (self->ranks->rank == 0) {
         said.code = write_file(self, (const double *)(const void *)all, &said);

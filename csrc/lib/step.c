@@ -146,14 +146,14 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
         return PLB_OK;
     }
     const plb_advisor_outcome_t outcome = {all->cost_max, all->n_rebalanced};
-    const bool may_look = self->cells != NULL;
-    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, self->step, may_look, ask, err));
-    if (*ask != PLB_ASK_LOOK) {
+    const bool may_preview = self->cells != NULL;
+    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, self->step, may_preview, ask, err));
+    if (*ask != PLB_ASK_PREVIEW) {
         return PLB_OK;
     }
     double gain = 0.0;
-    PLB_PASS(plb_database_look(self->ranks, &self->decider, self->cells, &gain, err));
-    return plb_advisor_looked(&self->core, gain, self->step, ask, err);
+    PLB_PASS(plb_database_preview(self->ranks, &self->decider, self->cells, &gain, err));
+    return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
 /* What a rank's trigger has answered, which is sent as that many bytes: so every rank gets the

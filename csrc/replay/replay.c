@@ -152,11 +152,11 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
 }
 
 /* Tell the decider how many seconds the last LB step has saved so far. */
-static int weigh(plb_replay_t *self, plb_err_t *err)
+static int judge(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
     const int ret = plb_phases_gain(&self->phases, &gain, err);
-    return ret != PLB_OK ? ret : plb_decider_weigh(self->opt.decider, gain, err);
+    return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
 }
 
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
@@ -172,8 +172,8 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
         PLB_RENEW(self->answer, phases->n);
         self->room_of_answer = phases->n;
     }
-    if (plb_decider_weighs(d)) {
-        PLB_TRY(weigh(self, err));
+    if (plb_decider_can_judge(d)) {
+        PLB_TRY(judge(self, err));
     }
     plb_decider_limit(d, phases->memory_limit == NULL ? -1 : phases->memory_limit[0]);
     PLB_TRY(plb_decider_choose(d, why, phases->n, err));
@@ -189,29 +189,29 @@ out:
 
 /* ---- decisions ------------------------------------------------------------------------------ */
 
-static int look(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
+static int preview(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
     plb_database_t db;
     double gain;
     int ret;
     if ((ret = plb_phases_database(&self->phases, &db, err)) ||
-        (ret = plb_decider_look(d, &db, &gain, err))) {
+        (ret = plb_decider_preview(d, &db, &gain, err))) {
         return ret;
     }
-    return plb_decider_looked(d, gain, ask, err);
+    return plb_decider_previewed(d, gain, ask, err);
 }
 
 /* Do what the decider asks. */
-static int carry_out(plb_replay_t *self, bool asked, bool may_look, plb_err_t *err)
+static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
 {
     plb_ask_t ask;
-    int ret = plb_decider_next(self->opt.decider, asked, may_look, &ask, err);
-    if (ret == PLB_OK && ask == PLB_ASK_GAIN && (ret = weigh(self, err)) == PLB_OK) {
-        ret = plb_decider_next(self->opt.decider, asked, may_look, &ask, err);
+    int ret = plb_decider_next(self->opt.decider, asked, may_preview, &ask, err);
+    if (ret == PLB_OK && ask == PLB_ASK_JUDGE && (ret = judge(self, err)) == PLB_OK) {
+        ret = plb_decider_next(self->opt.decider, asked, may_preview, &ask, err);
     }
-    if (ret == PLB_OK && ask == PLB_ASK_LOOK) {
-        ret = look(self, &ask, err);
+    if (ret == PLB_OK && ask == PLB_ASK_PREVIEW) {
+        ret = preview(self, &ask, err);
     }
     self->due = ret == PLB_OK && ask == PLB_ASK_BALANCE;
     return ret;
@@ -264,8 +264,8 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
     if (self->opt.lag == 0 || final) {
         ret = carry_out(self, asked, self->opt.lag == 0 && !is_last, err);
     }
-    if (ret == PLB_OK && is_last && plb_decider_weighs(d)) {
-        ret = weigh(self, err);
+    if (ret == PLB_OK && is_last && plb_decider_can_judge(d)) {
+        ret = judge(self, err);
     }
     if (self->opt.lag > 0 && final) {
         self->wish.decided = false;
@@ -420,8 +420,8 @@ static int settle(plb_replay_t *self, bool early, plb_err_t *err)
     if (self->unobserved) {
         ret = conclude(self, early, err);
     } else if (!early && self->opt.decider->last >= 0 &&
-               (self->opt.foresight || plb_decider_weighs(self->opt.decider))) {
-        ret = weigh(self, err);
+               (self->opt.foresight || plb_decider_can_judge(self->opt.decider))) {
+        ret = judge(self, err);
     }
     const bool now = early && self->due && !ends(self, self->n - 1);
     return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;

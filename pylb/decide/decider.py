@@ -23,7 +23,7 @@ from pylb.partition import libraries
 from pylb.partition.libraries import available
 from pylb.place.registry import Strategy, find, values_of
 
-NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
+NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # with these triggers, LB steps are done even if they do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]

@@ -195,7 +195,7 @@ def _decompressed(path: Path, text: Any) -> bytes:
         while len(out) < most and (given or not stream.can_accept_more_data()):
             out += stream.process(given, output_buffer_limit=min(PIECE, most - len(out)))
             given = b""
-            _core.look()
+            _core.check_signals()
         if stream.is_finished():
             return bytes(out)
     if len(out) >= most:
@@ -337,7 +337,7 @@ def write(
             packed = memoryview(pack(text(r)))
             for begin in range(0, len(packed), PIECE):
                 file.write(packed[begin : begin + PIECE])
-                _core.look()
+                _core.check_signals()
 
     _map(one, range(n_ranks))
     return paths
@@ -354,7 +354,7 @@ def _compressor() -> Callable[[bytes], bytes]:
         stream, out = brotli.Compressor(quality=5), []
         for begin in range(0, len(text), PIECE):
             out.append(stream.process(text[begin : begin + PIECE]))
-            _core.look()
+            _core.check_signals()
         return b"".join([*out, stream.finish()])
 
     return pack

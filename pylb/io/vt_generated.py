@@ -62,7 +62,7 @@ def _list(rows: I64, made: Callable[[I64], list[Json]]) -> str:
     pieces = []
     for begin in range(0, len(rows), PIECE):
         pieces.append(json.dumps(made(rows[begin : begin + PIECE]))[1:-1])
-        _core.look()
+        _core.check_signals()
     return f"[{', '.join(pieces)}]"
 
 

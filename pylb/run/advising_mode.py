@@ -12,7 +12,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Stats
 from pylb.decide import sentences
-from pylb.decide.decider import BALANCE, LOOK
+from pylb.decide.decider import BALANCE, PREVIEW
 from pylb.errors import DomainError, StrategyError
 from pylb.measure.load_model import LoadModel
 from pylb.model.snapshot import F64, Snapshot
@@ -181,15 +181,15 @@ class AdvisingMode(MeasuringMode):
     def advise(self, stats: Stats, now: int) -> bool:
         """Observe the statistics of a step; return whether an LB step is due after step `now`.
 
-        Collective if the decider asks for the load database (`LOOK`).
+        Collective if the decider asks for the load database (`PREVIEW`).
         """
         state = self._state
-        was_off = state.decider.core.books[0]
+        was_off = state.decider.core.ledger[0]
         looks = bool(state.places) and state.features is None
         given = state.decider.settings
         ask = same_answer(state.agreement, given, now, lambda: self.core.observe(stats, now, looks))
-        if ask == LOOK:
-            ask = self.core.looked(state.step().look(), now)
+        if ask == PREVIEW:
+            ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)
         self._say_ignored()
         return bool(ask == BALANCE)
@@ -221,6 +221,6 @@ class AdvisingMode(MeasuringMode):
         """Cancel an LB step that is due, because the loop ends."""
         self.core.abandon()
 
-    def weigh(self) -> None:
+    def judge(self) -> None:
         if self._core is not None:
-            self._core.weigh()
+            self._core.judge()

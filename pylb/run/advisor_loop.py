@@ -110,7 +110,7 @@ class AdvisorLoop:
         self.settle()
         self._state.agreement.step(Step.ADVISED, self.step)
         if self._open:
-            self._mode.weigh()
+            self._mode.judge()
             self._state.records.cut()
             self._mode.catch_up(is_over=True)
             self._state.records.write(lambda: self._mode.history)

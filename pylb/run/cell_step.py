@@ -71,16 +71,16 @@ class CellStep:
         start = _core.clock()
         return self._placed(lambda placement, known: placement.fill(self.decider, *known, start))
 
-    def look(self) -> float:
+    def preview(self) -> float:
         """Estimate the seconds per step that better estimates of speeds would save.  Collective."""
         gain = np.zeros(1)
         whole = self._whole()
 
-        def look() -> None:
+        def preview() -> None:
             snapshot, here, _ = self._known(whole)
-            gain[0] = self.decider.core.look(snapshot, here, None)
+            gain[0] = self.decider.core.preview(snapshot, here, None)
 
-        self.agreement.on_root(Step.PLACE, self.iteration, look)
+        self.agreement.on_root(Step.PLACE, self.iteration, preview)
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
         return float(gain[0])
 

@@ -155,7 +155,7 @@ class LaggedLoop(IterationLoop):
         if not protocol.core.whole or protocol.each:
             self._state.records.stop()
         if protocol.core.whole:
-            self._mode.weigh()
+            self._mode.judge()
             self._state.records.cut()
             self._mode.catch_up(is_over=True)
 

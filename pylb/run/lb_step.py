@@ -169,7 +169,7 @@ class LBStep:
         stats, _ = self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)
         return stats.cost_max
 
-    def look(self) -> float:
+    def preview(self) -> float:
         """Estimate the seconds per iteration that better estimates of the speeds would save.
 
         Collective.
@@ -177,10 +177,10 @@ class LBStep:
         whole = self._whole()
         gain = np.zeros(1)
 
-        def look() -> None:
-            gain[0] = self.decider.core.look(*self._known(whole)[1][:3])
+        def preview() -> None:
+            gain[0] = self.decider.core.preview(*self._known(whole)[1][:3])
 
-        self.agreement.on_root(Step.PLACE, self.iteration, look)
+        self.agreement.on_root(Step.PLACE, self.iteration, preview)
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
         return float(gain[0])
 

@@ -111,7 +111,7 @@ class SynchronousLoop(IterationLoop):
                 state.agreement.at = f"in iteration {it}"
                 yield it
                 self._end_iteration(is_last=it == first + n - 1)
-            self._mode.weigh()
+            self._mode.judge()
             state.records.cut()  # between loops add() and remove() act immediately
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)

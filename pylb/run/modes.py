@@ -10,7 +10,7 @@ import math
 
 from pylb import _core
 from pylb.comm.agreement import Stats, Step
-from pylb.decide.decider import BALANCE, LOOK, WEIGH, why_switched_off
+from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, why_switched_off
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
@@ -130,7 +130,7 @@ class MeasuringMode:
         reason: number of the decision that asked for the LB step; -1: the last one.
         """
 
-    def weigh(self) -> None:
+    def judge(self) -> None:
         """Write to the receipt of the last LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
@@ -141,7 +141,7 @@ class MeasuringMode:
 
     def _report_switching(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""
-        off, paid, saved, until = self._state.decider.core.books
+        off, paid, saved, until = self._state.decider.core.ledger
         if self._state.objects.rank == 0 and off != was_off:
             message = (
                 why_switched_off(paid, saved, until)
@@ -183,39 +183,39 @@ class BalancingMode(MeasuringMode):
                 stats.message_bytes,
             ),
         )
-        self.due = self._answer(bool(asked), may_look=not is_last)
+        self.due = self._answer(bool(asked), may_preview=not is_last)
         if self.due and not is_last:
             self.rebalance()
 
     def stand(self, reason: int) -> None:
-        if self._answer(asked=True, may_look=False):
+        if self._answer(asked=True, may_preview=False):
             self.rebalance(reason)
 
-    def _answer(self, asked: bool, may_look: bool) -> bool:
+    def _answer(self, asked: bool, may_preview: bool) -> bool:
         """Do what the decider asks for; return whether to rebalance.  Collective."""
         core = self._state.decider.core
-        ask = core.next(asked, may_look)
-        if ask == WEIGH:
-            was_off = core.books[0]
-            core.weigh(self._gain())
+        ask = core.next(asked, may_preview)
+        if ask == JUDGE:
+            was_off = core.ledger[0]
+            core.judge(self._gain())
             self._report_switching(was_off)
-            ask = core.next(asked, may_look)
-        if ask == LOOK:
-            ask = core.looked(self._state.step().look())
+            ask = core.next(asked, may_preview)
+        if ask == PREVIEW:
+            ask = core.previewed(self._state.step().preview())
         return bool(ask == BALANCE)
 
     def _gain(self) -> float:
         """Return the seconds that the last LB step has saved so far.  Collective."""
         return self._savings.gain(self._state.done - 1)
 
-    def weigh(self) -> None:
-        if self._state.decider.core.weighs:
-            self._state.decider.core.weigh(self._gain())
+    def judge(self) -> None:
+        if self._state.decider.core.can_judge:
+            self._state.decider.core.judge(self._gain())
 
     def rebalance(self, reason: int = -1) -> None:
         """Rebalance after the last iteration.  Collective."""
         self.due = False
-        self.weigh()
+        self.judge()
         self._state.records.cut()
         try:
             speed = self._state.step().run(reason)

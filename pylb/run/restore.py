@@ -15,7 +15,7 @@ import numpy as np
 from pylb import _core, files
 from pylb.comm import parcel
 from pylb.comm.agreement import Step
-from pylb.decide.decider import BALANCE, NOTHING, WEIGH, Decider
+from pylb.decide.decider import BALANCE, JUDGE, NOTHING, Decider
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError, FormatError, SerializationError, StateError
 from pylb.io import checkpoint as disk
@@ -280,9 +280,9 @@ def _seen_again(
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures)
         ask = core.next(asked, False)
-        if ask == WEIGH and last is not None:
+        if ask == JUDGE and last is not None:
             share = min((i - last.iteration) / max(last.iterations, 1), 1.0)
-            core.weigh(0.0 if math.isnan(last.gain) else last.gain * share)
+            core.judge(0.0 if math.isnan(last.gain) else last.gain * share)
             ask = core.next(asked, False)
         if i in done:
             core.abandon()

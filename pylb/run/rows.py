@@ -16,7 +16,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
-from pylb.decide.decider import BALANCE, WEIGH, TriggerLike, settings
+from pylb.decide.decider import BALANCE, JUDGE, TriggerLike, settings
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
 from pylb.model.snapshot import F64, I64
@@ -95,9 +95,9 @@ class _When:
             lambda: core.observe(call, *figures, 0, 0),
         )
         ask = core.next(bool(asked), False)
-        if ask == WEIGH and self._before is not None:
+        if ask == JUDGE and self._before is not None:
             was = float(models.times(self._before).max())
-            core.weigh(self._calls * was - self._longest)
+            core.judge(self._calls * was - self._longest)
             ask = core.next(bool(asked), False)
         return bool(ask == BALANCE)
 

@@ -30,7 +30,7 @@ def looking(begun):
     begun.set()
     until = time.monotonic() + LONG
     while time.monotonic() < until:
-        _core.look()
+        _core.check_signals()
     return "never told"
 
 
@@ -71,7 +71,7 @@ def test_without_an_error_all_tasks_end_by_themselves():
 def test_only_lists_and_only_this_thread():
     with pytest.raises(TypeError):
         _core.stop_when(())
-    _core.look()
+    _core.check_signals()
 
 
 # ---- every long call looks for signals -------------------------------------------------------

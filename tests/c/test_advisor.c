@@ -169,13 +169,13 @@ static void a_cost_is_learned_and_a_gain(void **state)
     assert_true(r->cost == 5.0 && r->placing.before == 1.5 && r->placing.predicted == 1.0);
     assert_true(r->iteration == 2);
     (void)step(&m, 4, 4, 2, 2, 0, 0);
-    OK(plb_advisor_weigh(&m.advisor, &err));
+    OK(plb_advisor_judge(&m.advisor, &err));
     assert_true(r->gain == 2.0); /* two iterations of 3 instead of 2 */
     (void)step(&m, 5, 5, 2.5, 1.5, 0, 0);
-    OK(plb_advisor_weigh(&m.advisor, &err));
+    OK(plb_advisor_judge(&m.advisor, &err));
     r = &m.decider.receipts[m.decider.last];
     assert_true(r->gain == 2.0 + 0.5 + 0.75 * 0.5); /* most of the growth would have come anyway */
-    OK(plb_advisor_weigh(&m.advisor, &err));        /* nothing new */
+    OK(plb_advisor_judge(&m.advisor, &err));        /* nothing new */
     unmake(&m);
 }
 

@@ -94,7 +94,7 @@ typedef struct program {
     int32_t rank[OBJECTS];
     int64_t key[OBJECTS];
     double load[OBJECTS];
-    int64_t looks, gains, steps;
+    int64_t previews, gains, steps;
 } program_t;
 
 /* A call, repeated if memory had run out. */
@@ -183,17 +183,17 @@ static int iterate(program_t *p, int64_t iteration)
     }
     const bool asked = d->trigger->verdict.balance;
     CALL(p, plb_decider_next(d, asked, true, &ask, &err));
-    if (ask == PLB_ASK_GAIN) {
+    if (ask == PLB_ASK_JUDGE) {
         p->gains++;
-        CALL(p, plb_decider_weigh(d, iteration % 2 ? 0.1 : -0.1, &err));
+        CALL(p, plb_decider_judge(d, iteration % 2 ? 0.1 : -0.1, &err));
         CALL(p, plb_decider_next(d, asked, true, &ask, &err));
     }
-    if (ask == PLB_ASK_LOOK) {
+    if (ask == PLB_ASK_PREVIEW) {
         const plb_database_t db = database_of(p);
         double gain;
-        p->looks++;
-        CALL(p, plb_decider_look(d, &db, &gain, &err));
-        CALL(p, plb_decider_looked(d, gain, &ask, &err));
+        p->previews++;
+        CALL(p, plb_decider_preview(d, &db, &gain, &err));
+        CALL(p, plb_decider_previewed(d, gain, &ask, &err));
     }
     return ask == PLB_ASK_BALANCE ? balance(p) : PLB_OK;
 }
@@ -280,7 +280,7 @@ static void test_all_is_asked(void **state)
     (void)state;
     program_t p;
     assert_int_equal(run(&p, "auto", "GreedyLB", false, 120), PLB_OK);
-    assert_true(p.gains > 0 && p.looks > 0 && p.steps > 0);
+    assert_true(p.gains > 0 && p.previews > 0 && p.steps > 0);
     unmake(&p.made);
 }
 
@@ -456,8 +456,8 @@ static void test_components(void **state)
 
 /* ---- the promise ---- */
 
-/* Iterations after which it asks for a look, after an LB step before the first; ended by -1. */
-static void looks(const double *ratio, int n, double predicted, double price, int *at)
+/* Iterations after which it asks for a preview, after an LB step before the first; ended by -1. */
+static void previews(const double *ratio, int n, double predicted, double price, int *at)
 {
     plb_promise_t s;
     int found = 0;
@@ -471,11 +471,11 @@ static void looks(const double *ratio, int n, double predicted, double price, in
     at[found] = -1;
 }
 
-static void check_looks(const double *ratio, int n, double predicted, double price,
-                        const int *expected)
+static void check_previews(const double *ratio, int n, double predicted, double price,
+                           const int *expected)
 {
     int at[101];
-    looks(ratio, n, predicted, price, at);
+    previews(ratio, n, predicted, price, at);
     for (int i = 0;; i++) {
         assert_int_equal(at[i], expected[i]);
         if (expected[i] < 0) {
@@ -492,26 +492,26 @@ static int fill(double *ratio, int from, int n, double x)
     return from + n;
 }
 
-static void test_it_looks_where_a_promise_is_broken(void **state)
+static void test_it_previews_where_a_promise_is_broken(void **state)
 {
     (void)state;
     double x[100];
     static const int none[] = {-1};
     fill(x, 0, 50, 1.0);
-    check_looks(x, 50, 1.0, 0.0, none);
+    check_previews(x, 50, 1.0, 0.0, none);
     fill(x, 0, 50, 1.04);
-    check_looks(x, 50, 1.0, 0.0, none);
+    check_previews(x, 50, 1.0, 0.0, none);
     fill(x, 0, 50, 1.4);
-    check_looks(x, 50, 1.39, 0.0, none);
+    check_previews(x, 50, 1.39, 0.0, none);
     fill(x, 0, 50, 1.5);
-    check_looks(x, 4, 1.0, 0.0, (const int[]){2, -1});
+    check_previews(x, 4, 1.0, 0.0, (const int[]){2, -1});
     for (int i = 0; i < 30; i++) {
         x[i] = i % 3 == 1 ? 1.5 : 1.0; /* spikes */
     }
-    check_looks(x, 30, 1.0, 0.0, none);
+    check_previews(x, 30, 1.0, 0.0, none);
     fill(x, 0, 30, 1.0);
     fill(x, 30, 2, 1.5);
-    check_looks(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* it was seen in two iterations */
+    check_previews(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* it was seen in two iterations */
     plb_promise_t fresh;
     plb_promise_init(&fresh);
     for (int i = 0; i < 10; i++) {
@@ -519,19 +519,19 @@ static void test_it_looks_where_a_promise_is_broken(void **state)
         assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
     }
     fill(x, 0, 14, 1.5);
-    check_looks(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* each iteration loses a second */
+    check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* each iteration loses a second */
 }
 
-static void test_looks_that_do_not_help_get_rare(void **state)
+static void test_previews_that_do_not_help_get_rare(void **state)
 {
     (void)state;
     double x[100];
     fill(x, 0, 100, 1.5);
-    check_looks(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
+    check_previews(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
     fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: at once */
-    check_looks(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
+    check_previews(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
     fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2, 1.5); /* kept in between */
-    check_looks(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
+    check_previews(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
 }
 
 /* ---- the cost model ---- */
@@ -746,8 +746,8 @@ int main(void)
         cmocka_unit_test(test_strategies_are_told_the_network),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_components),
-        cmocka_unit_test(test_it_looks_where_a_promise_is_broken),
-        cmocka_unit_test(test_looks_that_do_not_help_get_rare),
+        cmocka_unit_test(test_it_previews_where_a_promise_is_broken),
+        cmocka_unit_test(test_previews_that_do_not_help_get_rare),
         cmocka_unit_test(test_phase_times_are_plain_sums),
         cmocka_unit_test(test_migrations_take_what_the_busiest_rank_needs),
         cmocka_unit_test(test_the_first_cost),

@@ -47,7 +47,7 @@ def test_the_gain_is_that_of_the_plain_twin(seed, every, ranks):
         due = core.observe(record(i, loads, due), i, False) == BALANCE
         cycles[-1].append((loads.max(), math.fsum(loads) / ranks))
         if len(cycles) > 1:
-            core.weigh()
+            core.judge()
             expected = gain(cycles[-2], cycles[-1])
             assert decider.history.balancings[-1].gain == pytest.approx(expected, abs=1e-9)
     assert len(decider.history.balancings) == len(cycles) - 1 == (120 - 1) // every

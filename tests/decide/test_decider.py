@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twin_decider import BALANCE, FIGURES, GAIN, LOOK, Twin
+from twin_decider import BALANCE, FIGURES, JUDGE, PREVIEW, Twin
 
 import pylb
 from pylb import _core
@@ -119,8 +119,8 @@ class Both:
         last, state = self.twin.last, self.twin.ledger.state()
         assert self.core.n_balancings == self.twin.n_balancings
         assert self.core.foresees == (last is None)
-        assert self.core.books == (state["off"], state["paid"], state["gained"], state["until"])
-        assert self.core.weighs == (
+        assert self.core.ledger == (state["off"], state["paid"], state["gained"], state["until"])
+        assert self.core.can_judge == (
             last is not None and self.twin.seen[0] - last["iteration"] != last["iterations"]
         )
         speed = self.twin.learner.speed if self.twin.learner else None
@@ -161,16 +161,16 @@ def run(seed):
         asked = both.observe(iteration, *program.iterate())
         ask = both.next(asked, left > 0)
         asks[ask] += 1
-        if ask == GAIN:
-            both.weigh(float(rng.choice([-1.0, 0.0, 0.5, 10.0])))
+        if ask == JUDGE:
+            both.judge(float(rng.choice([-1.0, 0.0, 0.5, 10.0])))
             ask = both.next(asked, left > 0)
             asks[ask] += 1
-        if ask == LOOK:
-            gain = both.look(*program.database())
-            ask = both.looked(float(rng.choice([gain, 0.0, 1.0])))
+        if ask == PREVIEW:
+            gain = both.preview(*program.database())
+            ask = both.previewed(float(rng.choice([gain, 0.0, 1.0])))
         if ask == BALANCE:
             if both.twin.last is not None:
-                both.weigh(float(rng.normal()))
+                both.judge(float(rng.normal()))
             both.balance(program)
         if rng.random() < 0.05:
             both.check()
@@ -212,14 +212,14 @@ def observed(core, iteration=0):
 
 
 def unchanged(core, call, error=StateError, match=None):
-    before = repr(core.receipts()), core.books, core.n_balancings, core.weighs, core.foresees
+    before = repr(core.receipts()), core.ledger, core.n_balancings, core.can_judge, core.foresees
     with pytest.raises(error, match=match):
         call()
     assert before == (
         repr(core.receipts()),
-        core.books,
+        core.ledger,
         core.n_balancings,
-        core.weighs,
+        core.can_judge,
         core.foresees,
     )
 
@@ -266,12 +266,12 @@ def test_a_placement_comes_once():
     assert core.receipts()[0]["speed"] == (1.0, 2.0)
 
 
-def test_nothing_to_weigh_or_look_at():
+def test_nothing_to_judge_or_preview():
     core = observed(fresh())
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
-    unchanged(core, lambda: core.weigh(1.0), match="no LB step whose gain")
-    unchanged(core, lambda: core.look(snapshot, None, None), match="not asked for")
-    unchanged(core, lambda: core.looked(1.0), match="no look is due")
+    unchanged(core, lambda: core.judge(1.0), match="no LB step whose gain")
+    unchanged(core, lambda: core.preview(snapshot, None, None), match="not asked for")
+    unchanged(core, lambda: core.previewed(1.0), match="no preview is due")
 
 
 def test_a_gain_that_was_asked_for_comes_first():
@@ -279,38 +279,38 @@ def test_a_gain_that_was_asked_for_comes_first():
     core.choose()
     finish(core)
     observed(core, 1)
-    assert core.next(True, True) == GAIN
+    assert core.next(True, True) == JUDGE
     unchanged(core, lambda: observed(core, 2), match="waits for an answer")
     unchanged(core, core.choose)
     unchanged(core, lambda: core.next(True, True))
-    unchanged(core, lambda: core.weigh(NAN), DomainError, "gain is nan")
-    core.weigh(5.0)
+    unchanged(core, lambda: core.judge(NAN), DomainError, "gain is nan")
+    core.judge(5.0)
     assert core.next(True, True) == BALANCE
 
 
 def watching():
-    """Return a decider that has just asked for a look."""
+    """Return a decider that has just asked for a preview."""
     core = settings("GreedyLB", trigger="auto", unlike=True, gives_up=False).decider(2).core
     observed(core)
     core.choose()
     finish(core)
     for i in range(1, 100):
         asked = core.observe(i, 2.0, 2.0, 1.5, 1.0, 3.0, 0.5, 0, 0)
-        if core.next(asked and False, True) == LOOK:
+        if core.next(asked and False, True) == PREVIEW:
             return core, i
-    raise AssertionError("it never looks")
+    raise AssertionError("it never asks for a preview")
 
 
-def test_a_look_that_was_asked_for_comes_first():
+def test_a_preview_that_was_asked_for_comes_first():
     core, i = watching()
     unchanged(core, lambda: observed(core, i + 1), match="waits for an answer")
     unchanged(core, core.choose)
     unchanged(core, lambda: core.next(True, True))
     for bad in (NAN, INF, -INF):
-        unchanged(core, lambda bad=bad: core.looked(bad), DomainError, f"gain is {bad}")
+        unchanged(core, lambda bad=bad: core.previewed(bad), DomainError, f"gain is {bad}")
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=3, key=[1])
-    unchanged(core, lambda: core.look(snapshot, None, None), DomainError, "3 ranks: expected 2")
-    assert core.looked(1e3) == BALANCE
+    unchanged(core, lambda: core.preview(snapshot, None, None), DomainError, "3 ranks: expected 2")
+    assert core.previewed(1e3) == BALANCE
     core.choose()
     core.placed(np.array(PLACED), np.zeros(2))
     core.balanced(0, 0, 0.0, 0.0, True)
@@ -418,7 +418,7 @@ def test_figures_of_an_lb_step(bad):
     unchanged(core, lambda: core.balanced(-1, 0, 0.0, 1.0, True), DomainError, "migrations is -1")
     unchanged(core, lambda: core.balanced(0, -1, 0.0, 1.0, True), DomainError, "bytes is -1")
     core.balanced(0, 0, NAN, 1.0, True)
-    unchanged(core, lambda: core.weigh(bad if bad != -1e-9 else NAN), DomainError, "gain is")
+    unchanged(core, lambda: core.judge(bad if bad != -1e-9 else NAN), DomainError, "gain is")
 
 
 def test_what_is_expected():

@@ -7,7 +7,7 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.decide.decider import BALANCE, FIGURES, WEIGH, settings
+from pylb.decide.decider import BALANCE, FIGURES, JUDGE, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 
 PLACED = (
@@ -44,8 +44,8 @@ def balance(d, **figures):
 def go_on(d, asked, gain=0.0):
     """Observe an iteration; return whether an LB step is due."""
     ask = d.core.next(asked, True)
-    if ask == WEIGH:
-        d.core.weigh(gain)
+    if ask == JUDGE:
+        d.core.judge(gain)
         ask = d.core.next(asked, True)
     return ask == BALANCE
 
@@ -119,7 +119,7 @@ def test_balancing_that_does_not_pay_is_switched_off():
     assert len(off) >= 3
     assert "switched off until iteration" in off[0].reason
     assert "asked for an LB step in vain" in off[0].explain()
-    assert d.core.books[0]
+    assert d.core.ledger[0]
 
 
 def test_it_is_switched_on_again_where_it_pays():
@@ -128,7 +128,7 @@ def test_it_is_switched_on_again_where_it_pays():
     for i in range(400):
         if go_on(d, observe(d, i, 1.0, 2.0), 0.1 if i < 10 else 5.0):
             balance(d)
-        off.append(d.core.books[0])
+        off.append(d.core.ledger[0])
     assert [i for i in range(1, 400) if off[i] != off[i - 1]] == [3, 3 + 47 + 47]
     assert d.history.balancings[-1].iteration == 399
 
@@ -231,7 +231,7 @@ def test_the_user_may_insist():
     d = decider(gives_up=False, trigger="threshold")
     for i in range(50):
         ask = d.core.next(observe(d, i, 1.0, 2.0), True)
-        assert ask != WEIGH
+        assert ask != JUDGE
         if ask == BALANCE:
             balance(d)
     assert len(d.history.balancings) >= 48

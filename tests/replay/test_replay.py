@@ -20,7 +20,7 @@ from twin_estimate import follow
 
 import pylb
 from pylb import _core
-from pylb.decide.decider import BALANCE, FIGURES, LOOK, WEIGH, settings
+from pylb.decide.decider import BALANCE, FIGURES, JUDGE, PREVIEW, settings
 from pylb.decide.trigger import make
 from pylb.errors import (
     DomainError,
@@ -249,7 +249,7 @@ class Twin:
             return max(0.0, *own) if own else 0.0
         return max(0.0, *(x + self.passes * b for x, b in zip(own, self.background, strict=True)))
 
-    def weigh(self):
+    def judge(self):
         """The saving of the last LB step, by the loads of the present objects since then."""
         p, v = self.trace.n_ranks, self.speed
         now, then = ([[] for _ in range(p)] for _ in range(2))
@@ -263,21 +263,21 @@ class Twin:
                 then[s].append(seconds * (self.learned[r] / self.learned[s]))
             else:
                 then[s].append(o.window / v[s])
-        self.core.weigh(self.longest(then) - self.longest(now))
+        self.core.judge(self.longest(then) - self.longest(now))
 
-    def asks(self, asked, may_look):
+    def asks(self, asked, may_preview):
         """Whether to rebalance."""
-        ask = self.core.next(asked, may_look)
-        if ask == WEIGH:
-            self.weigh()
-            ask = self.core.next(asked, may_look)
-        if ask == LOOK:
-            ask = self.core.looked(self.core.look(*self.database()))
+        ask = self.core.next(asked, may_preview)
+        if ask == JUDGE:
+            self.judge()
+            ask = self.core.next(asked, may_preview)
+        if ask == PREVIEW:
+            ask = self.core.previewed(self.core.preview(*self.database()))
         return ask == BALANCE
 
     def balance(self):
-        if self.core.weighs:
-            self.weigh()
+        if self.core.can_judge:
+            self.judge()
         self.decider.choose()
         n, p = len(self.here), self.trace.n_ranks
         figures, speed, rank = np.zeros(_core.PLACING), np.zeros(p), np.zeros(n, np.int32)
@@ -325,8 +325,8 @@ class Twin:
             self.leave(i)
         if m and not self.foresight:
             self.asks(self.core.observe(*self.over), False)
-        if self.decider.history.balancings and (self.foresight or self.core.weighs):
-            self.weigh()
+        if self.decider.history.balancings and (self.foresight or self.core.can_judge):
+            self.judge()
         return self
 
 

@@ -15,7 +15,7 @@ from pylb import _core
 from pylb.errors import StateError
 
 NAN = math.nan
-NOTHING, GAIN, LOOK, BALANCE = range(4)
+NOTHING, JUDGE, PREVIEW, BALANCE = range(4)
 LEDGER = [row[1] for row in _core.ledger()]
 WARMED_UP = 6  # iterations after an LB step, when the ledger knows what the first ones cost
 FIGURES = (  # figures of a placement, in order; the last two are measured seconds
@@ -68,7 +68,7 @@ class Promise:
     def __init__(self):
         self.predicted, self.price = math.inf, 0.0
         self.since, self.lost, self.last = 0, 0.0, 1.0
-        self.looks, self.level = 0, math.inf
+        self.previews, self.level = 0, math.inf
 
     def observe(self, longest, mean):
         ratio = longest / mean if mean > 0 else 1.0
@@ -80,14 +80,14 @@ class Promise:
         if self.since < 3:
             return False
         if now <= 1.05 * self.predicted:
-            self.looks = 0
+            self.previews = 0
             return False
         if now > 1.1 * self.level:
-            self.looks = 0
-        pause = 3 * 2 ** max(self.looks - 1, 0)
-        if (self.looks and self.since < pause) or self.lost < 8 * self.price:
+            self.previews = 0
+        pause = 3 * 2 ** max(self.previews - 1, 0)
+        if (self.previews and self.since < pause) or self.lost < 8 * self.price:
             return False
-        self.looks += 1
+        self.previews += 1
         self.level = now
         self.since, self.lost = 0, 0.0
         return True
@@ -119,7 +119,7 @@ class Twin:
         self.since = []  # (max, mean, min) of the iterations since then
         self.held = {}  # receipts of this cycle that say why nothing was moved
         self.found = NAN
-        self.judging = self.looking = False
+        self.judging = self.previewing = False
         self.pending = None  # the receipt of an LB step under way
         self.n_balancings = 0
 
@@ -146,7 +146,7 @@ class Twin:
         self.trigger.expect(end, cost)
 
     def observe(self, iteration, time, most, mean, least, total, utilization, messages, nbytes):
-        if self.pending or self.judging or self.looking:
+        if self.pending or self.judging or self.previewing:
             raise StateError("the decider waits for an answer")
         self.seen = (iteration, most, mean, total, utilization, messages, nbytes)
         self.ledger.observe(time, most, mean)
@@ -161,22 +161,22 @@ class Twin:
             self.hold("hold", self.trigger.reason)
         return asked
 
-    def next(self, asked, may_look):
+    def next(self, asked, may_preview):
         iteration, most, mean = self.seen[:3]
         if self.given.gives_up and self.ledger.judges(iteration, asked):
             self.judging = True
-            return GAIN
+            return JUDGE
         if asked and self.given.gives_up and not self.ledger.allows(iteration):
             self.hold("off", self.ledger.state()["until"])
             asked = False
         if asked:
             return BALANCE
-        if self.given.watches and may_look and self.promise.observe(most, mean):
-            self.looking = True
-            return LOOK
+        if self.given.watches and may_preview and self.promise.observe(most, mean):
+            self.previewing = True
+            return PREVIEW
         return NOTHING
 
-    def weigh(self, gain):
+    def judge(self, gain):
         if self.last is None:
             raise StateError("there was no LB step")
         self.last["gain"] = gain
@@ -185,8 +185,8 @@ class Twin:
             self.judging = False
             self.ledger.judge(self.seen[0], gain)
 
-    def looked(self, gain):
-        self.looking = False
+    def previewed(self, gain):
+        self.previewing = False
         iteration = self.seen[0]
         left = iteration + 1 if self.end is None else self.end - iteration - 1
         if self.last is not None and gain * left > self.last["cost"]:
@@ -283,7 +283,7 @@ class Twin:
         figures += [0.0, *[NAN] * 7, 0.0, NAN]  # without drifts it does not look ahead
         return figures, speed, plan.rank
 
-    def look(self, snapshot, here, work):
+    def preview(self, snapshot, here, work):
         told, speed = self.tell(snapshot, here, work, ["speed"])
         is_void = self.promise.level > 1.5 * self.promise.predicted
         if not (speed.any() or self.learner.has_changed or is_void):

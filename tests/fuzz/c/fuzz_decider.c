@@ -137,12 +137,12 @@ static int advise(machine_t *m, feed_t *feed, plb_err_t *err)
     const plb_advisor_outcome_t outcome = {seconds(feed), feed_byte(feed) % (RANKS + 1)};
     switch (feed_below(feed, 6)) {
     case 0:
-        return plb_advisor_looked(&m->advisor, seconds(feed), m->iteration, &ask, err);
+        return plb_advisor_previewed(&m->advisor, seconds(feed), m->iteration, &ask, err);
     case 1:
         return plb_advisor_placed(&m->advisor, &m->placing, feed_bool(feed) ? m->speed : NULL,
                                   feed_byte(feed), feed_byte(feed), err);
     case 2:
-        return plb_advisor_weigh(&m->advisor, err);
+        return plb_advisor_judge(&m->advisor, err);
     case 3:
         return place(m, feed, err);
     default:
@@ -163,11 +163,11 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     case 0:
         return plb_decider_expect(d, feed_int(feed), seconds(feed), err);
     case 1:
-        return plb_decider_weigh(d, seconds(feed) - 1.0, err);
+        return plb_decider_judge(d, seconds(feed) - 1.0, err);
     case 2:
-        return plb_decider_look(d, &db, &gain, err);
+        return plb_decider_preview(d, &db, &gain, err);
     case 3:
-        return plb_decider_looked(d, seconds(feed), &ask, err);
+        return plb_decider_previewed(d, seconds(feed), &ask, err);
     case 4:
         return plb_decider_choose(d, NULL, 0, err);
     case 5:

@@ -271,4 +271,4 @@ PLB_PY_FN0(selection, "selection()\n--\n\nReturn the parameters of the strategy 
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, ledger), PLB_PY_ENTRY(fn, selection), {0}};
 
-const plb_py_room_t plb_py_decide_books = {methods, {&ledger_spec, &selector_spec}, NULL};
+const plb_py_room_t plb_py_decide_ledger = {methods, {&ledger_spec, &selector_spec}, NULL};
