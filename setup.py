@@ -69,7 +69,7 @@ def say(text):
 
 
 def mpi_words():
-    """(mpicc, its compile and link words), or None with a line that says why not."""
+    """Return (mpicc, its compile and link words); without MPI, print why and return None."""
     if os.environ.get("PYLB_MPI") == "0":
         return None
     mpicc = os.environ.get("MPICC") or shutil.which("mpicc")
@@ -87,7 +87,7 @@ def mpi_words():
 
 
 def split_words(words):
-    """Words for the compiler and those for the linker."""
+    """Return the words for the compiler, and those for the linker."""
     compiling = [w for w in words if w.startswith(("-I", "-D"))]
     return compiling, [w for w in words if w not in compiling]
 
@@ -128,7 +128,7 @@ def recorder_extension(mpicc, words):
 
 
 def pkg_config(package):
-    """Words of a package, or none."""
+    """Return the compile and link words of a package; [] without pkg-config or package."""
     if not package or not shutil.which("pkg-config"):
         return []
     command = ["pkg-config", "--cflags", "--libs", package]

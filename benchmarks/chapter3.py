@@ -68,7 +68,7 @@ class Solved(NamedTuple):
 
 
 def solve_once(plate: Plate, iterations: int) -> Solved:
-    """Solve the plate on one rank; a block's work is its sweeps, at the mean seconds of one."""
+    """Solve the plate on one rank; a block's work is its number of sweeps * mean sweep time."""
     blocks = {key: Block(plate, key) for key in range(plate.blocks**2)}
     sweeps = np.zeros((iterations, len(blocks)))
     begin = time.thread_time()
@@ -250,8 +250,10 @@ def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, An
 
 
 def parts_of(run: runs.Run) -> dict[str, float]:
-    """Milliseconds of an iteration: work, waiting for the slowest rank, LB steps, and the rest:
-    messages, and the collective step that delivers them."""
+    """Return the milliseconds of an iteration: work, waiting for the slowest rank, LB steps, rest.
+
+    The rest, "messages", includes the collective step that delivers them.
+    """
     it, n = run.iterations, len(run.iterations.time)
     work, slowest, cost = it.mean.sum(), it.max.sum(), run.report.balancing_seconds
     seconds = {

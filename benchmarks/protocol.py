@@ -74,7 +74,7 @@ def mean(values: list[float]) -> float:
 
 
 def lost(run: ProtocolRun, seconds: float) -> float:
-    """Seconds for each decision; those that the end of the run has cut off paused too."""
+    """Return the seconds per decision; decisions that the end of the run cut off also count."""
     return seconds / max(1, len(run.decisions))
 
 

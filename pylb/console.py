@@ -37,7 +37,7 @@ def note(text: object, by: str = "pylb") -> None:
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
     """Format `x` in the largest unit (size, name) that is not larger than the rounded `x`."""
-    least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is "1 s"
+    least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
     size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
@@ -273,7 +273,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
     """Make a table of the package rich, as wide as the plain one: two blanks between columns."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text  # not markup: a cell may hold brackets
+    from rich.text import Text  # not read as markup, since a cell may contain brackets
 
     named = any(name for name, _ in head)
     box = SIMPLE_HEAD if named else None
@@ -285,7 +285,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
         padding=(0, 1 if named else 2, 0, 0),  # the box itself adds a blank
         title=title,
         title_justify="left",
-        header_style="",  # a launcher of MPI gives its ranks a terminal, but may write to a file
+        header_style="",  # under mpiexec there seems to be a terminal, though it may be a file
     )
     for name, to_right in head:
         table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)

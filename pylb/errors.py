@@ -126,7 +126,7 @@ def nearest(word: str, words: Iterable[str], cutoff: float = 0.5) -> str:
 
 
 def suggesting(call: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function, so that the error for an unknown keyword suggests the nearest ones."""
+    """Decorate a function: its error for an unknown keyword suggests the nearest known keywords."""
     known = list(inspect.signature(call).parameters)
 
     @functools.wraps(call)

@@ -43,7 +43,7 @@ def descriptor(path: str | os.PathLike[str]) -> int:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(f"{name}: no such file") from None
-    except ValueError as why:  # a zero byte
+    except ValueError as why:  # the path contains a zero byte
         raise MissingFileError(f"{name!r}: {why}") from None
     except OSError as why:
         if why.errno == errno.ENXIO:
@@ -206,7 +206,7 @@ def _mode(target: str | os.PathLike[str]) -> int | None:
 
 
 def _new(folder: str) -> tuple[int, str]:
-    """Make a file in a folder; return its descriptor, and its name, which may be empty."""
+    """Make a file in a folder; return its descriptor and its name ("": it has none yet)."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
     except OSError as why:
@@ -220,8 +220,8 @@ def _new(folder: str) -> tuple[int, str]:
 def _linked(fd: int, folder: str) -> str:
     """Give a random name to a file without a name."""
     part = _random_name(folder)
-    # linkat(2) must follow the link in /proc.  Python calls linkat only if a descriptor of a folder
-    # is given, which has no effect, as the path is absolute.
+    # linkat(2) must follow the link in /proc.  Python calls linkat only if `src_dir_fd` is given;
+    # it has no other effect, since the path is absolute.
     os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
     return part
 

@@ -85,7 +85,7 @@ def rebuild() -> str:
 # ---- one build for each MPI ---------------------------------------------------------------------
 
 HERE = Path(__file__).parent
-# A wheel has the modules that need MPI in a folder for each of these ABIs.
+# A wheel has a folder for each of these ABIs, with the modules that need MPI.
 ABIS = {
     "openmpi": (b"libmpi.so.40",),
     "mpich": (b"libmpi.so.12", b"libmpich.so.12"),

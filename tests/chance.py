@@ -25,5 +25,5 @@ settings.load_profile("pylb")
 
 
 def examples(n):
-    """Return the settings of a test that draws n examples; without, it draws 100."""
+    """Return the settings of a test that draws n examples; the default is 100."""
     return settings(max_examples=n * TIMES)

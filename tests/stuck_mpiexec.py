@@ -16,8 +16,10 @@ PATIENCE = 5.0  # seconds that mpiexec may need after the end of its ranks
 
 
 def processes():
-    """The name and the parent of each process that has not ended (an mpiexec that hangs leaves
-    its ranks behind as zombies)."""
+    """Return the name and the parent of each process that is not a zombie.
+
+    The ranks of an mpiexec that hangs are zombies.
+    """
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

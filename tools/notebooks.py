@@ -42,7 +42,7 @@ def small(picture):
 
 
 def stored(output):
-    """An output as it is stored; None: what only says something of this machine, or is empty."""
+    """Return an output as it is stored; None: it is empty, or tells only about this machine."""
     if output.output_type == "stream":
         output.text = FOLDER.sub("", output.text)
         return None if output.name == "stderr" else output

@@ -19,7 +19,7 @@ EXAMPLES = """\
 
 NOTES = {
     "seconds": "processor time in the procedure, on all ranks, including what it calls",
-    "on path s": "of these, on the critical path",
+    "on path s": "seconds of this time that are on the critical path",
     "moved s": "path length if the procedure ran on the rank with which it exchanges messages",
     "zeroed s": "path length if the procedure took no time",
 }

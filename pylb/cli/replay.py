@@ -35,14 +35,14 @@ ONE_PHASE = (
 )
 
 OWN_DATA = (
-    "the program has moved its data in its own way, and no replay can undo this: the loads of all "
-    "rows are those that it had"
+    "the program itself has moved its data, and no replay can undo this: all rows have the loads "
+    "of the recorded run"
 )
 
 NOTES = {
     "phases s": common.COUNTED,
     "LB s": "seconds of the LB steps, without the slower phases after them",
-    "speed-up": "over the unbalanced run, with both times added",
+    "speed-up": "of (phases s + LB s), compared with the unbalanced run",
     "max/mean": "mean over the phases",
     "placed": "max/mean that the strategy predicted, mean over the LB steps",
     "LBs": "number of LB steps",

@@ -24,7 +24,7 @@ A truncated run record is shown up to its last complete iteration.
 """
 
 NOTES = {
-    "region": "Global is the whole run, with what lies between iterations",
+    "region": "Global is the whole run, including the time between iterations",
     "parallel efficiency": "mean useful / elapsed time, the product of the other two",
     "load balance": "mean / maximum useful time",
     "communication": "maximum useful / elapsed time",

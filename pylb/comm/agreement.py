@@ -98,7 +98,7 @@ class Contribution(NamedTuple):
 
 
 class Step(IntEnum):
-    """The kinds of collective steps.  If ranks differ, the merged `Stats` have the largest."""
+    """The kinds of collective steps.  If they differ between ranks, `Stats` has the largest."""
 
     START = 1
     FIRST_MESSAGES = 2
@@ -179,7 +179,7 @@ class OpenLoop(Protocol):
         """Leave the loop; failed: this rank has failed."""
 
     def serve(self, seconds: float) -> bool:
-        """Take part in the reductions of the other ranks for at most so many seconds.
+        """Take part in the reductions of the other ranks for at most this time.
 
         Returns whether no reduction is pending.
         """
@@ -347,7 +347,7 @@ class Agreement:
             raise why from error
 
     def messages_about(self, error: BaseException) -> Sends:
-        """Return messages to the other ranks about an error on this rank."""
+        """Return the messages that tell the other ranks about an error on this rank."""
         t, words = self.transport, self._description(error)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 

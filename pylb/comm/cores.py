@@ -8,7 +8,7 @@ from pylb import _core
 
 
 class Cores(NamedTuple):
-    """How many ranks share cores where they share them most, and whether a quota slows this rank.
+    """The ranks that share too few cores (the worst case), and whether a quota slows this rank.
 
     Attributes
     ----------

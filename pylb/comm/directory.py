@@ -221,7 +221,7 @@ class Directory:
         """Return the ids that this rank holds, ascending."""
         return np.sort(self._table.ids())
 
-    # ---- how -----------------------------------------------------------------------------------
+    # ---- internals -----------------------------------------------------------------------------
 
     def _entries(
         self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any

@@ -137,7 +137,7 @@ def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
     n = len(np.atleast_1d(np.asarray(of)))
     for i, value in enumerate(values):
         if not isinstance(value, np.ndarray | list | tuple) or np.ndim(value) == 0:
-            return DomainError(f"array {i} is a {type(value).__name__}: expected rows, or a list")
+            return DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
         if len(value) != n:
             return DomainError(f"array {i} has {len(value)} rows: expected {n}")
     return None

@@ -22,8 +22,8 @@ from pylb.model.snapshot import I32, I64
 class Plan:
     """A communication plan: item i of this rank goes to rank ``destination[i]``.
 
-    It is built once and used often, also in reverse.  To ranks for which it has no items, a rank
-    sends nothing, not even while the plan is built.
+    It is built once and used often, also in reverse.  A rank sends messages only to ranks for which
+    it has items, even while the plan is built.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class Plan:
         error: Exception | None = None
         try:
             if not values or (out is not None and len(values) > 1):
-                raise DomainError(f"{len(values)} arrays: expected at least one; with out, one")
+                raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
             rows = [_value(f"array {i}", v, sides) for i, v in enumerate(values)]
             if direction == "reverse":
                 self._check_repeats(add, rows)
@@ -435,7 +435,7 @@ def _value(name: str, value: Any, sides: Sides) -> Any:
         return np.ascontiguousarray(_rows(name, value, side.n_own(n)))
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         if side.offset is not None:
-            raise DomainError(f"{name} holds objects: expected rows, as the plan has sizes")
+            raise DomainError(f"{name} holds objects: expected numbers, as the plan has sizes")
         _rows(name, value, n)
         return list(value)
     raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
@@ -451,7 +451,7 @@ def _rows(name: str, value: Any, n: int) -> Any:
 
 def _check_out(out: Any, rows: Any, sides: Sides) -> None:
     if isinstance(rows, list) or not isinstance(out, np.ndarray):
-        raise DomainError("out: expected an array, for the answer of an array")
+        raise DomainError("out is given: expected that it and the value are arrays, not lists")
     shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
     right = out.shape == shape and out.dtype == rows.dtype
     if not right or not out.flags.c_contiguous or not out.flags.writeable:
@@ -465,7 +465,7 @@ def _check_out(out: Any, rows: Any, sides: Sides) -> None:
 
 
 def _sized(side: Side, sizes: I64) -> Side:
-    """Return this side of the plan for items with the given numbers of rows."""
+    """Return `side` for items of several rows; sizes: the number of rows of each item."""
     travelling = sizes if side.order is None else sizes[side.order]
     ends = np.concatenate([[0], np.cumsum(travelling)])
     offset = np.concatenate([[0], np.cumsum(sizes)])
@@ -483,7 +483,7 @@ def _of_items(side: Side, n: int) -> I32:
 
 
 def _spread(index: I32, offset: I64) -> I64:
-    """Return the rows of the items `index`, one item after the other."""
+    """Return the indices of all rows of the items `index`, one item after the other."""
     sizes = np.diff(offset)[index]
     ends = np.cumsum(sizes)
     out: I64 = np.repeat(offset[index] - ends + sizes, sizes) + np.arange(

@@ -73,7 +73,7 @@ class ExitingAgreement(Agreement):
             return None
         stats = Stats._make(answer[0])
         if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
-            self.begin_exit(error)  # the step that has ended is one that a signal had interrupted
+            self.begin_exit(error)  # that was the step in which a signal had interrupted this rank
             return None
         message = ""
         if stats.failed_rank != self.transport.rank and (

@@ -38,7 +38,7 @@ def agreement_on(comm: Any) -> Agreement:
     """
     global _keyval
     wrong = DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
-    if not hasattr(comm, "Get_rank"):  # before mpi4py is required
+    if not hasattr(comm, "Get_rank"):  # this check needs no mpi4py, so it comes first
         raise wrong
     optional.require("mpi4py")
     from mpi4py import MPI

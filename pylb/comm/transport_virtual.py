@@ -89,5 +89,5 @@ class Virtual:
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:
-        """Raise StateError: a loop with a lag rarely waits, but virtual ranks switch only then."""
+        """Raise StateError: virtual ranks switch only at waits, which a loop with a lag avoids."""
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -47,8 +47,9 @@ def choose_and_place(
 def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strategy:
     """Choose the strategy of a `Balancer`'s first LB step for these loads and messages.
 
-    It is distributed where rank 0 would be the longest part.  If it is central, `Balancer` may
-    still replace it by a refinement, like `choose_and_place`.
+    It is a distributed one if a central one would take too long on rank 0
+    (``csrc/decide/central.h``).  If it is central, `Balancer` may still replace it by a refinement,
+    like `choose_and_place`.
     """
     given = settings(every=1, unlike=False, distributed=True)
     return _informed(snapshot, given, network).choose(-1, snapshot.n_objects)

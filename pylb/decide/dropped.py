@@ -1,4 +1,4 @@
-"""What is left of the receipts that a very long run does not keep: their sums."""
+"""The sums of the receipts that a very long run does not keep."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Dropped(NamedTuple):
     cost: float = 0.0
 
     def number(self, i: int) -> int:
-        """Return the number that receipt i of those kept has among all receipts of the run."""
+        """Return the number of the kept receipt i among all receipts of the run, counted from 0."""
         return i if i < self.first else i + self.n
 
     def __str__(self) -> str:

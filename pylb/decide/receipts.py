@@ -108,7 +108,7 @@ class Receipt:
         the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
         later; nan: not tried.
     loss_scattered : float
-        The same if neighbours, in order of key, are placed on different ranks; nan: not tried.
+        Like `loss_0` if objects with neighbouring keys go to different ranks; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
         Time to gather the load database, to run the strategy, and to move the objects.
     seconds_warm_up : float
@@ -300,7 +300,7 @@ class History(list[Receipt]):
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
-                row[1], row[8] = None, r.bytes or None  # an advised program may not tell bytes
+                row[1], row[8] = None, r.bytes or None  # an Advisor may not know the bytes
             else:
                 row[5:11] = [None] * 6
             row[8:11] = [

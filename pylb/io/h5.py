@@ -27,10 +27,10 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-VERSION = 4  # 3: texts of fixed length; 4: positions, multicasts, sizes of remaining objects
+VERSION = 4  # new in 3: fixed-length texts; in 4: positions, multicasts, remaining objects' sizes
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
-OPTIONAL = ("edge_multicast", "coords")  # a stretch has all of their elements, or none
+OPTIONAL = ("edge_multicast", "coords")  # datasets that a stretch has completely or not at all
 DTYPES = {
     "key": np.int64,
     "rank": np.int32,
@@ -163,7 +163,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # What remains after iteration i - 1 comes before the stretch from i on.
+    # The objects that remain after iteration i - 1 are written before the stretch from i on.
     stretches = sorted(
         [*run.remaining.values(), *run.stretches], key=lambda s: (s.first, s.iterations)
     )
@@ -350,7 +350,7 @@ def _prefix(file: hdf5.Input) -> Iterator[tuple[int, ...]]:
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
-    """Raise FormatError if a value is out of range: the checksum of wrong values is correct."""
+    """Raise FormatError if a value is out of range; checksums show only missing data."""
     n, most = len(s.key), np.iinfo(np.int64).max
     allowed = {
         "rank": (0, n_ranks - 1),

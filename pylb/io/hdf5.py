@@ -24,7 +24,7 @@ from pylb.files import descriptor
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
 MOST = 1 << 40  # bytes that a truncated file seems to have, with zeros after its end
-CHUNK = 1 << 14  # elements of a chunk of an array that is written at once
+CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
 MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
 HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
@@ -200,7 +200,7 @@ def reading(
 
 
 class Input:
-    """An HDF5 file for reading: no data of other files, and not more than its size allows."""
+    """An HDF5 file for reading; it refuses data in other files, and more data than fit into it."""
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes

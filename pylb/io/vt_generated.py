@@ -13,7 +13,7 @@ from pylb.io.phases import COLLECTION, Phases
 from pylb.model.snapshot import I32, I64
 
 Json = dict[str, Any]
-PIECE = 2000  # tasks or edges that are written between two looks for signals
+PIECE = 2000  # tasks or edges that are written between two checks for Ctrl-C
 
 
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
@@ -58,7 +58,7 @@ def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
 
 
 def _list(rows: I64, made: Callable[[I64], list[Json]]) -> str:
-    """Return the text of a list; look for signals after every few rows."""
+    """Return the text of a list; check for Ctrl-C after every `PIECE` rows."""
     pieces = []
     for begin in range(0, len(rows), PIECE):
         pieces.append(json.dumps(made(rows[begin : begin + PIECE]))[1:-1])

@@ -17,7 +17,7 @@ from pylb.errors import DomainError
 def whole(
     name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
 ) -> int:
-    """Check that the value is a Python or NumPy integer, not a bool, of `least` or more."""
+    """Check that the value is an integer (Python or NumPy, no bool), `least` or more."""
     try:
         out = operator.index(value)
     except TypeError:

@@ -22,7 +22,7 @@ from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
 W_COMM = 0.1  # the value of DRUM's authors; a program that communicates much may need more
-SHOWN = 8  # a longer repr has the first and the last 2 SHOWN lines only
+SHOWN = 8  # a repr of more than 4 SHOWN lines leaves out the middle
 
 
 @dataclass(frozen=True, eq=False, repr=False)

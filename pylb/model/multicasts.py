@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def given(cls, src: Any, dst: Any, nbytes: Any, messages: Any, multicast: Any) -> Rows:
-        """Return rows of these columns; multicast may be None: none is part of a multicast."""
+        """Make rows from columns; multicast None: no row is part of a multicast."""
         none = np.zeros(len(src), np.int32)
         return cls(src, dst, nbytes, messages, none if multicast is None else multicast)
 
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
 
 
 def starts(number: I32 | I64) -> Any:
-    """Say of each number whether it differs from the one before, (n,) bool."""
+    """Return for each number whether it differs from the number before it, (n,) bool."""
     out = np.ones(len(number), np.bool_)
     out[1:] = number[1:] != number[:-1]
     return out

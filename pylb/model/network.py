@@ -82,7 +82,7 @@ class Network(NamedTuple):
 
 
 def measure_network(comm: Any) -> Network:
-    """Measure alpha and beta between the ranks of an mpi4py communicator; the same on all ranks.
+    """Measure alpha and beta between the ranks of an mpi4py communicator; all get the same result.
 
     Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once.  So
     messages go between nodes if there are several, and share the network as in a program.  For each

@@ -123,7 +123,7 @@ class SpeedModels:
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Return models with the points of both; if two contradict, that of `self` stays."""
+        """Return models with the points of both; if two contradict, the one of `self` is kept."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -199,7 +199,7 @@ class SpeedModels:
     def wary(self) -> SpeedModels:
         """Return cautious models: a rank pages as soon as it has more rows than `edges` says.
 
-        From one row more on, its speed is that of the next point.
+        With one row more, its speed is already that of the next point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])

@@ -104,7 +104,7 @@ def color(
     if distance not in (1, 2):
         error = DomainError(f"distance is {distance!r}: expected 1 or 2")
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
-    library = optional.require("PT-Scotch")  # after the check of the arguments
+    library = optional.require("PT-Scotch")  # the arguments are checked first
     start = time.perf_counter()
     found = np.zeros(0, np.int32)
     if part.firsts[-1] > 0:

@@ -88,7 +88,7 @@ def order(
     (True, [0, 1, 2, 3])
     """
     part = dgraph.read(graph, comm, ids, symmetrize, "order()")
-    library = optional.require("PT-Scotch")  # after the check of the arguments
+    library = optional.require("PT-Scotch")  # the arguments are checked first
     transport = part.agreement.transport
     total = int(part.firsts[-1])
     start = time.perf_counter()

@@ -114,7 +114,7 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return limits for the weights of the parts that can be kept; else a package may hang.
+    """Return limits of the parts' weights that can be kept; with other limits a package may hang.
 
     If a vertex is heavier than the tolerance allows, a greedy placement (the heaviest vertex first,
     to the part with most room) shows which limits can be kept.

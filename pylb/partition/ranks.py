@@ -42,7 +42,7 @@ class RankFacts(NamedTuple):
     numbers: tuple[int, ...] = ()
 
     def digest(self) -> int:
-        """Return a digest of `same`."""
+        """Return a hash of `same`; ranks exchange `same` itself only if their hashes differ."""
         words = marshal.dumps(self.same, 2)  # version 2: equal values give equal bytes
         return int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
 

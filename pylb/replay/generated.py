@@ -161,7 +161,7 @@ class Imbalance:
         cost : float
             Seconds that each LB step costs.
         every : int, optional
-            Rebalance after each `every` iterations.
+            Number of iterations from one LB step to the next.
         **params
             Parameters of the trigger.
         """

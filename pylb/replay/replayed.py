@@ -138,7 +138,7 @@ class Replay:
         core.loop(0, t.n_phases, math.nan)
         core.feed(there)
         times = core.take()[1]
-        assert times is not None  # requested times are computed again
+        assert times is not None  # since _PLAIN requests them
         return times
 
     @property
@@ -216,7 +216,7 @@ def replay(
         with ``"none"``, each object is on its recorded rank, and the LB steps are the recorded
         ones, with their measured cost.
     every : int, optional
-        Rebalance after each `every` phases.
+        Number of phases from one LB step to the next.
     trigger : str, callable or Trigger, optional
         A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
         `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.

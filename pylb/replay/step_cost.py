@@ -137,7 +137,7 @@ def simulate_step(
     real messages are counted.  All other messages are those of `Balancer`:
 
     - the statistics go up and down a tree;
-    - for a central strategy, rank 0 gets 48 bytes per object and 32 bytes per edge by a tree, and
+    - for a central strategy, rank 0 gets 48 bytes per object and 40 bytes per edge by a tree, and
       sends back 16 bytes per move;
     - objects move from their old rank to the new one in one message per pair of ranks;
     - the old rank of a moved object sends its new rank to the object's home rank (see `Directory`),

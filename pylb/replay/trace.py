@@ -297,7 +297,7 @@ class Trace(Phases):
         return self._part(np.arange(i, i + 1))
 
     def _edge_columns(self) -> dict[str, Any]:
-        """Return the columns of `communications` for a trace that was not read from vt's files."""
+        """Return the columns of `communications` if the trace was not read from vt's files."""
         phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
         return {
             "phase": self.phase_id[phase],

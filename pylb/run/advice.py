@@ -161,8 +161,8 @@ class Advice:
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
         """Say whether this rank has followed the advice; None: not known.
 
-        It has if at least half of the cells that should leave it are gone; if none should leave, if
-        at least half of those that should come are here.
+        The answer is yes if at least half of the cells that should leave this rank are gone.  If
+        none should leave, it is yes if at least half of those that should come are here.
         """
         if self._part is None or keys_before is None or keys is None:
             return None

@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Fail, because the program itself redistributes its data; stands where a strategy must be."""
+    """Raise an error: the program redistributes its data.  Used where a strategy is required."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -160,7 +160,7 @@ class AdvisingMode(MeasuringMode):
     def _foresee(self) -> float:
         """Estimate the cost of a first LB step: gather the cells, answer, and send some of them.
 
-        Returns nan if the user chose the strategy: his runs shall not depend on measured times.
+        Returns nan if the user chose the strategy; such runs must not depend on measured times.
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):

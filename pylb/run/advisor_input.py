@@ -122,7 +122,7 @@ class AdvisorInput:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank has followed the advice and timed this; warn once if only one."""
+        """Say whether this rank followed the advice and timed it; warn once if it did only one."""
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
         if done is None or (done and timed):

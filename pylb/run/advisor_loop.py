@@ -47,7 +47,7 @@ class AdvisorLoop:
 
     @property
     def running(self) -> bool:
-        """Whether the ranks may know of different steps."""
+        """Whether some ranks may know of more steps than others."""
         return self._state.options.lag > 0 and self.in_loop
 
     def take(self) -> None:
@@ -88,7 +88,7 @@ class AdvisorLoop:
                 self._steps.give_up(False)
 
     def _begin(self, mine: Measured | None, error: Exception | None) -> None:
-        """Begin the loop at the end of its first step, as arguments are then known.  Collective."""
+        """Begin the loop at the end of its first step, when arguments are known.  Collective."""
         state = self._state
         self.settle()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
@@ -99,7 +99,7 @@ class AdvisorLoop:
         assert mine is not None
         self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
-        state.decider.core.abandon()  # the question that an error left open in the previous loop
+        state.decider.core.abandon()  # an error may have left a question open
         self._accept(mine, cut=False)
         self._mode.start(self.n)
         state.records.write(lambda: self._mode.history)

@@ -39,7 +39,7 @@ class JointSteps:
         return self._agreement.take(mine, [], error, words)[0]
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete the pending steps, and yield their statistics: there are none."""
+        """Yield nothing: no step is ever pending."""
         return iter(())
 
     def give_up(self, failed: bool) -> None:

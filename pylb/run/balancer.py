@@ -62,7 +62,7 @@ class Balancer(ProgramObjects):
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto": a
         strategy is chosen for each LB step, like `pylb.Selector` does.
     every : int, optional
-        Rebalance after each `every` iterations.
+        Number of iterations from one LB step to the next.
     trigger : str, callable or Trigger, optional
         When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
         same on all ranks.  Default: ``"auto"``.

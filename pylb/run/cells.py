@@ -94,7 +94,7 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Return the columns of `Mail.edges` for each edge: (m, 5); none is part of a multicast.
+    """Return the columns of `Mail.edges` for each edge, (m, 5); no edge belongs to a multicast.
 
     Raises
     ------

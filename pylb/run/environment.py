@@ -25,7 +25,7 @@ def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, An
 
 
 def _strategy(text: str) -> dict[str, Any]:
-    if text != "auto" and text not in METHODS:  # an Advisor takes METHODS, too
+    if text != "auto" and text not in METHODS:  # an Advisor accepts METHODS, too
         find(text)
     return {"strategy": text, "strategy_params": None}
 

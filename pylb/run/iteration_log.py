@@ -54,7 +54,7 @@ class IterationLog:
     def restored(cls, table: F64, span: int, n: int) -> IterationLog:
         """Make a log of n iterations from the `table` and the `span` of another log."""
         out = cls(table.shape[1])
-        whole = n // span  # the last row may have to be completed
+        whole = n // span  # rows with `span` iterations; the last row may have fewer
         out.span, out._n, out._entered = span, n, whole
         out._blocks = [np.array(table[:whole])]
         out._rows = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()

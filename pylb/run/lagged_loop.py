@@ -184,11 +184,11 @@ class LaggedLoop(IterationLoop):
             self._protocol.bind(objects.store)
 
     def _rebalance(self, protocol: AtSyncProtocol) -> None:
-        """Rebalance, as all objects of all ranks have stopped at the same iteration."""
+        """Rebalance, now that all objects of all ranks have stopped at the same iteration."""
         state = self._state
         self.take()
         state.objects.stale = False
-        state.decider.core.abandon()  # a question may be open if an error ended an earlier call
+        state.decider.core.abandon()  # an error may have left a question open
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )

@@ -150,7 +150,7 @@ class LocalObjects:
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return keys to remove from the store, and keys that other ranks must add and forget."""
+        """Return three arrays of keys: to remove here, to add elsewhere, to forget elsewhere."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)

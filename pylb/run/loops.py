@@ -64,7 +64,7 @@ class IterationLoop:
         """Agree on the arguments, register new objects, and deliver messages that wait."""
         state = self._state
         objects = state.objects
-        state.decider.core.abandon()  # a question left open by an error in the previous loop
+        state.decider.core.abandon()  # an error may have left a question open
         stats, _ = state.agreement.step(
             Step.START,
             state.done,

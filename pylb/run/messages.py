@@ -99,7 +99,8 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: some ranks did not know where their targets are; the homes of these tell them.
+        asks: some ranks did not know the targets' ranks; this rank tells them those of which it is
+        the home.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:

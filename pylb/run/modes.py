@@ -65,7 +65,7 @@ class MeasuringMode:
     def start(self, n: int | None) -> None:
         """Begin a loop of n iterations, after all ranks know the objects.  Collective.
 
-        None: the number is not known.
+        n is None if the number of iterations is not known.
         """
         state, core = self._state, self._state.decider.core
         if state.done == 0 and self.balances and state.decider.settings.selects:
@@ -73,7 +73,8 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
-        # Only the first loop tells how many iterations remain: any number of loops may follow.
+        # The decider counts the remaining iterations in the first loop only: after a second loop,
+        # any number of loops may follow.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)

@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
-HERE = _core.ESTIMATE_HERE  # the rows of estimates from this one on use iterations on this rank
+HERE = _core.ESTIMATE_HERE  # from this row on, estimates use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 

@@ -1,4 +1,4 @@
-"""What a rank knows of others without hearing of all: its node's ranks, its partners' speeds."""
+"""What a rank knows of some other ranks: those on its node, and the speeds of its partners."""
 
 from __future__ import annotations
 

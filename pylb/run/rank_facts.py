@@ -100,7 +100,7 @@ class RankFacts:
         return out
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks of this rank's node, if the strategy needs to know; empty: one node.
+        """Return the ranks on this rank's node; empty: all, or the strategy ignores nodes.
 
         Collective.
         """

@@ -26,8 +26,8 @@ log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 KEEP = 64 << 20  # limit, in bytes, of the loads that a rank keeps in memory
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
-LATEST = 1.0  # the file of a running program is extended after iterations of this many seconds,
-EVERY = 64  # or after this number of iterations
+LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
+EVERY = 64  # number of iterations after which it is extended in any case
 
 
 class RecordedObjects(Protocol):

@@ -139,8 +139,8 @@ class RowPartition:
     tol : float
         Clarke's epsilon: times count as balanced up to this relative difference.  Infinity: parts
         are timed, but never changed.  "fpm" also keeps the parts if other parts would be better by
-        less than the measured noise.  If a rank might run out of memory and page with the other
-        parts, "fpm" keeps the parts up to a gain of `tol`.
+        less than the measured noise.  If a rank might page with the other parts, "fpm" changes the
+        parts only for a gain of more than `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
         costs and savings of the last moves.  Default: whenever times differ by more than `tol`.

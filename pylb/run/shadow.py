@@ -78,7 +78,7 @@ class ShadowMode(MeasuringMode):
 
     def _started(self, n: int) -> None:
         """Set the costs of LB steps, in the first loop.  Collective."""
-        if self._in_loop:  # the last one was left early
+        if self._in_loop:  # the program left the previous loop early
             self._catch_up(left_early=True)
         self._in_loop = True
         if self._state.objects.rank or self._lost:

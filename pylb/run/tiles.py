@@ -19,7 +19,7 @@ KEEP = 1.1  # the columns are kept while the perimeter is at most this times the
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
-    """Divide a grid into one rectangle for each rank: areas by the shares, and short borders.
+    """Divide a grid into a rectangle for each rank, with the given shares and short borders.
 
     The method is column-based (Beaumont 2001): the grid is cut into columns, and each column into
     the rectangles of its ranks.  Before rounding, the sum of the half perimeters is the smallest

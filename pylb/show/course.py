@@ -109,7 +109,7 @@ class Course:
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Seconds that LB steps cost after each iteration, (m,), with slower next iterations."""
+        """Cost of the LB step after each iteration, (m,) seconds, with slow iterations after it."""
         return self._after_each("cost")
 
     @functools.cached_property

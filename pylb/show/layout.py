@@ -42,7 +42,7 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
 
 
 class Graph(NamedTuple):
-    """A graph: object i has the neighbours ``to[start[i]:start[i + 1]]``, and is one of them."""
+    """A graph: object i and its neighbours are ``to[start[i]:start[i + 1]]``."""
 
     start: I64
     to: I64
@@ -92,7 +92,7 @@ def _placed(graph: Graph, random: Any) -> F64:
 
 
 def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
-    """Merge objects to parts: each object goes to the part of its neighbour of least random number.
+    """Merge objects into parts: each joins the part of its neighbour with the least random number.
 
     Returns the part of each object, and the number of parts.
     """

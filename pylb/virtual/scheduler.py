@@ -20,7 +20,7 @@ from greenlet import getcurrent, greenlet
 from pylb import _core
 from pylb.errors import DeadlockError, by_rank
 
-OBJECTS = 50  # Python looks for garbage when each rank has made about this number of objects
+OBJECTS = 50  # Python collects garbage when each rank has made about this number of objects
 Doing = str | Callable[[], str]  # the call in which a rank waits, or a function that returns it
 
 

@@ -1,4 +1,4 @@
-"""The n-th allocation fails, in every room of the core: MemoryError, nothing lost, no crash."""
+"""If the n-th allocation fails, in any room of the core: MemoryError, no leak, no crash."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 PROGRAM = TESTS / "mpi" / "no_malloc.py"
 GROUPS = ["strategies", "partitions", "replays", "files", "recordings", "models", "runs"]
-STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default only each 13th allocation fails
+STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default, every 13th allocation
 
 
 @pytest.fixture(scope="module")

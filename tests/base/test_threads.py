@@ -1,4 +1,4 @@
-"""Ctrl-C in threads: the main thread alone hears of it, and tells the others to stop."""
+"""Ctrl-C in threads: only the main thread receives it, and it tells the others to stop."""
 
 import threading
 import time
@@ -11,16 +11,16 @@ import pylb
 from pylb import _core
 from pylb.threads import stoppable
 
-LONG = 60.0  # s; nobody waits so long if the test passes
+LONG = 60.0  # s; a test that passes ends much sooner
 
 
 class Stopped(Exception):
-    """What ends the block of these tests."""
+    """The exception that ends the blocks of these tests."""
 
 
 @pytest.fixture
 def stopped_here():
-    """This thread is told to stop: the first look of a call of the core must see it."""
+    """Tell this thread to stop: the first check for signals in a call of the core must see it."""
     _core.stop_when([True])
     yield
     _core.stop_when([])
@@ -87,7 +87,7 @@ def placed(name):
 
 
 def mesh(n):
-    """Rows of the graph of a square of n by n vertices."""
+    """Return the rows of the graph of a square of n by n vertices."""
     at = np.arange(n * n).reshape(n, n)
     pairs = np.concatenate([np.stack([at[:, :-1], at[:, 1:]], -1).reshape(-1, 2),
                             np.stack([at[:-1], at[1:]], -1).reshape(-1, 2)])  # fmt: skip

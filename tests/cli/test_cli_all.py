@@ -55,7 +55,7 @@ SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-e
 
 @pytest.fixture(autouse=True)
 def here(tmp_path_factory, tmp_path, monkeypatch):
-    """A run and a graph, in the present folder."""
+    """Make a run and a graph in the current folder."""
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)
     pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """Make a temporary folder the present one, so that results without a path are written there."""
+    """Change to a temporary folder, where results without a path are then written."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -34,7 +34,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A run, in the present folder."""
+    """Make a run in the current folder."""
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)
     pylb.demo.run(2, 8, 12, save="run.h5", every=4)

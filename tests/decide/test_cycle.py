@@ -21,9 +21,9 @@ def slopes(load, near=4):
 
 
 def velocity(load, drift):
-    """Return by how many objects per iteration the pattern moves; 0: that explains too little."""
+    """Return how many objects per iteration the pattern moves; 0: moving explains too little."""
     wide, narrow = slopes(load), slopes(load, 1)
-    drift = drift - drift.sum() / load.sum() * load  # what grows alike does not move
+    drift = drift - drift.sum() / load.sum() * load  # without the growth that all share
     explained = (drift @ wide) ** 2 > 0.25 * (drift @ drift) * (wide @ wide)
     return -(drift @ wide) / (narrow @ wide) if explained and narrow @ wide > 0 else 0.0
 
@@ -54,7 +54,7 @@ def waiting(load, rank, talk=0.0):
 
 
 def loss(load, drift, belief, home, rank, per_byte, nbytes, left, talk=0.0):
-    """Return the lowest average per iteration of all lengths of the cycle."""
+    """Return the lowest average loss per iteration, over all lengths of the cycle."""
     paid = per_byte * np.bincount(home, nbytes * (rank != home), P).max()
     wait = [waiting(loads_at(load, drift, belief, t), rank, talk) for t in TIMES]
     found = []
@@ -137,7 +137,7 @@ def test_a_drift_that_lasts_is_placed_for():
 
 
 def test_a_perfect_balance_loses_nothing():
-    """The mean of equal times may be rounded up: a loss is never below 0, which is refused."""
+    """The mean of equal times may be rounded up, but a loss below 0 would be refused."""
     for load in (0.1, 0.7, 1.1, 1.3):
         loads, home = np.full(N, load), np.arange(N) * P // N
         home[0] = 1

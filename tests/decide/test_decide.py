@@ -204,8 +204,9 @@ def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing
 @pytest.mark.parametrize("growth", [0.1, lambda k: 1 / (0.4 * k + 1), lambda k: 0.02 * k, 0.0])
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
 def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, noise):
-    """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, LB step 52 s, 500 iterations;
-    concave, linear and convex growth, and none; with noise on top."""
+    """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, LB step 52 s, 500 iterations.
+
+    The imbalance grows in a concave, linear or convex way, or not at all; noise is added."""
 
     def seconds(trigger):
         rng, total, k, level = random.Random(1), 0.0, 0, 1.0

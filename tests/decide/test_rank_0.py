@@ -1,4 +1,4 @@
-"""With strategy "auto", a distributed strategy is used where rank 0 would be the longest part."""
+"""With strategy "auto", a distributed strategy is used if rank 0 would take too long."""
 
 import math
 
@@ -34,7 +34,7 @@ def expected(n, network, messages=0):
 
 @pytest.mark.parametrize("network", [FAST, SLOW])
 def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
-    loss = 0.01 * 0.1 * 100  # of the mean, in 100 iterations: nothing is known of the period
+    loss = 0.01 * 0.1 * 100  # 1 % of the mean in each of 100 iterations; the period is unknown
     sizes = range(100, 2_000_000, 100)
     flips = next(n for n in sizes if np.subtract(*expected(n, network)) > loss)
     assert chosen(flips - 100, network=network) == "GreedyLB"
@@ -42,7 +42,7 @@ def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
 
 
 def done(d, iteration, n, seconds, left):
-    """Make an LB step of so many seconds without the migrations, then ten iterations."""
+    """Make an LB step that takes `seconds` without migrations, then ten iterations."""
     name = d.choose(-1, n).name
     figures = dict.fromkeys(_core.FIGURES, 1.0) | {
         "before": 2.0,

@@ -113,7 +113,8 @@ def test_balancing_that_does_not_pay_is_switched_off():
         if go_on(d, observe(d, i, 1.0, 2.0), 0.1):
             balance(d)
             at.append(i)
-    # three; 0.7 s is 1 % of 47 iterations; a trial, judged after 47, fails: 94 more
+    # After three LB steps comes a pause of 47 iterations, of which 0.7 s are 1 %.  The trial after
+    # it is judged 47 iterations later; it fails, so the next pause is 94 iterations.
     assert at == [0, 1, 2, 3 + 47, 3 + 47 + 47 + 94]
     off = [r for r in d.history if r.choice == "off"]
     assert len(off) >= 3

@@ -285,7 +285,7 @@ def series(rng, kind, n, size):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "steps", "walk", "wave"]),
     st.sampled_from([0.05, 0.7, 3.0]),
-    st.sampled_from([1e-5, 0.05]),  # ties are left to rounding
+    st.sampled_from([1e-5, 0.05]),  # no 0: rounding would decide ties
     st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
     st.booleans(),
 )
@@ -336,7 +336,7 @@ def test_auto_gives_up_on_an_imbalance_that_stays(cost):
 
 
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
-    """u * tau < theta at the jump, and remains so."""
+    """At the jump u * tau < theta, and this remains so: boulmier never rebalances."""
     step = [0.0] * 20 + [0.5] * 480
     program = pylb.Imbalance(1.0, drift=step)
     best = program.optimum(cost=20.0)
@@ -481,7 +481,7 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 @pytest.mark.parametrize("end", [1000, None])
 @pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
 def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
-    """It never happens in runs with little noise; with much noise in one run of ten, and once."""
+    """With little noise it never happens; with much noise once, in one run of ten."""
     tried = []
     for seed in range(100):
         rng = random.Random(seed)

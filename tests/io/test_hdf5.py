@@ -67,7 +67,7 @@ def test_save_onto_a_full_disk_is_an_oserror(tmp_path, size):
 
 @pytest.mark.parametrize("size", range(0, 40_000, 4_000))
 def test_a_writer_may_meet_the_end_of_the_disk_anywhere(tmp_path, size):
-    """Wherever the disk ends, the file can be closed, and what was written is read or refused."""
+    """Wherever the disk becomes full, the file can be closed, and it is then read or refused."""
     path = tmp_path / "run.h5"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     rows = np.random.default_rng(0).random((200, 64))

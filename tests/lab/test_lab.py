@@ -243,7 +243,7 @@ def alive(pid):
 
 
 def shares_used(command, given, attempts=3):
-    """Return how many cores each rank used in the best of some runs; other programs use them too.
+    """Return how many cores each rank used in the best of some runs; others may use the cores, too.
 
     The kernel promises an upper bound, which holds in every run.  If a rank was stopped in a
     period, it had its whole share there.

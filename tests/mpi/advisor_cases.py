@@ -35,7 +35,7 @@ def drift(comm, lag, steps=150, own=False, **given):
 
 
 def alike(comm, value):
-    """The value, which is the same on all ranks."""
+    """Check that the value is the same on all ranks, and return it."""
     every = comm.allgather(repr(value))
     assert every == [every[0]] * comm.size
     return value

@@ -1,6 +1,6 @@
 """The program of tests/lib/drift.c in Python: ``mpiexec -n 2 python ... STEPS LAG KIND``.
 
-Prints the receipts; all seconds are told, so that the decisions are the same each time.
+Prints the receipts.  All seconds are given, not measured, so every run makes the same decisions.
 """
 
 import re
@@ -10,7 +10,7 @@ import numpy as np
 
 import pylb
 
-CELLS = 16  # a rank, at first
+CELLS = 16  # of each rank at the start
 
 
 def loads_of(keys, step, total):
@@ -19,7 +19,7 @@ def loads_of(keys, step, total):
 
 
 def drift(comm, steps, lag, kind):
-    """The receipts, as the C program prints them."""
+    """Run the program; return the receipts in the form that the C program prints."""
     cells, slower = kind != "seconds", 2.5 if kind == "unlike" and comm.rank % 2 else 1.0
     lb = pylb.Advisor(comm, lag=lag)
     keys, since = comm.rank * CELLS + np.arange(CELLS), 0

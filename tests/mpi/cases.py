@@ -316,7 +316,7 @@ def estimates_travel(comm):
 
 
 def placed(comm, strategy, n, **options):
-    """(old rank, new rank) of every object of a program with the same loads and messages."""
+    """Return (old ranks, new ranks, history) of a program whose loads depend only on the keys."""
     work, speed = np.random.default_rng(n).lognormal(0.0, 1.0, n), options.get("speed")
     mine = 1.0 if speed is None else speed[comm.rank]
     lb = pylb.Balancer(

@@ -42,7 +42,7 @@ def told(seed, key, it, n):
 
 
 def read(inbox):
-    """A number for what was read; the data are changed."""
+    """Return a number that depends on all that was read; change the data."""
     parts = []
     for source, data in inbox:
         parts.append((source, digest(data)))
@@ -103,7 +103,7 @@ def whole(comm, mine):
 
 
 def as_each_in_turn(comm):
-    """With LB steps and without: what is received is what a plain program would receive."""
+    """Objects receive what they would in a plain program, with LB steps and without."""
     for seed, n in ((2, 5), (3, 24)):
         expected = twin(seed, n, 7)
         for by in (by_multicast, by_turns, by_both):
@@ -115,7 +115,7 @@ def as_each_in_turn(comm):
 
 
 def once_to_each_rank(comm):
-    """Messages and bytes between ranks, once the addresses are known."""
+    """Once the addresses are known, a multicast is sent once to each rank with receivers."""
     figures = {}
     n = 3 * comm.size
     for by in (by_multicast, by_turns):
@@ -196,7 +196,7 @@ def forwarded(comm):
 
 
 def what_strategies_see(comm):
-    """The same multicasts and edges on any number of ranks, in bytes per iteration."""
+    """Strategies see the same multicasts and edges on any number of ranks, per iteration."""
     seen = []
 
     def look(snapshot):

@@ -179,7 +179,7 @@ def repartition(comm):
 
 
 def names(comm):
-    """New parts are numbered so that most objects keep their part, else their rank."""
+    """New parts get numbers so that most objects keep their part, and most others their rank."""
     ids = own(comm, "random")
     for method in ("rcb", "hsfc", "graph", "metis"):
         given = {"coords": XY[ids], "ids": ids, "parts": 5, "comm": comm, "method": method}
@@ -210,7 +210,7 @@ def names(comm):
 
 
 def levels(comm):
-    """Two nodes of three ranks: one method between nodes, another inside; quality as counted."""
+    """Two nodes of three ranks: one method between nodes, another within; check the quality."""
     ids = own(comm, "random")
     given = {"graph": rows(ids), "coords": XY[ids], "ids": ids, "weight": WEIGHT[ids]}
     machine = pylb.model.Tree((2, 3))

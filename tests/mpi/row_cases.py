@@ -162,7 +162,7 @@ def speeds_learned(comm):
     """All ranks learn the speeds from objects that move; estimates are for the new rank."""
 
     def wander(snapshot):
-        # Other objects each time: if the same ones moved to and back, work might be periodic.
+        # Other objects move each time: if the same ones came back, their work could seem periodic.
         places.append(snapshot)
         moves = np.random.default_rng(len(places)).random(snapshot.n_objects) < 0.4
         return (snapshot.rank + moves) % snapshot.n_ranks

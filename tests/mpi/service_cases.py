@@ -256,7 +256,7 @@ def wrong_use(comm):
 
 
 def fails(text, call):
-    """An error of pylb: over MPI on the partners, on virtual ranks on all."""
+    """Check that a call raises an error of pylb: on the partners over MPI, on all virtual ranks."""
     try:
         call()
     except errors.PylbError as why:

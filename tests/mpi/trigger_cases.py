@@ -16,7 +16,7 @@ SAYS = "the trigger answers differently after iteration "
 
 
 def differs(comm, at=5):
-    """Wants an LB step after iteration `at` on the last rank alone; on every rank at 2."""
+    """Return a trigger: LB steps after iteration 2, and on the last rank only, also after `at`."""
     return lambda c: c.iteration == 2 or (c.iteration == at and comm.rank == comm.size - 1)
 
 
@@ -44,7 +44,7 @@ def whole_ranks(comm, lb, n=12):
 
 
 def runs_of(comm, call, lb):
-    """An error on all ranks of two or more; one rank agrees with itself."""
+    """Check that all ranks raise an error; a single rank agrees with itself."""
     if comm.size == 1:
         call()
         assert [r.iteration for r in lb.history.balancings] == [2, 5]

@@ -229,7 +229,7 @@ def test_refine_leaves_alone_what_is_balanced():
 
 def test_refine_gives_the_one_object_that_ends_the_excess():
     s = pylb.Snapshot([4.0, 3.0, 2.0, 1.0, 2.0], [0, 0, 0, 0, 1], n_ranks=2)
-    plan = pylb.place(s, "RefineLB")  # 10 and 2, threshold 6.018: 4 ends it
+    plan = pylb.place(s, "RefineLB")  # loads 10 and 2, threshold 6.018: moving 4 is enough
     assert plan.rank.tolist() == [1, 0, 0, 0, 1]
 
 
@@ -262,7 +262,7 @@ def test_a_rank_without_memory_swaps():
 
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 def test_exchanges_help_where_nothing_can_be_moved(name):
-    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # moves do not help, 4 for 3 does
+    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # no move helps
     plan = pylb.place(s, name)
     assert (plan.after.max, plan.migrations) == (7.0, 2)
 
@@ -367,7 +367,7 @@ def test_communication_is_a_load_for_refine_comm():
     s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
     for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
         assert pylb.place(s, name, **cost).migrations == 0
-    plan = pylb.place(s, "RefineCommLB")  # 4 + 2 and 4, then 3 and 5
+    plan = pylb.place(s, "RefineCommLB")  # before: 4 + 2 and 4 seconds; after: 3 and 5
     assert np.flatnonzero(plan.rank != s.rank).tolist() == [1]
 
 
@@ -669,7 +669,7 @@ def test_a_callable_sees_every_array():
     "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
 )
 def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
-    """The snapshot keeps the caller's arrays; the core looks at them again."""
+    """The snapshot keeps the caller's arrays, so the core checks them again."""
     arrays = {
         "rank": np.zeros(6, np.int32),
         "edge_src": np.array([0, 1], np.int32),

@@ -87,7 +87,7 @@ def test_central_parts_grow():
 def test_auto_is_the_default_of_a_balancer():
     s = ring(24, 3)
     assert simulate_step(s, "auto").strategy == pylb.place(s, "auto").strategy == "BestFitLB"
-    slow = NET._replace(G=1e-3)  # then 80 bytes of an object more take longer on rank 0
+    slow = NET._replace(G=1e-3)  # so that the bytes to rank 0 take long
     many = ring(4000, 4)
     assert simulate_step(many, "auto", network=slow).strategy == "GossipLB"
     assert simulate_step(many, "auto", network=NET).strategy == "BestFitLB"

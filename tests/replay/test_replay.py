@@ -658,7 +658,7 @@ def test_nothing_is_decided_after_the_last_phase():
 def test_new_entities_start_where_they_began_and_are_placed_at_once():
     trace = make_trace(3, [0, 0, 1, 0, 1], [0, 0, 2, 0, 1], np.ones(5), [0, 1, 3, 5], 2)
     run = pylb.replay(trace, rotate, every=10)
-    assert run.rank.tolist() == [0, 0, 2, 0, 2]  # never balanced: where they began
+    assert run.rank.tolist() == [0, 0, 2, 0, 2]  # without LB steps, each on its first rank
     assert pylb.replay(trace, "none").rank.tolist() == [0, 0, 2, 0, 1]
     run = pylb.replay(trace, rotate, every=1)
     assert run.rank.tolist() == [0, 1, 0, 2, 1]  # object 1 is there when phase 1 begins
@@ -885,7 +885,7 @@ def test_a_trace_without_costs_has_those_of_the_model():
             assert r.seconds_strategy > 0
             assert r.seconds_migration > 0
             assert r.cost == r.seconds_strategy + r.seconds_migration
-    free = trace.replay("GreedyLB", every=3, cost=0.0)  # a warning says so
+    free = trace.replay("GreedyLB", every=3, cost=0.0)  # a cost of zero gives a warning
     assert [r.cost for r in free.balancings] == [0.0, 0.0, 0.0]
 
 

@@ -239,8 +239,10 @@ switches = st.fixed_dictionaries(
 
 
 def without_the_end(history, n):
-    """If the last loop was left by break, the run may have rebalanced after its last iteration,
-    and has not judged the last LB step; the replay has.
+    """Return the history without its end, in which the run and the replay may differ.
+
+    If the last loop was left by break, the run may have rebalanced after its last iteration, and
+    only the replay has judged the last LB step.
     """
     out = [r for r in history if not r.balanced or r.iteration < n - 1]
     last = max((i for i, r in enumerate(out) if r.balanced), default=-1)

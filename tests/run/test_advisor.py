@@ -117,7 +117,7 @@ def test_when_only(ranks, own):
 
 
 def test_one_rank_is_never_advised():
-    lb = pylb.Advisor(clock="wall")  # "auto" leaves out waits for a core: all of so short a time
+    lb = pylb.Advisor(clock="wall")  # "auto" might leave out such short times as waits
     for _ in lb.iterate(30):
         with lb.timed():
             pass
@@ -193,7 +193,7 @@ def test_fixed_cells_stay_and_keys_may_be_left_out():
     one, two = on(2, program)
     assert one[0] == [0] * 6
     assert sorted(one[1] + two[1]) == list(range(10))
-    assert two[1] == two[2][0].tolist()  # named by rank and place
+    assert two[1] == two[2][0].tolist()  # keys from rank and index
     assert "cells move" in one[3]
 
 

@@ -1,4 +1,4 @@
-"""Strategy "auto" on virtual ranks: distributed where rank 0 would take too long."""
+"""Strategy "auto" on virtual ranks is distributed if rank 0 would take too long."""
 
 import pytest
 

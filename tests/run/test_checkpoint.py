@@ -85,7 +85,7 @@ def test_the_straight_run_does_not_depend_on_the_ranks(straight):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_restarts_on_other_numbers_of_ranks(straight, tmp_path, ranks):
-    """The same, half, double, and any other number; between two loops and within one."""
+    """Restart on other numbers of ranks, from checkpoints between two loops and within one."""
     folder = tmp_path / "c"
 
     def first(comm):

@@ -65,7 +65,7 @@ def test_the_cpu_clock_does_not_see_sleep():
 def test_waits_for_a_core_are_no_load(one_core_for_two):
     wall, auto = timed("wall")[0], timed("auto")[0]
     assert wall.sum() > 1.3 * 0.040  # the other program has half of the core
-    assert auto.min() >= 0.5e-3  # the wait is taken off the object that waited
+    assert auto.min() >= 0.5e-3  # waits are subtracted from the object that waited
     assert 0.039 <= auto.sum() < 1.2 * 0.040
     assert timed("auto")[1] >= 0.02  # a sleep counts as load
 

@@ -1,11 +1,11 @@
-"""What a rank sends, receives and keeps does not grow with all objects, except where it places."""
+"""What a rank sends, receives and keeps grows with the whole program only on a placing rank."""
 
 from pathlib import Path
 
 import pytest
 
-SMALL, TIMES = 32, 4  # ranks of the smaller program; the larger one has so many times more
-LIKE_ALL = 0.8 * TIMES  # growth of what is proportional to all objects
+SMALL, TIMES = 32, 4  # ranks of the small program; the large one has TIMES as many
+LIKE_ALL = 0.8 * TIMES  # a part that grows by this factor counts as proportional to all objects
 
 
 @pytest.fixture

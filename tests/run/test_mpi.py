@@ -55,5 +55,5 @@ def test_triggers_of_the_user(mpiexec, ranks):
 
 
 def test_a_rank_without_memory_in_a_migration(mpiexec):
-    """If a rank has no memory in a migration, nothing moves, all ranks raise, and can continue."""
+    """If a rank has no memory for a migration, nothing moves; all ranks raise, and can continue."""
     every_case_is_done(mpiexec, 3, "no_memory.py")

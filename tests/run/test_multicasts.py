@@ -241,7 +241,7 @@ def passes(lb, n, iterations):
 
 
 def test_shadow_mode_sees_multicasts():
-    """Over several parts of the run; rank 0 replays each of them."""
+    """Rank 0 replays the run in several parts."""
 
     def main(comm, mode):
         lb = ring(comm, 24, mode=mode, strategy="HypergraphLB", every=50, network=(1e-3, 1e-6))

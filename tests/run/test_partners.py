@@ -46,7 +46,7 @@ def test_partners_learn_their_speeds(data):
 
 @pytest.mark.parametrize("p", [64, 256])
 def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch):
-    """With 16 ranks on a node."""
+    """A node has 16 ranks."""
     heard = np.zeros(p, np.int64)
     step = Virtual.step
 
@@ -65,7 +65,7 @@ def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch)
 
 @pytest.mark.parametrize(("p", "expected"), [(1, 32), (8192, 32), (65536, 4)])
 def test_the_sample_for_speeds_is_limited_per_rank_and_in_all(p, expected):
-    """Of 1,000 objects on each rank; counted among the first million keys."""
+    """Each rank has 1,000 objects; only the first million keys are counted."""
     among = min(1000 * p, 10**6)
     sampled = len(_core.sampled(np.arange(among), 1000 * p, p))
     assert sampled == pytest.approx(among * expected / 1000, rel=0.3)

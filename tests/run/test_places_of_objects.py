@@ -141,7 +141,7 @@ def test_an_object_removed_while_a_message_to_it_is_under_way(known):
 
 
 def test_homes_forget_ranks_that_no_longer_need_an_address():
-    """Each rank has talked to every object in the end, and knows only those of late."""
+    """At the end each rank has sent to every object, but knows only those of recent iterations."""
     p, n, iterations = 6, 300, 80
 
     def main(comm):

@@ -143,8 +143,9 @@ def draw(seed: int) -> Program:
 
 
 def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
-    """A random program on ranks that are up to 1.5, 2 or 4 times slower: one rank, half of them,
-    or each by another factor.  Loads are noisy, and some rise and fall; and the ranks' speeds.
+    """Return a random program with noisy loads, and the speeds of its ranks.
+
+    One rank, half of the ranks, or each rank by its own factor, is up to 1.5, 2 or 4 times slower.
     """
     rng = np.random.default_rng([seed, 777])
     p, each = int(rng.choice([2, 3, 4, 4, 6, 8, 16, 32])), int(rng.choice([8, 16, 32, 64]))
@@ -212,8 +213,9 @@ class Objects:
 def simulate(
     program: Program, speed: Any = None, learner: Any = None, work: Any = None
 ) -> Iterator[Seen]:
-    """Run it on ranks of that speed ((p,) or (iterations, p); default: all alike), and yield what
-    the learner was told and believed.
+    """Run a program; yield what the learner was told, and what it believed.
+
+    speed: of the ranks, (p,) or (iterations, p); default: all equal.
     """
     p, (iterations, n) = program.n_ranks, program.loads.shape
     speeds = np.broadcast_to(1.0 if speed is None else speed, (iterations, p))
@@ -242,12 +244,12 @@ def simulate(
 
 
 def worst_off(program: Program) -> float:
-    """On ranks of equal speed, the worst speed that was believed at any time (see `off`)."""
+    """Return the largest error (`off`) of the speeds that were believed on equal ranks."""
     return max((off(seen.speed) for seen in simulate(program)), default=0.0)
 
 
 def off(believed: Any, speed: Any = 1.0) -> float:
-    """By how much the worst of the believed speeds is wrong, in logarithms; 0: none is believed."""
+    """Return the largest error of the believed speeds, as a logarithm; 0: none is believed."""
     if believed is None:
         return 0.0
     error = np.log(believed / np.broadcast_to(speed, believed.shape))

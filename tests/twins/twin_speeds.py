@@ -111,7 +111,7 @@ class SpeedLearner:
         usual = self._compare(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order], usual)
         if self._seen and _same_places(self._seen[-1], now):
-            # nothing new about the speeds, so older placements are not forgotten
+            # this shows nothing new about the speeds, so older placements are kept
             now = now._replace(usual=usual + self._seen.pop().usual)
         self._seen = [*self._seen[1 - PLACEMENTS :], now]
         estimates = None
@@ -124,8 +124,9 @@ class SpeedLearner:
         return self.speed
 
     def _compare(self, keys: I64, ranks: I32, times: F64) -> float:
-        """Which ranks have changed, and whether the speeds have predicted what moved; what the
-        program as a whole has changed by.
+        """Find the ranks that have changed, and test the predictions for objects that moved.
+
+        Returns by how much the program as a whole has changed.
         """
         if not self._seen:
             return 0.0
@@ -240,8 +241,10 @@ class SpeedLearner:
         return self.evidence / PROVEN + self._explained() / CLEAR > 1.0
 
     def _fit(self, estimates: Observation | None) -> None:
-        """Two models: work that stays as it is, and work that has changed from each placement to
-        the next one, for which only neighbouring placements are compared; the better one stands.
+        """Fit two models, and keep the better one.
+
+        Work is constant, or it changes from each placement to the next; then only neighbouring
+        placements are compared.
         """
         steady = self._solve([self._seen], estimates)
         pairs = [list(pair) for pair in itertools.pairwise(self._seen)]
@@ -271,9 +274,10 @@ class SpeedLearner:
             self.speed = None
 
     def _unrest(self) -> F64:
-        """What each speed is off by as ranks as a whole are unsteady, by other programs or by a
-        drift of their objects: the median of what they have changed by from placement to placement,
-        over as many as the rank was seen in.
+        """Return the error of each speed because whole ranks are unsteady.
+
+        Other programs and drifting objects cause this.  It is the median change of a rank from one
+        placement to the next, divided by the root of the number of placements with the rank.
         """
         if not self._shifts:
             return np.zeros(self.n_ranks)

@@ -96,13 +96,13 @@ def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
     machine = pylb.VirtualCluster(8, speed=[2.0] + [1.0] * 7, clock="wall")
     answers = machine.run(main)
     loads, times, _ = answers[3]
-    whole = np.array([whole for *_, whole in answers]).T  # a busy machine wakes some late
+    whole = np.array([whole for *_, whole in answers]).T  # on a busy machine, some wake up late
     assert (loads[:, 0] >= 5e-3).all()
     assert (loads[:, 0] <= whole[:, 0] / 2).all()
     assert (loads[:, 1:] >= 10e-3).all()
     assert (times < whole.sum(axis=1)).any()  # the ranks are no single processor
     by_cpu = pylb.VirtualCluster(2).run(main)[0][0]
-    assert (by_cpu < 5e-3).all()  # asleep
+    assert (by_cpu < 5e-3).all()  # sleep takes no processor time
 
 
 def test_speeds_can_be_seen_in_the_loads():

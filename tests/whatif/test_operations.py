@@ -148,7 +148,7 @@ def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
 
 
 def wakes_late():
-    """Say whether others keep a process that has slept from a core."""
+    """Say whether a process that wakes up has to wait for a core."""
     begin = time.perf_counter()
     for _ in range(50):
         time.sleep(1e-3)

@@ -90,7 +90,7 @@ def test_equal_shares_of_a_processor():
     told = whatif(run, placement=[0, 0, 0], **FAST)
     np.testing.assert_allclose(told.finish, [0.003, 0.005, 0.006])
     np.testing.assert_allclose(told.busy, [0.001, 0.002, 0.003])
-    # in turns of 1 ms: 0 1 2 1 2 2
+    # the ranks that run, in turns of 1 ms: 0 1 2 1 2 2
     told = whatif(run, placement=[0, 0, 0], quantum=1e-3, **FAST)
     np.testing.assert_allclose(told.finish, [0.001, 0.004, 0.006])
 
@@ -105,7 +105,7 @@ def test_a_share_is_a_part_of_each_period():
 def test_a_rank_that_spins_takes_its_share():
     run = two(10, 30)
     told = whatif(run, placement=[0, 0], waiting="spin", **FAST)
-    assert told.time == pytest.approx(0.060)  # 10 ms take 20, 20 more take 40
+    assert told.time == pytest.approx(0.060)  # the first rank spins to the end: 2 * 30 ms
 
 
 def test_messages_cost_alpha_and_beta_on_their_link():

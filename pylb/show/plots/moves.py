@@ -62,7 +62,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
                 fontsize=9 if n <= 12 else 6,
             )
     high = float(max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1)))
-    # The first rank is above.
+    # The y axis points down, so that the first rank is at the top.
     ax.set(xlim=(-0.2, 1.2), ylim=(high * 1.02 or 1.0, -0.1 * high or 0.0))
     ax.text(-0.035, -0.05 * high, "from rank", ha="right")
     ax.text(1.035, -0.05 * high, "to rank", ha="left")

@@ -55,7 +55,8 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
     first = 0
     thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
-    labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}  # each used once
+    # Each label is used for the first line only, so that it is once in the legend.
+    labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
         for name, colour in (("max", VERMILLION), ("mean", BLUE)):
@@ -156,8 +157,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     high = max([y for y in (*before, *placed, *since) if y == y], default=1.0)
     ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
     ax.margins(x=0.08)
-    finish(ax, "iteration", "max/mean (hollow: measured,\nothers: of estimated loads)")
-    tops = np.fmax(before, since).tolist()  # also if one of both is not known
+    finish(ax, "iteration", "max/mean (circles: measured,\nothers: of estimated loads)")
+    tops = np.fmax(before, since).tolist()  # fmax ignores nan: not known
     _label(ax, [(r, y) for r, y in zip(done, tops, strict=True) if y == y])
     return ax
 

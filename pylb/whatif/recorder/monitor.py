@@ -20,7 +20,7 @@ from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.whatif.recorder.recording import Recording
 
 DRIFT = 1e-4  # a larger relative drift between two clocks is reported
-SHOWN = 10  # limit of warnings about ranks that were not recorded, and about connections
+SHOWN = 10  # largest number of warnings about absent ranks, and about refused connections
 
 
 @dataclass(eq=False)
