@@ -1,10 +1,10 @@
-"""Build of the C core.  Project data stands in pyproject.toml.
+"""Build the C core; pyproject.toml has all other data of the project.
 
-pylb._core needs a C compiler and NumPy, nothing else.  pylb._mpi is built where an MPI compiler
-is found (MPICC, else mpicc on the PATH), pylb._metis, pylb._scotch and pylb._zoltan where their
-library is (pkg-config, else the plain name); what is left out is said.
+pylb._core needs only a C compiler and NumPy.  pylb._mpi is built if there is an MPI compiler
+(MPICC, else mpicc on the PATH); pylb._metis, pylb._scotch and pylb._zoltan, if their library is
+found (by pkg-config, else by its name).  The build prints what it leaves out.
 
-The C library (csrc/lib) is built as well, and lies in pylb/lib.
+The C library (csrc/lib) is built into pylb/lib.
 
 Environment: MPICC=path; PYLB_MPI=0 leaves pylb._mpi and pylb._zoltan out; PLB_DEBUG=1 no
 optimisation; PLB_SANITIZE=1 address and undefined-behaviour sanitizers; PLB_WERROR=1 warnings are
@@ -93,7 +93,7 @@ def split_words(words):
 
 
 def mpi_extension(mpicc, words):
-    """The extension for MPI."""
+    """Return the extension pylb._mpi."""
     import mpi4py
 
     say(f"building pylb._mpi with {mpicc}")
@@ -101,7 +101,7 @@ def mpi_extension(mpicc, words):
     out = extension(
         "pylb._mpi",
         sources("base", "model", "measure", "partition/ranks")
-        + [f for f in sources("comm") if "/transport_" not in f]  # of the C library
+        + [f for f in sources("comm") if "/transport_" not in f]  # these belong to the C library
         + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         include=[mpi4py.get_include()],
@@ -114,7 +114,7 @@ def mpi_extension(mpicc, words):
 
 
 def recorder_extension(mpicc, words):
-    """The library that pylb record loads before MPI programs; no Python module."""
+    """Return the library that pylb record loads before MPI programs; it is no Python module."""
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
@@ -137,7 +137,7 @@ def pkg_config(package):
 
 
 def links(header, words):
-    """Whether a program with this header can be built, and is loaded with one MPI at most."""
+    """Say whether a program with this header can be built, and needs no second MPI."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "probe.c"), Path(folder, "probe")
         text = f"#include <stdio.h>\n#include <{header}>\nint main(void) {{ return 0; }}\n"
@@ -152,7 +152,7 @@ def links(header, words):
     return len(set(re.findall(r"libmpi\w*\.so\.\d+", loaded))) <= 1
 
 
-# Module, header, name for pkg-config, plain words of compiler and linker.
+# Module, header, name for pkg-config, words for compiler and linker without pkg-config.
 PARTITIONERS = [
     ("metis", "metis.h", "metis", ["-lmetis"]),
     ("scotch", "scotch.h", "scotch", ["-I/usr/include/scotch", "-lscotch"]),
@@ -162,7 +162,7 @@ PARTITIONERS = [
 
 
 def partitioner_extensions(mpi):
-    """Extensions of the partitioning libraries that are here."""
+    """Return the extensions for the partitioning libraries that are installed."""
     out = {}
     for name, header, package, plain in PARTITIONERS:
         if name in out or (name == "zoltan" and mpi is None):
@@ -176,7 +176,7 @@ def partitioner_extensions(mpi):
         compile_args, link_args = split_words(words)
         files = ["base/err", "base/mem", f"partition/libraries/{name}", f"bind/{name}module"]
         include = []
-        if name == "zoltan":  # also with arrays and communicators of its own
+        if name == "zoltan":  # it also needs pylb's own arrays and communicators
             import mpi4py
 
             own = ("run", "query", "assign", "kept", "patience")
@@ -197,7 +197,7 @@ def partitioner_extensions(mpi):
 
 
 def dgraph_extension(mpi, found):
-    """pylb._dgraph: where Zoltan is, and PT-Scotch with the same MPI."""
+    """Return pylb._dgraph, if Zoltan is installed, and PT-Scotch with the same MPI."""
     words = [*pkg_config("zoltan"), "-I/usr/include/trilinos", "-ltrilinos_zoltan"]
     words += ["-I/usr/include/scotch", "-lptscotch", "-lscotch", "-lptscotcherr"]
     words += mpi[1] if mpi else []

@@ -32,13 +32,13 @@ from pylb.lab import Lab, LabPlan, Profile
 
 RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
 CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
-BUSIEST = 0.3  # core share of the fastest rank: two cores have some time left
-EVEN = {"fits": 0.2, "pages": 1.2}  # rows of an even part, by the smallest memory
+BUSIEST = 0.3  # cores for the fastest rank; all ranks together leave two cores some free time
+EVEN = {"fits": 0.2, "pages": 1.2}  # size of an even part of the rows / smallest memory
 # Times differ by some 10 % from one redistribution to the next, which the constant model does not
 # know; evenly divided rows that fit differ by a third.
 TOLERANCE = {"fits": 0.25, "pages": 0.12}
 SWEEPS = {"fits": 200, "pages": 5}  # an iteration takes many periods of the shares
-MOST_STEPS = 5  # in which the functional model balances
+MOST_STEPS = 5  # the functional model must be balanced after this number of steps
 SCRIPT = Path(__file__).parents[1] / "examples/jacobi_rows.py"
 MODELS = ("none", "cpm", "fpm")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -36,7 +36,7 @@ from common.quality import quality
 import pylb
 from pylb.console import show
 
-REPEAT_SECONDS = 0.3  # repeat a call until it has taken so long
+REPEAT_SECONDS = 0.3  # a call is repeated for this time
 MOST_REPEATS = 9
 MOST_OWN = 0.1  # largest part of a strategy's time that may be pylb's own
 

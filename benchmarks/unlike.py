@@ -44,13 +44,11 @@ from pylb.model.metrics import reduction
 
 from heat import Block, Plate  # isort: skip
 
-RANKS, SHARE = 4, 0.48  # cores of a rank without a cap: together a bit less than two
+RANKS, SHARE = 4, 0.48  # number of ranks; cores of a rank without a cap: together less than two
 CAPS = (27, 26, 25, 24, 23)
 PLATE = Plate(8, 48)
-SWEEPS, LONG = (
-    120,
-    360,
-)  # of a block in an iteration: some milliseconds, several periods of the quota
+# Sweeps of a block in an iteration.  They take some milliseconds; LONG: several quota periods.
+SWEEPS, LONG = 120, 360
 EVERY = 10
 CHANGE = "the cap falls"  # name of the moment at which the lab changes the cap
 

@@ -23,8 +23,8 @@ import pylb
 CRUSHED = 0.6  # part of the tube's length that is left at the end
 FOLDS = 6
 REACH = 0.004  # distance up to which elements are in contact
-# The parts are columns, so z does not count.  x counts more than y: sides of almost equal length
-# would be cut now in one order, now in the other.
+# The parts are columns, so z does not count.  x counts more than y: with nearly equal sides, the
+# order of the cuts would change from step to step.
 PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
 
 

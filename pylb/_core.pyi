@@ -376,7 +376,7 @@ class Keys:
     def find(self, key: int, /) -> int: ...
     def places(self, keys: ArrayLike, /) -> _I32: ...
 
-# rank, number of messages, wire, others
+# For each rank: the rank, number of messages, packed plain messages, messages to be pickled.
 _Packed: TypeAlias = list[tuple[int, int, bytes, list[Any]]]
 
 @final

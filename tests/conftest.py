@@ -13,7 +13,7 @@ import chance  # noqa: F401 how examples are drawn
 import pytest
 import stuck_mpiexec
 
-# More ranks than cores, also as root: what Open MPI asks for, and MPICH does not mind.
+# Let Open MPI start more ranks than cores, also as root; MPICH ignores these variables.
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 if os.geteuid() == 0:
@@ -42,7 +42,7 @@ SLOW = {
 
 
 def needs_the_machine(item):
-    """Whether it starts ranks, which use up a core each, or labs, which affect the machine."""
+    """Say whether a test starts ranks, which need cores, or labs, which affect the machine."""
     return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
 
 

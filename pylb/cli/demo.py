@@ -51,7 +51,7 @@ def _check_paths(save: str | None, html: str | None) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, and compare it with a run without rebalancing."""
-    _check_paths(args.save, args.html)  # before the program runs
+    _check_paths(args.save, args.html)  # a wrong path is an error before the program runs
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger

@@ -14,7 +14,7 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
-LOOKS_AT = _core.LOOKS_AT  # part of the snapshot -> its bit
+LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
 
 
 class Param(NamedTuple):
@@ -147,7 +147,8 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # The selection compares strategies that see all objects and are installed.
+            # The selection chooses among installed strategies that see all objects and read no
+            # positions.
             selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
             distributed=distributed,

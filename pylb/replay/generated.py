@@ -1,4 +1,4 @@
-"""Programs that are given by the times of their iterations, for comparing triggers."""
+"""Generated programs: only the times of their iterations, to compare triggers."""
 
 from __future__ import annotations
 

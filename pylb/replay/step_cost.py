@@ -224,7 +224,7 @@ def _distributed(
     begin = time.process_time()
     seen = traffic(snapshot, name, seed=seed)
     computed = (time.process_time() - begin) / p
-    # On average, a rank receives as much in a round as it sends.
+    # A rank is assumed to receive as much as it sends.
     rounds = seen.rounds * (net.L + 2.0 * net.tree(p, RECORD))
     busiest = float((2.0 * seen.messages * max(net.o, net.g) + 2.0 * seen.bytes * net.G).max())
     most = int(seen.bytes.max())

@@ -184,7 +184,7 @@ class AdvisorLoop:
         state.features = mine.features
 
     def _enter(self, stats: Stats) -> bool:
-        """Enter the record of a step; return whether an LB step is due.  May be collective."""
+        """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
         stats = _complete(stats)._replace(iteration=state.done)
         state.cells.n_objects = stats.n_objects

@@ -35,17 +35,17 @@ class ShadowMode(MeasuringMode):
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
+        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 still lacks
         state.records.keepers.append(self._loads)
         # Figures of the iterations and receipts as they would be with LB steps, the same on all
         # ranks.
         self._figures, self._history = IterationLog(), History()
-        self._log = IterationLog()  # the same figures, on rank 0, up to the last replayed iteration
+        self._log = IterationLog()  # these figures on rank 0: all replayed iterations
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
-        self._measured = 0.0  # sum of the measured maxima of these iterations in seconds
+        self._measured = 0.0  # seconds: sum of the replayed iterations' measured maxima
         self._remaining: Any = None  # a trace with the objects after the last iteration
         self._in_loop = False
         self._lost = False  # some iterations were not kept, so later ones are not replayed

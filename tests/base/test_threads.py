@@ -170,7 +170,7 @@ def test_files_look_for_signals(name, tmp_path):
             call()
     finally:
         _core.stop_when([])
-    call()  # nothing is broken
+    call()  # the call works again
 
 
 @pytest.mark.parametrize("call", [pylb.whatif, pylb.critical_path])

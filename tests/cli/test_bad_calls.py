@@ -7,7 +7,7 @@ import pytest
 import pylb
 from pylb.cli import main as cli
 
-# Arguments after `pylb`, and what the line of the error must contain.
+# Arguments after `pylb`, and a text that the error message must contain.
 LINES = {
     "": "command",
     "replya run.h5": "did you mean replay",
@@ -88,7 +88,7 @@ LINES = {
     "completion ksh": "bash",
 }
 SNAP = pylb.Snapshot([1.0, 2.0, 3.0], [0, 0, 1], n_ranks=2)
-PAIR = ([0, 1, 2], [1, 0])  # two vertices and their edge
+PAIR = ([0, 1, 2], [1, 0])  # a graph of two vertices and an edge
 CALLS = {
     "snapshot is [1, 2, 3]": lambda: pylb.place([1, 2, 3], "GreedyLB"),
     "snapshot is 5": lambda: pylb.evaluate(5),

@@ -214,7 +214,7 @@ def test_a_wheel_takes_the_part_of_the_mpi_that_mpi4py_runs_on(tmp_path, monkeyp
 
 def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
     def no_library(name):
-        raise RuntimeError("cannot load MPI library")  # as mpi4py does
+        raise RuntimeError("cannot load MPI library")  # as mpi4py does without an MPI library
 
     monkeypatch.setattr(optional.importlib.util, "find_spec", no_library)
     assert optional.mpi_abi() is None
@@ -316,7 +316,7 @@ def test_rich_draws_a_table_as_wide_as_a_plain_one(monkeypatch):
     pytest.importorskip("rich")
     columns, row = ["strategy", "seconds", "migrations"], ("GreedyLB", 1.5, 1000)
     plain = shown(columns, [row], title="A run").splitlines()
-    monkeypatch.setenv("COLUMNS", str(len(plain[1])))  # so wide that no column is left out
+    monkeypatch.setenv("COLUMNS", str(len(plain[1])))  # wide enough for all columns
     out = Terminal()
     console.show(columns, [row], title="A run", file=out, drop=["migrations"])
     drawn = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).splitlines()

@@ -28,7 +28,7 @@ world.barrier()
 
 
 def ended(mpiexec, tmp_path, end):
-    """Return what three ranks print on standard error; the last has no balancer."""
+    """Return the standard error of a program on three ranks, of which the last has no balancer."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.format(end=end))
     done = subprocess.run(

@@ -29,7 +29,7 @@ def test_cases_on_virtual_ranks(case):
 
 @pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
 def test_cases_on_one_rank(case):
-    class Alone:  # the part of mpi4py's communicator that the cases use
+    class Alone:  # a communicator of one rank, with the methods that the cases use
         rank, size = 0, 1
 
         def allgather(self, x):
@@ -108,7 +108,7 @@ IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_s
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
 def test_table_is_a_dict(calls):
-    """Ids with equal hashes, some of them removed: the others are still found."""
+    """If some of several ids with equal hashes are removed, the others are still found."""
     table, twin = _core.Table(8), {}
     for k, (enter, ids) in enumerate(calls):
         key = np.array(ids, np.int64)

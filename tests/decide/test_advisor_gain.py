@@ -1,4 +1,4 @@
-"""What an LB step has saved, as the advisor of a code that owns its data estimates it."""
+"""The advisor's estimate of what an LB step has saved."""
 
 import math
 

@@ -49,7 +49,7 @@ def interleave(tmp_path_factory):
     return run
 
 
-# ---- what must hold ----
+# ---- no fault may be found ----
 
 SMALL = [
     "ranks=1 changes=3",
@@ -93,7 +93,7 @@ def test_bounded_lag_with_blocking_receives(interleave, lag, ranks, extra):
 
 
 def test_three_ranks_two_objects_five_iterations(interleave):
-    """With a lag any changes of the period are explored; without a lag one fixed change."""
+    """With a lag, all changes of the period are explored; without a lag, one change."""
     for options in ["lag=1 changes=2", "wish=1:5 wish=2:3"]:
         result, states, _, text = interleave(f"ranks=3 objects=2 iterations=5 {options}")
         assert result == "ok", text
@@ -120,7 +120,7 @@ def test_every_interleaving_of_larger_systems(interleave, options):
     assert result == "ok", text
 
 
-# ---- what must be found ----
+# ---- known faults must be found ----
 
 
 def test_no_pause(interleave):
@@ -289,7 +289,7 @@ class Twin:
     def move(self, state, r, **changed):
         rank = tuple(changed.get(f, old) for f, old in zip(self.FIELDS, state[0][r], strict=True))
         ranks = put(state[0], r, rank)
-        # Forget what no rank can need any more.
+        # Forget the old data, which no rank can need any more.
         least = min(rank[2] for rank in ranks)
         wishes = tuple(None if i <= least else w for i, w in enumerate(state[1]))
         tops = tuple(

@@ -164,7 +164,7 @@ def test_growing_mean_is_not_taken_for_imbalance():
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
 def test_constant_imbalance_that_stays_is_balanced_once(promise, cost):
     due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
-    assert due == [9]  # 9 * 0.7 is more than 6, confirmed once
+    assert due == [9]  # after 9 iterations the imbalance has cost 9 * 0.7 > 6; one more confirms it
 
 
 def test_noisy_imbalance_that_stays_is_not_balanced_all_the_time():
@@ -206,7 +206,8 @@ def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing
 def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, noise):
     """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, LB step 52 s, 500 iterations.
 
-    The imbalance grows in a concave, linear or convex way, or not at all; noise is added."""
+    The imbalance grows in a concave, linear or convex way, or not at all; noise is added.
+    """
 
     def seconds(trigger):
         rng, total, k, level = random.Random(1), 0.0, 0, 1.0
@@ -228,7 +229,7 @@ def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, 
 def test_a_first_balancing_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
     grows = make(trigger="metabalancer")
     due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
-    assert due == [34]  # 0.01 + ... + 0.35 is more than 6
+    assert due == [34]  # the sum 0.01 + ... + 0.35 is more than 6
     told = make(trigger="metabalancer")
     told.expect(None, 2.0)
     assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # eq. 3.5

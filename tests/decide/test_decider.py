@@ -129,7 +129,7 @@ class Both:
 
 def make_both(rng, program):
     name, every = str(rng.choice(TRIGGERS)), int(rng.integers(1, 12))
-    name = "auto" if rng.random() < 0.4 else name  # only this trigger compares with the prediction
+    name = "auto" if rng.random() < 0.4 else name  # only "auto" checks predictions
     strategy = str(rng.choice(STRATEGIES))
     made = settings(
         backwards if strategy == "python" else strategy,
@@ -326,7 +326,7 @@ def test_the_network_is_told_before_the_first_iteration():
         unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
     observed(core)
     unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
-    core.choose()  # the network that was given first still counts
+    core.choose()  # uses the network that was given first
     finish(core)
 
 

@@ -54,7 +54,7 @@ class Twin:
             if self.last["open"]:
                 self.last["cost"] += warm
             known = self.warm_ups[self.last["strategy"]]
-            # an earlier LB step with too few iterations after it does not count
+            # after too few iterations, the warm-up of the earlier LB step counts as 0
             known += [0.0] * (len(self.costs[self.last["strategy"]]) > 1 and not known) + [warm]
 
     def balanced(self, iteration, strategy, *costs):

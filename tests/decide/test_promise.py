@@ -11,7 +11,7 @@ from pylb.errors import DomainError
 
 
 def program(comm, iterations, change, spread, noise):
-    """Run work; from iteration change[0] on rank change[1] is slower by the factor change[2]."""
+    """Run a program; from iteration change[0] on, rank change[1] is change[2] times slower."""
     n = 32 * comm.size
     lb = pylb.Balancer(comm, unlike=True)
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(spread), n))
@@ -35,7 +35,7 @@ def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, n
     longest, work, history = cluster.run(program, 90, change, spread, noise)[0]
     at, rank, factor = change
     after = speed / np.where(np.arange(4) == rank, factor, 1.0)
-    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # even if the first call takes longer
+    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # the first call may be slow
     assert longest[at] > 1.2 * work / after.sum()
     assert longest[at + 5 :].mean() < 1.1 * work / after.sum()
     last = history.balancings[-1]

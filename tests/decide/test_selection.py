@@ -32,7 +32,7 @@ FULL = [
 ]
 BALANCED = {"max": 1.05, "mean": 1.0, "total": 8.0, "utilization": 0.9, "messages": 0, "bytes": 0}
 IMBALANCED = {**BALANCED, "max": 1.5, "utilization": 0.6}
-CHATTY = {"messages": 500, "bytes": 400_000}  # 0.9 s of 8 s
+CHATTY = {"messages": 500, "bytes": 400_000}  # messages cost 0.9 s of the 8 s of load
 
 
 def selector(strategies=FULL, **params):
@@ -157,7 +157,7 @@ def test_on_the_thresholds_themselves():
     assert not s.observe(**edge).needed
     assert s.observe(**{**edge, "max": math.nextafter(1.25, 2)}).needed
     assert s.observe(**{**edge, "utilization": 0.49}).need.startswith("ranks are idle")
-    ten = {**edge, "total": 5.0, "utilization": 0.4}  # 0.5 s of messages are 10 %
+    ten = {**edge, "total": 5.0, "utilization": 0.4}  # the messages cost 0.5 s, 10 % of the load
     assert s.observe(**{**ten, "messages": 2}).kind == "communication"
     assert s.observe(**{**ten, "messages": 2, "total": 5.001}).kind == "computation"
 
@@ -180,7 +180,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     s = selector(again=3)
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.0)
-    assert done(s, "Refine", 1.05).family == "refinement"  # at the tolerance: as good
+    assert done(s, "Refine", 1.05).family == "refinement"  # still good: the tolerance
     choice = done(s, "Refine", 1.06)
     assert (choice.strategy, choice.lead) == (
         "Greedy",
@@ -195,7 +195,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     assert done(s, "Refine", 1.2).strategy == "Greedy"
     for _ in range(3):
         choice = done(s, "Greedy", 1.0)
-    assert choice.strategy == "RefineSwap"  # Refine leaves too much, and there is another one
+    assert choice.strategy == "RefineSwap"  # since Refine leaves too much
     assert done(s, "RefineSwap", 1.0).strategy == "RefineSwap"
 
 
@@ -295,7 +295,7 @@ PALETTE = [
         for family in ("comprehensive", "refinement")
     )
 ]
-# few different values, so that ties and thresholds occur
+# few different values, so that ties and exact thresholds are frequent
 WORKLOAD = st.fixed_dictionaries(
     {
         "max": st.sampled_from([1.0, 1.1, 1.25, 3.0]),

@@ -21,7 +21,7 @@ NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "aut
 
 
 class Twin:
-    """What all twins store: every observation since the last LB step."""
+    """The base of all twins: it stores every observation since the last LB step."""
 
     def __init__(self, end=None, cost=None):
         self.end, self.cost, self.total = end, cost, 0
@@ -145,7 +145,7 @@ class Auto(Twin):
         return max(self.level[-1] - self.level[-1 - k], 0.0)
 
     def saved_at_once(self):
-        """Return what the next iteration would save; -inf if that is not known."""
+        """Return the seconds that an LB step would save in the next iteration; -inf: unknown."""
         n = len(self.u)
         if not self.cycles or n > 2:
             return -math.inf
@@ -348,7 +348,7 @@ def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
 
 
 def test_auto_repairs_the_next_steps_at_once():
-    """After the first jump the trigger knows from earlier cycles what waiting costs."""
+    """After the first jump, the trigger knows from earlier cycles how much waiting costs."""
     state = [0.5 * (i // 50) for i in range(1000)]
     run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
     late = [int(i) % 50 for i in run.iterations]

@@ -195,7 +195,7 @@ def test_zones_are_those_of_bt_mz():
 
 def test_flow_comes_closer_to_the_exact_solution():
     errors = []
-    for n in (12, 24):  # both runs end at the same time
+    for n in (12, 24):  # both grids are simulated up to the same time
         problem = multizone.Problem((n, n, n // 2), 2, 3.0)
         errors.append(multizone.solve(None, problem, n * n // 24, mode="off").error)
     assert errors[1] < 0.15

@@ -169,7 +169,7 @@ def page_of(language):
 
 
 def test_the_commands_of_the_page(prefix, tmp_path):
-    """Run all commands but the first one, which the fixture has run."""
+    """Run the commands of the page, except the first one, which the fixture has run."""
     (lines,) = page_of("sh")
     install, rest = lines.split("\n", 1)
     assert install.startswith("make install PREFIX=$HOME/pylb ")

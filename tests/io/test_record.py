@@ -103,7 +103,7 @@ def test_the_trace_has_every_iteration(tmp_path):
     trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(trace.optimum(cost=0.1))
     trace.write(tmp_path / "vt")
     again = pylb.Trace.read(tmp_path / "vt")
-    for here, there in zip(again, trace, strict=True):  # vt has the tasks rank by rank
+    for here, there in zip(again, trace, strict=True):  # vt's tasks are sorted by rank
         order = np.argsort(here.key)
         assert np.array_equal(here.load[order], there.load)
 
@@ -377,7 +377,7 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
 
 
 def test_a_record_whose_parameters_are_others(tmp_path):
-    """A record that lacks some figures, or has other ones, can be read."""
+    """A record without some parameters, or with unknown ones, can be read."""
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:

@@ -139,7 +139,7 @@ V1 = """\
 def test_version_1_together_and_apart():
     own = "4:cpu,cpuacct:/user\n3:memory:/x\n0::/y\n"
     both = [Path("/sys/fs/cgroup/cpu,cpuacct/user"), Path("/sys/fs/cgroup/memory/x")]
-    assert cgroup.parents(V1, own) == both[:1]  # there is no such directory to write to
+    assert cgroup.parents(V1, own) == both[:1]  # without a memory limit
     assert cgroup.parents(V1, own, memory=True) == both
     apart = (
         "31 30 0:27 /docker/7 /cg/cpu rw - cgroup cgroup rw,cpu\n"
@@ -158,7 +158,7 @@ def test_no_hierarchy_with_the_processor(mountinfo):
 
 
 def version_2(top, *groups):
-    """Return the files of a delegated tree: path, controllers, those of the children, processes."""
+    """Make a delegated tree; groups: path, controllers, subtree_control, processes."""
     for path, controllers, children, processes in groups:
         folder = top / path
         folder.mkdir(parents=True, exist_ok=True)
@@ -427,7 +427,7 @@ def test_the_next_lab_removes_what_a_killed_one_left(where):
     stale = left(where)
     assert stale
     living = Lab([1.0])
-    with Lab([0.5]):  # must not mistake the living lab for a stale one
+    with Lab([0.5]):  # the new lab must not remove the one that runs
         assert living._groups.bases[0].exists()
     assert not any(path.exists() for path in stale)
     assert not alive(pid)

@@ -55,7 +55,7 @@ def swap():
 
 
 def left(pid=None):
-    """Return the folders of this process's or another one's labs, and what is named after them."""
+    """Return all folders and files of the labs of a process; default: this process."""
     name = f"{state.PREFIX}{pid or os.getpid()}-"
     places = (state.home(), Path("/run/netns"), Path("/var/tmp"))
     return [path.name for place in places if place.is_dir() for path in place.glob(f"{name}*")]

@@ -22,7 +22,7 @@ def test_every_call_and_its_errors(mpiexec, program, ranks):
 
 
 def test_the_module_has_every_function_that_a_program_calls(prefix):  # noqa: F811
-    """Tier 1 of pylb.h: what begins with pylb_advisor_, pylb_plan_ and the steps."""
+    """The module has the functions of pylb.h for advisors, plans and steps."""
     header = (prefix / "include" / "pylb.h").read_text().split("/* ---- placement")[0]
     module = (prefix / "include" / "pylb.f90").read_text()
     names = [

@@ -148,7 +148,7 @@ def test_decisions_are_made_and_recorded(mpi_program, mpiexec, tmp_path, ranks, 
     assert [len(row) for row in record["loads"]] == [120] * ranks
     done = [row.split()[1] == "1" for row in said.splitlines()]
     kinds = [r["kind"] == "balance" for r in record["receipts"]]
-    assert kinds[: len(done)] == done  # with a lag, some are made when the advisor is closed
+    assert kinds[: len(done)] == done  # with a lag, more follow when the advisor is closed
     assert len(kinds) <= len(done) + lag
     assert any(done) == (ranks > 1)
     for step, (figures, *loads) in enumerate(zip(record["figures"], *record["loads"], strict=True)):
@@ -206,7 +206,7 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     assert "the environment says so (PYLB_STRATEGY)" in said
 
 
-# ---- what Python makes of it ---------------------------------------------------------------
+# ---- its record, read by Python ------------------------------------------------------------
 
 
 def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):

@@ -40,7 +40,7 @@ def test_they_decide_alike_with_a_lag(mpi_program, mpiexec, ranks):  # noqa: F81
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
     twin = [sys.executable, str(HERE / "advisor_drift.py"), *words]
     found = run([*mpiexec, "-n", str(ranks), *twin]).splitlines()
-    made = told(said.splitlines())  # before the last two records are known
+    made = told(said.splitlines())  # printed before the last two steps are known
     last = max([i for i, line in enumerate(made) if line.split()[1] == "1"], default=len(made) - 1)
     assert told(found)[:last] == made[:last]
     assert (last > 10) == (ranks > 1)

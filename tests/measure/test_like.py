@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pylb.measure.learner import SpeedLearner
 
-# Each of these once misled the learner: all objects that leave one rank become lighter; growing
-# objects go from rank to rank under GreedyLB; a region jumps; a single object links two ranks.
+# Each of these programs once misled the learner.  All objects that leave one rank become lighter;
+# growing objects go from rank to rank; a region jumps; a single object connects two ranks.
 FOOLED = (7, 26, 32, 522, 771, 1389, 1755, 2172, 2248, 2899, 2990, 3249, 4630)
 
 
@@ -36,7 +36,7 @@ def test_like_ranks_stay_alike_in_the_runtime(seed):
 
 
 def slow(factor, change=None, noise=0.03):
-    """Return when it was known that the third of 8 ranks is slower from iteration `change` on."""
+    """Return the iteration in which the learner knows that the third of 8 ranks is slower."""
     rng = np.random.default_rng(5)
     work = 1e-3 * np.exp(
         rng.uniform(0.0, np.log(10.0), 256) + noise * rng.standard_normal((80, 256))
@@ -71,7 +71,7 @@ def test_most_unlike_ranks_are_learned():
 
 
 def test_a_large_fit_begins_where_the_last_one_ended():
-    """The learner answers like one that sees only the last eight placements."""
+    """The learner gives the same speeds as one that has seen only the last eight placements."""
     rng = np.random.default_rng(2)
     n, p = 8000, 40
     speed, work = np.exp(rng.uniform(-1.0, 0.0, p)), np.exp(rng.normal(0.0, 1.0, n))

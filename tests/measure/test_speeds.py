@@ -118,7 +118,7 @@ def test_of_very_many_objects_a_part_speaks_for_all():
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60), st.booleans())
 def test_like_its_twin(seed, p, n, estimated):
-    """Objects come, go, stay, move, drift or have no time, and ranks change their speed."""
+    """Objects come, go, stay, move, drift or are not measured, and ranks change their speed."""
     rng = np.random.default_rng(seed)
     twin, learner = twin_speeds.SpeedLearner(p), SpeedLearner(p)
     speed, work = np.exp(rng.normal(0.0, 0.5, p)), np.exp(rng.normal(0.0, 1.0, n))
@@ -140,7 +140,7 @@ def test_like_its_twin(seed, p, n, estimated):
         assert (told[0] is None) == (told[1] is None)
         if told[0] is not None:
             np.testing.assert_allclose(told[1], told[0], rtol=1e-3)
-        # sigma is counted in bins of 0.8 %, and the rounds end where it changes by 1 %
+        # the core counts sigma in bins of 0.8 %, and iterates until it changes by less than 1 %
         np.testing.assert_allclose(learner.error, twin.error, rtol=3e-2)
         np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=3e-2, atol=1e-6)
         np.testing.assert_allclose(learner.explained, twin.explained, rtol=1e-2, atol=1e-3)
@@ -273,8 +273,10 @@ def falling(comm, seed, factor):
 
 
 def test_a_rank_that_becomes_slow_is_balanced_for():
-    """Once this failed in half of the runs: an LB step that cannot know the new speed makes things
-    worse, and rebalancing was switched off.
+    """Rebalancing must not be switched off.
+
+    This once happened in half of the runs: an LB step before the new speed is known makes things
+    worse.
     """
     cluster = pylb.VirtualCluster(4, clock="none", network=(5e-6, 1e-9))
     over = []

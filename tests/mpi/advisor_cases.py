@@ -1,6 +1,6 @@
 """Cases of an advisor that hold on any number of ranks: ``mpiexec -n 3 python ...``.
 
-Rank 0 prints how many held.
+Rank 0 prints the number of cases that passed.
 """
 
 import sys

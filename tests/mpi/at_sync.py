@@ -1,7 +1,7 @@
 """Loops with a lag, on any number of ranks: ``mpiexec -n 3 python tests/mpi/at_sync.py [N]``.
 
-Programs that communicate on their own, with blocking calls between their AtSyncs.  N: iterations
-of the long one.
+The programs have their own communication, with blocking calls between their AtSyncs.  N: number of
+iterations of the longest program.
 """
 
 import math
@@ -100,7 +100,7 @@ def kept_and_shadowed(comm):
 
 
 def every_lag(comm):
-    """A period that is shorter than the lag becomes as long as the lag requires."""
+    """If the period is shorter than the lag, it becomes as long as the lag requires."""
     for lag in (1, 2, 8):
         lb = fill(pylb.Balancer(comm, lag=lag, every=2, load=lambda key, block: 1.0))
         for it in lb.iterate(40):
@@ -111,7 +111,7 @@ def every_lag(comm):
 
 
 def decisions_stand(comm):
-    """If the trigger decides at i, all balance at i + D, whatever it answers afterwards."""
+    """If the trigger decides at iteration i, all rebalance at i + lag, whatever follows."""
     lb = fill(pylb.Balancer(comm, lag=4, trigger=lambda c: c.iteration == 10))
     for it in lb.iterate(30):
         halo(comm, it)
@@ -273,7 +273,7 @@ class Ring:
             self.spread = max(self.spread, max(ks, default=0) - min(ks, default=0))
             state = self.lb.at_sync()
             if state is AtSync.BALANCE:
-                self.receive()  # all messages for iterations up to this one were consumed
+                self.receive()  # no message for this iteration or an earlier one is left
                 self.lb.balance()
                 running, standing = [key for key, _ in self.lb.local()], []
                 for key, block in self.lb.local():
@@ -304,7 +304,7 @@ class Ring:
 
 
 def objects_at_their_own_pace(comm):
-    """Objects of a rank may be ahead of others: without a lag (as in the thesis), and with one."""
+    """Some objects of a rank are ahead of others, without a lag (as in the thesis) and with one."""
     n, steps = 10, 60
     spread = 0
     for lag in (math.inf, 1, 4):

@@ -1,6 +1,6 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each runs on COMM_SELF, COMM_WORLD and a duplicate; tests/virtual/test_virtual.py runs them too.
+Each case runs on COMM_SELF, COMM_WORLD and a duplicate, and in tests/virtual/test_virtual.py.
 Rank 0 prints what must not depend on the number of ranks, as JSON.
 """
 
@@ -76,7 +76,7 @@ def same_on_all_ranks(comm):
 
 
 def realised_gain(comm):
-    """All objects are on rank 0, then placed as evenly as possible; then the loads change."""
+    """All objects start on rank 0, and are then placed evenly; afterwards the loads change."""
     growth = [1.0]
     lb = pylb.Balancer(comm, every=3, load=lambda key, block: growth[0] * (1.0 + key % 2))
     for key in range(20):
@@ -118,7 +118,7 @@ def gives_up(comm):
 
 
 def selects(comm):
-    """pylb chooses the strategy if messages cost nothing, and if they cost nearly all."""
+    """pylb chooses a strategy for messages that cost nothing, and for very expensive ones."""
     for network, kind in ((None, "not intensive"), ((100.0, 0.0), "is intensive")):
         lb = fill(
             pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key**2, network=network)
@@ -139,7 +139,7 @@ def selects(comm):
 
 
 def recorded_and_taken_again(comm):
-    """The record of a run, and a second run from it, do not depend on the number of ranks."""
+    """A run's record, and a second run that repeats it, do not depend on the number of ranks."""
     path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
 
     def run(options):
@@ -354,7 +354,7 @@ def unlike_ranks(size, n):
 
 
 def in_rounds(comm):
-    """A distributed strategy gives the same placement as on virtual ranks, whatever these are."""
+    """A distributed strategy gives the same placement as on virtual ranks, also on unlike ranks."""
     seen = []
 
     def look(snapshot):
@@ -578,7 +578,7 @@ def a_doubled_key_can_be_taken_back(comm):
 
 
 def messages_find_objects_that_move(comm):
-    """Each object sends to all others in each pass, while all objects change their ranks."""
+    """Each object sends to all others in each iteration, while all objects change their ranks."""
     lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=1)
     fill(lb, n=9)
     for it in lb.iterate(6):

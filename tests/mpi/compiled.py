@@ -26,7 +26,7 @@ def needs(*programs):
 
 
 def needs_fortran():
-    """An mpifort with gfortran, of the MPI whose mpicc builds the library."""
+    """Skip the test without an mpifort that uses gfortran and belongs to the MPI of mpicc."""
     needs("gfortran", "mpifort", "mpicc")
     both = [Path(shutil.which(name)).parent for name in ("mpifort", "mpicc")]
     if both[0] != both[1] or "GNU Fortran" not in run(["mpifort", "--version"]):

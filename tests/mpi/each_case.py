@@ -22,7 +22,7 @@ def raised(error, text, call):
 
 @contextlib.contextmanager
 def told_clock():
-    """Stop the clock of the Python side; the function that it yields lets some seconds pass."""
+    """Replace pylb's clock by one that stands still; the yielded function lets seconds pass."""
     now = [0.0]
 
     def spend(seconds):

@@ -24,7 +24,7 @@ from lennardjones import Fluid
 WORLD = MPI.COMM_WORLD
 START = "pylb"  # method that places the objects first; the default is blocks
 UNBALANCED = {"mode": "off", "start": START}
-BALANCED = {"every": 2, "strategy": "GreedyLB"}  # the strategy that moves most objects
+BALANCED = {"every": 2, "strategy": "GreedyLB"}  # this strategy moves the most objects
 
 
 def jacobi(way):
@@ -49,7 +49,7 @@ RING = kneighbor.Ring(objects=24, k=3, nbytes=4000, work=2, start=20, share=0.25
 
 
 def ring(way):
-    """Run kneighbor; its loads are numbers of steps, so decisions do not depend on the machine."""
+    """Run kneighbor with loads in computed steps: decisions do not depend on the machine."""
     return kneighbor.solve(WORLD, RING, 40, load=lambda key, node: 0.01 * node.steps, **way)
 
 

@@ -44,7 +44,7 @@ def printed(mpiexec, ranks, *words):
 def every_case_is_done(mpiexec, ranks, program):
     """Run a program of this folder; each rank says at the end that all its cases passed."""
     out = printed(mpiexec, ranks, HERE / program)
-    assert out.count("done") == ranks  # their lines may run into one another
+    assert out.count("done") == ranks  # lines of several ranks may be mixed
 
 
 def answers_of(mpiexec, program):

@@ -21,7 +21,7 @@ def digest(data):
 
 
 def change(data):
-    """Change received data in place, which nobody else may notice."""
+    """Change received data in place; no other object may see this change."""
     if isinstance(data, np.ndarray):
         data += 1.0
     elif isinstance(data, dict):
@@ -29,11 +29,11 @@ def change(data):
 
 
 def told(seed, key, it, n):
-    """What an object sends in an iteration: a list of (targets, data)."""
+    """Return what an object sends in an iteration: a list of (targets, data)."""
     rng = np.random.default_rng([seed, key, it])
     out = []
     for _ in range(rng.integers(0, 4)):
-        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # perhaps itself, or one twice
+        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # also key itself; duplicates
         x = rng.random(1)
         kinds = x.copy(), np.repeat(x, 600), np.asfortranarray(np.outer(x, x)), float(x[0])
         data = [*kinds, {"a": [float(x[0])]}][rng.integers(0, 5)]
@@ -157,7 +157,7 @@ def messages_of_exchanges(comm):
 
 
 def shared(comm):
-    """With copy=False, the receivers on a rank share the data: also after they have moved.
+    """With copy=False, the receivers on a rank share the data, also after they have moved.
 
     In the first iteration, homes forward messages."""
     lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=2)
@@ -176,7 +176,7 @@ def shared(comm):
 
 
 def forwarded(comm):
-    """New targets in each iteration, right after the objects have moved."""
+    """Send to new targets in each iteration, just after the objects have moved."""
     n = 4 * comm.size
     lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=1)
     for key in range(n):
@@ -259,7 +259,7 @@ def removed_receivers(comm):
 
 
 def bad_arguments(comm):
-    """Nothing is sent by a call that raises."""
+    """A call that raises sends nothing."""
     lb = pylb.Balancer(comm)
     lb.add(comm.rank, None)
     me = comm.rank

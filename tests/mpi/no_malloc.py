@@ -129,7 +129,7 @@ def models():
 
 
 def program_of(comm, **how):
-    """All that a Balancer does: objects that come and go, messages, LB steps, a record."""
+    """Use all that a Balancer can do: objects that come and go, messages, LB steps, a record."""
     lb = pylb.Balancer(comm, network=(1e-6, 1e-9), **how)
     for key in range(lb.rank, 12, lb.n_ranks):
         lb.add(key, [key], nbytes=8)
@@ -163,7 +163,7 @@ GROUPS = {
 
 
 def told_of_memory(error):
-    """Whether an error is MemoryError, or comes from one."""
+    """Say whether an error is a MemoryError, or was caused by one."""
     while error is not None:
         if isinstance(error, MemoryError) or "out of memory" in str(error):
             return True

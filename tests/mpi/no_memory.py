@@ -1,4 +1,4 @@
-"""A rank that cannot allocate memory for objects that come: ``mpiexec -n 3 python ...``."""
+"""A rank has no memory for arriving objects: ``mpiexec -n 3 python ...``."""
 
 import resource
 from pathlib import Path

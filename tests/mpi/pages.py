@@ -208,7 +208,7 @@ def vt():
 
 
 def your_code():
-    """Before pylb; what follows there is taken from the examples (tests/examples)."""
+    """Only the blocks "before"; the others are lines of the examples, tested in tests/examples."""
     sys.path.insert(0, str(ROOT / "examples" / "own_loop"))
     import curve
     import particles

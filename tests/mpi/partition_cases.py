@@ -197,7 +197,7 @@ def names(comm):
         best = max(kept[range(5), list(p)].sum() for p in itertools.permutations(range(5)))
         assert kept.trace() == best == WEIGHT.sum() - out.migration_volume
         assert out.migrations == np.count_nonzero(before != after)
-    block = own(comm, "block")[::-1]  # with two parts per rank, most objects may stay
+    block = own(comm, "block")[::-1]  # with two parts per rank, most objects can stay
     k = 2 * comm.size
     out = pylb.partition(coords=XY[block], ids=block, parts=k, comm=comm)
     moves(comm, block, out)
@@ -224,7 +224,7 @@ def levels(comm):
     job = pylb.Machine.measure(comm, seconds=0.01, network=False)
     out = pylb.partition(method="rcb", machine=job, comm=comm, imbalance=1.2, **given)
     assert out.n_parts == comm.size
-    assert out.max_over_mean < 1.3  # relative to DRUM's shares
+    assert out.max_over_mean < 1.3  # max/mean is relative to DRUM's shares
     out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
     worth(comm, ids, out, 4)
     raised(
@@ -380,7 +380,7 @@ def wrong(comm):
 
 
 def plain(comm):
-    """The parameters that save exchanges change no part and no cut."""
+    """Parameters that pylb sets to save exchanges change neither parts nor cuts."""
     slow = {"TFLOPS_SPECIAL": 0, "CHECK_GEOM": 1}
     lattice = np.stack(np.divmod(np.arange(N), SIDE), axis=1).astype(float)  # equal coordinates
     points = np.random.default_rng(5).random((200, 2)) * SIDE
@@ -442,7 +442,7 @@ def again(comm):
     first = {method: pylb.partition(parts=5, method=method, **given) for method in methods}
     where = {method: out.points(points) for method, out in first.items()}
     held = []
-    rng = np.random.default_rng(comm.rank)  # ranks release theirs at different times
+    rng = np.random.default_rng(comm.rank)  # ranks release their results at different times
     for i in range(60):
         method = methods[i // 2 % 3]
         held.append(pylb.partition(parts=5, method=method, seed=i % 2, **given))

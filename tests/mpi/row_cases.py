@@ -1,4 +1,4 @@
-"""Rows on any number of different ranks: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
+"""Rows on ranks of different speed: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
 
 tests/run/test_rows.py runs the cases on virtual ranks too.
 """
@@ -159,7 +159,7 @@ def timed(comm):
 
 
 def speeds_learned(comm):
-    """All ranks learn the speeds from objects that move; estimates are for the new rank."""
+    """All ranks learn the speeds from objects that move; estimates are those on the new rank."""
 
     def wander(snapshot):
         # Other objects move each time: if the same ones came back, their work could seem periodic.

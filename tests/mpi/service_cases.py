@@ -72,7 +72,7 @@ def plans(comm):
 
 
 def sized(comm):
-    """Send items of several rows repeatedly, and back."""
+    """Send items of several rows there and back, several times."""
     for seed in range(8):
         to = draw(comm, seed)
         rng = np.random.default_rng(seed)
@@ -203,7 +203,7 @@ def wrong_use(comm):
     raised(errors.DomainError, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]]))
     where = pylb.Directory(comm)
     where.update([me])
-    # Nothing changes if an id occurs twice, on one rank or on two.
+    # An id that occurs twice, on one rank or on two, is an error and changes nothing.
     raised(
         errors.DuplicateKeyError,
         "id 77 is given twice",

@@ -1,6 +1,6 @@
 """Triggers of the user that fail, or answer differently on ranks: ``mpiexec -n 3 python ...``.
 
-The programs also exchange messages of their own, so a rank that goes on alone would wait for ever.
+The programs also exchange their own messages, so a rank that continues alone would wait forever.
 """
 
 import math
@@ -118,7 +118,7 @@ def one_rank_fails(comm):
     if mine:
         raised(error, text, lambda: list(lb.iterate(12)))
     else:
-        list(lb.iterate(12))  # a rank that left its loop has ended: the others go on
+        list(lb.iterate(12))  # one rank has left its loop; the others continue
         assert lb.history.balancings == []
     lb.finish()
 

@@ -48,7 +48,7 @@ def test_a_stencil_is_divided_well_and_its_worth_is_true(method):
     out = pylb.partition(A, 4, method=method, starts=2)
     assert np.bincount(out.part).max() <= 103
     assert out.max_over_mean == pytest.approx(np.bincount(out.part).max() / 100)
-    assert out.volume == volume(A, out.part) <= 120  # four squares: 80 or so
+    assert out.volume == volume(A, out.part) <= 120  # four squares have a volume of about 80
     if out.cut is not None:
         i, j = A.nonzero()
         assert out.cut == np.count_nonzero(out.part[i] != out.part[j]) / 2
@@ -211,7 +211,7 @@ def test_weights_of_any_size(method, size):
 
 
 def test_a_refinement_leaves_no_part_empty():
-    """Six parts of twenty vertices: the tolerance would allow five parts of four, one empty."""
+    """Twenty vertices in six parts: the tolerance allows five parts of four and an empty one."""
     nets = [[0, 2, 3], [0, 2, 6], [0, 4, 5, 11], [0, 7], [0, 10], [0, 5, 6, 8, 19], [1, 4, 9]]
     start, pin = np.cumsum([0, *map(len, nets)]), np.concatenate(nets)
     given = {"nets": (start, pin, 2.5 + np.arange(7)), "coords": np.zeros((20, 1)), "parts": 6}
@@ -268,7 +268,7 @@ def test_an_asymmetric_matrix_is_refused_with_the_way_out():
 
 
 def passed(parent):
-    """Return the leaves in the order of the curve, found plainly."""
+    """Return the leaves in the order of the curve, by plain recursion."""
     children = {}
     for v, up in enumerate(parent):
         children.setdefault(up, []).append(v)
@@ -384,7 +384,7 @@ def test_present_parts_and_moves():
 
 @pytest.mark.skipif("metis" not in GRAPHS, reason="METIS is not here")
 def test_levels_of_a_machine():
-    """The parts of a node are a partition of the node's own subgraph."""
+    """The parts of each node are those of its subgraph alone."""
     A = stencil(24, 24)
     machine = pylb.model.Tree((2, 2, 2))
     out = pylb.partition(A, method=["metis", "pylb", "metis"], machine=machine, imbalance=1.1)
@@ -412,7 +412,7 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
     for source in (text, tmp_path / "machine.json", str(tmp_path / "machine.json")):
         out = pylb.partition(A, method="pylb", machine=source)
         assert np.array_equal(out.part, want.part)
-    halves = want.weights.reshape(2, 2).sum(axis=1)  # the faster node has three times the share
+    halves = want.weights.reshape(2, 2).sum(axis=1)  # the faster node gets three times as much
     assert 2.5 < halves[1] / halves[0] < 3.5
     assert want.max_over_mean < 1.1
     with pytest.raises(FormatError, match=r"machine\.txt"):
@@ -433,7 +433,7 @@ def test_by_a_machine_of_unlike_nodes():
     of_node = np.isin(out.part, (0, 2, 4))
     src = np.repeat(np.arange(400), np.diff(A.indptr))
     between = (of_node[src] != of_node[A.indices]).sum() / 2
-    assert between < 150  # the parts are two pieces, not stripes
+    assert between < 150  # each part is one piece, not stripes
     assert abs(of_node.sum() - 240) < 24
     fixed = np.full(400, -1)
     fixed[[0, 399]] = 4, 1
@@ -472,7 +472,7 @@ def test_a_number_that_is_none_is_seen_anywhere(bad):
 @pytest.mark.parametrize("value", [1e154, -1e300, np.nan, np.inf])
 @pytest.mark.parametrize("method", POINTS)
 def test_points_too_far_away_are_refused(method, value):
-    """Inertial bisection squares coordinates, and did not end where the squares overflow."""
+    """Inertial bisection squares coordinates; where the squares overflow, it once never ended."""
     xy = np.random.default_rng(0).random((9, 2))
     xy[4, 1] = value
     with pytest.raises(DomainError, match=r"coords\[4, 1\] is .*expected a number from -1e150"):

@@ -159,7 +159,7 @@ def test_hypergraph_and_points(library):
     assert np.bincount(part).tolist() == [64] * 4
 
 
-# ---- what they do badly -------------------------------------------------------------------------
+# ---- inputs that the libraries handle badly -----------------------------------------------------
 
 
 @pytest.mark.parametrize("parts_", [1, 2, 7, 12, 13, 50])
@@ -276,7 +276,7 @@ LUMPS = {  # weights of vertices, parts
 
 @pytest.mark.parametrize("lump", LUMPS)
 def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
-    """METIS complains about halves without vertices, which it makes itself."""
+    """METIS prints complaints about empty halves, which it makes itself."""
     weight, parts = LUMPS[lump]
     start, to = ring(len(weight))
     for seed in range(5):
@@ -290,7 +290,7 @@ def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
 
 
 def test_what_others_print_meanwhile_is_not_lost(library, capfd):
-    """METIS prints through C's standard output."""
+    """METIS prints to C's standard output; what others print there at the same time is kept."""
     c = ctypes.CDLL(None)
     start, to = ring(20_000)
     weight = np.append(np.ones(19_999), 10**6).astype(np.int32)

@@ -112,7 +112,7 @@ def decided():
 
 
 def kept(receipt):
-    """Return one line of text; nine digits are the same with any mathematical library."""
+    """Return one line of text with nine digits, which all mathematical libraries agree on."""
     told = receipt.to_dict()
     told |= told.pop("figures")
     values = {key: told[key] for key in KEPT} | {key: told[key] for key in FIGURES}

@@ -184,7 +184,7 @@ def times_with_sending(snapshot, rank, alpha=2e-6, beta=1e-10):
 @pytest.mark.parametrize("name", [n for n in NAMES if pylb.strategies()[n].family == "refinement"])
 def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
     plan = place(make(), name)
-    if name == "RefineCommLB":  # judged by the cost of messages that this strategy counts
+    if name == "RefineCommLB":  # it minimizes times that include messages
         before, after = (times_with_sending(make(), r) for r in (make().rank, plan.rank))
         assert after.max() <= before.max() * (1 + 1e-12)
     else:
@@ -247,7 +247,7 @@ def anything(draw, components=False, most=50):
     }
     for name in draw(st.sets(st.sampled_from(sorted(make)))):
         some[name] = make[name]()
-    if "memory" in some:  # the present use, and some more
+    if "memory" in some:  # the memory that is in use, and some more
         most = np.bincount(rank, some["memory"], p).max() if n else 0
         some["memory_limit"] = np.full(p, int(1.2 * most) + 1)
     if components:

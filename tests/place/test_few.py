@@ -1,4 +1,4 @@
-"""Few objects a rank: as good as an exact method where one can run, else near the lower bound."""
+"""Few objects per rank: as good as an exact method, or close to the lower bound."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def snapshot(kind, n, p, rng):
 
 
 def lower_bound(s):
-    """Return the average, heaviest object, and the pigeonhole principle."""
+    """Return the largest of three bounds: average, heaviest object, pigeonhole principle."""
     load, p = np.sort(s.load)[::-1], s.n_ranks
     crowds = (load[k * p - k : k * p + 1].sum() for k in range(1, (s.n_objects - 1) // p + 1))
     return max(s.load.sum() / p, load[0], *crowds, 0.0)
@@ -59,7 +59,7 @@ def test_few_objects_are_placed_as_well_as_they_can_be(kind):
             missed += best is not None and plan.after.max > NEAR * best
             unknown += best is None
     assert missed == 0
-    assert unknown <= 30  # of 250: one to three objects a rank, where no method meets the bound
+    assert unknown <= 30  # of 250; with one to three objects per rank the bound may be too low
 
 
 @pytest.mark.parametrize("kind", LOADS)
@@ -75,7 +75,7 @@ def test_many_ranks_with_few_objects(name, kind):
 
 
 def test_what_one_refinement_mends_the_other_does_not_leave():
-    """No object of the ranks in a hot region fits on another rank."""
+    """In a hot region, no object of a rank fits on another rank: exchanges must help."""
     rng = np.random.default_rng(2)
     n, p = 6000, 1000
     rank = np.arange(n) * p // n

@@ -84,7 +84,7 @@ def test_cuts_are_those_of_the_twin(n, p, seed, data):
     present = np.sort(data.draw(st.lists(st.integers(0, n), min_size=p - 1, max_size=p - 1)))
     present = [0, *map(int, present), n]
     if min(np.diff(present)) == 0:
-        return  # ranks without objects stand elsewhere in the row
+        return  # the position of ranks without objects in the row is not defined
     rank = np.repeat(np.arange(p), np.diff(present))
     coords = np.stack([np.arange(n), np.zeros(n), np.zeros(n)], axis=1)
     s = pylb.Snapshot(load, rank, n_ranks=p, coords=coords)

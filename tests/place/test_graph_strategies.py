@@ -55,7 +55,7 @@ def reach(s, rank):
     return total
 
 
-# ---- what holds of every placement -----------------------------------------------------------
+# ---- properties of every placement -----------------------------------------------------------
 
 
 @st.composite
@@ -149,7 +149,7 @@ def test_the_neighbours_of_fixed_objects_come_to_them(name):
     s = pylb.Snapshot(np.ones(n), rank, n_ranks=2, edges=edges, migratable=migratable)
     plan = pylb.place(s, name)
     assert plan.after.max_over_mean <= 1.07
-    if name != "MetisLB":  # METIS cannot fix vertices
+    if name != "MetisLB":  # METIS has no fixed vertices
         assert cut(s, plan.rank) <= 20.0
 
 
@@ -158,7 +158,7 @@ def test_labels_are_named_so_that_few_objects_move(name):
     s = torus(32, 16)
     s = s.with_rank(pylb.place(s, name).rank)
     plan = pylb.place(s, name, seed=1)
-    assert plan.migrations <= 0.75 * s.n_objects  # 15 of 16 if the numbers were random
+    assert plan.migrations <= 0.75 * s.n_objects  # not 15 of 16, as by chance
 
 
 def test_repartitioning_moves_little_where_it_costs_much():
@@ -236,7 +236,7 @@ def test_cycles_refine():
     assert reached == sorted(reached, reverse=True)
 
 
-# ---- what is not there, and sizes ------------------------------------------------------------
+# ---- missing libraries, and sizes ------------------------------------------------------------
 
 
 def test_a_missing_library_is_named_when_its_strategy_is_used(monkeypatch):

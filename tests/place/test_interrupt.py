@@ -36,7 +36,7 @@ def searching():
 
 
 def often(function):
-    """Repeat a call, because on a fast machine a single call may be too short."""
+    """Repeat a call, because one call may be too short to be interrupted."""
     for _ in range(1000):
         function()
 

@@ -252,7 +252,7 @@ def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
 
 
 def test_a_rank_without_memory_swaps():
-    """The rank took the shorter object, and has no memory for another one."""
+    """The rank that took the shorter object has no memory for another one, so it swaps."""
     s = pylb.Snapshot(
         [0.0, 0.0, 1.0, 2.0], [0, 0, 0, 0], 5, speed=[0.5, 3.0, 0.5, 0.5, 0.5],
         memory=[1, 1, 2, 2], memory_limit=[6, 2, 0, 0, 0],

@@ -95,7 +95,7 @@ def test_diffusion_of_more_ranks_is_the_twin(kind):
     assert pylb.place(s, "DiffusionLB").rank.tolist() == twin_diffusion.diffusion(s)
 
 
-# ---- what holds of every placement -----------------------------------------------------------
+# ---- properties of every placement -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,7 +128,7 @@ def test_never_worse_and_within_all_constraints(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [324, 673, 2794])
 def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
-    """With these seeds objects are sent back to a rank that others could fill meanwhile."""
+    """An object that is sent back must fit, even if other ranks send objects there meanwhile."""
     rng = np.random.default_rng(seed)
     n, p = 300, 7
     rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)
@@ -214,12 +214,12 @@ def test_unequal_speeds_and_background(name):
     assert plan.after.max <= 1.05 * average < plan.before.max
 
 
-# ---- the same for everybody ------------------------------------------------------------------
+# ---- the same result everywhere --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_neither_threads_nor_a_second_call_change_the_placement(name):
-    n, p = 30_000, 600  # from 256 ranks on the agents share the cores
+    n, p = 30_000, 600  # with 256 ranks or more, the agents run on all cores
     rng = np.random.default_rng(5)
     s = pylb.Snapshot(
         rng.lognormal(0.0, 1.0, n),
@@ -329,7 +329,8 @@ def test_diffusion_cuts_less(kind):
 def test_diffusion_needs_no_graph_and_survives_a_broken_one():
     n, p = 20_000, 100
     rng = np.random.default_rng(11)
-    island = np.arange(n) // 1_000 * 1_000  # messages stay within twenty groups of five ranks
+    # Twenty groups of five ranks; messages stay within a group.
+    island = np.arange(n) // 1_000 * 1_000
     edges = (np.arange(n), island + rng.integers(0, 1_000, n), np.ones(n))
     for some in ({}, {"edges": edges}):
         s = pylb.Snapshot(np.where(island < 5_000, 5.0, 1.0), in_blocks(n, p), n_ranks=p, **some)

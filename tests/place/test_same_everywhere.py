@@ -71,7 +71,7 @@ def test_not_calls_from_other_threads():
 
 @pytest.mark.parametrize("name", list(placements.OWN))
 def test_copies_of_arrays_in_other_forms(name):
-    """Strides, types and read-only memory of the caller's arrays do not matter."""
+    """Arrays with other strides or types, and read-only arrays, give the same placements."""
     for i, s in enumerate(placements.SNAPSHOTS):
         if f"{name}, {i}" not in EXPECTED:
             continue

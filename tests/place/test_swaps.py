@@ -38,7 +38,7 @@ def snapshots(draw):
 @examples(120)
 @given(snapshots(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (2.0, 0.25)]))
 def test_exchanges_only_shorten(snap, cost):
-    """The costs are counted from scratch too, to check those that are kept up to date."""
+    """The costs are also counted from scratch, to check the costs that the search updates."""
     alpha, beta = cost
     how = {"alpha": alpha, "beta": beta, "overload": 1.0}
     for name in ("CommAwareRefineLB", "RefineCommLB"):
@@ -55,13 +55,13 @@ def test_an_exchange_where_nothing_can_be_moved():
     snap = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1], edges=([0, 2], [2, 0], [9.0, 9.0]))
     plan = pylb.place(snap, "CommAwareRefineLB")
     assert (plan.after.max, plan.migrations) == (7.0, 2)
-    # 0 sends to 2: among the exchanges that balance, those that keep the two together win.
+    # 0 sends to 2, so an exchange is chosen that balances and keeps these two together.
     assert plan.rank[0] == plan.rank[2]
     assert pylb.place(snap, "CommAwareRefineLB", exchanges=0).migrations == 0
 
 
 def test_what_messages_cost_is_shared_out():
-    """Equal loads, but one rank sends all messages: if their cost counts, it gives load away."""
+    """All loads are equal, but one rank sends all messages: if these count, it gives load away."""
     rng = np.random.default_rng(3)
     n = 64
     src, dst = np.repeat(np.arange(8), 6), rng.integers(8, n, size=48)

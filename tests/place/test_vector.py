@@ -109,7 +109,7 @@ def test_blocks_count_once_a_rank(snap, phases):
 
 
 def test_objects_of_a_block_go_together_where_memory_is_short():
-    """Two blocks of 100 bytes, ranks of 112: each block on one rank, ten objects with it."""
+    """Blocks have 100 bytes, ranks 112: each rank gets one block with its ten objects."""
     block = np.arange(20) % 2
     snap = pylb.Snapshot(
         np.ones(20), np.zeros(20, int), n_ranks=2, memory=np.ones(20, int), block=block,

@@ -38,7 +38,7 @@ def test_a_central_step_by_hand():
     assert part(run, "database").seconds == pytest.approx(empty + facts * 1e-9)
     assert part(run, "database").kept == facts
     assert part(run, "answer").seconds == pytest.approx(empty + plan.migrations * 16e-9)
-    # Each rank's messages and bytes, pair by pair.
+    # Count the messages and bytes of each rank, pair by pair.
     messages, sizes = np.zeros(3), np.zeros(3)
     for a in range(3):
         for b in range(3):

@@ -238,7 +238,7 @@ def random_trace(rng, n_phases, changing):
 
 
 def varied(trace, rng):
-    """Optional parts of a recording: other homes, measured speeds, figures."""
+    """Return the trace with optional data: homes, measured speeds, figures."""
     n, p, more = len(trace.task_load), trace.n_ranks, {}
     if rng.random() < 0.3:
         more["task_home"] = rng.integers(p, size=n).astype(np.int32)

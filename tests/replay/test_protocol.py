@@ -96,7 +96,7 @@ def test_with_a_lag_as_the_plain_twin(data):
     seconds, lagged, gathered, received, decided = twin(q)
     assert run.seconds == pytest.approx(seconds, rel=1e-12)
     assert [(d.asked, d.final) for d in run.decisions] == decided
-    # Otherwise a rank that waits for a neighbour hears of statistics meanwhile.
+    # In all other cases a rank learns of statistics while it waits for a neighbour.
     if q["blocked"] or not q["halo"]:
         assert run.lagged == pytest.approx(lagged, abs=1e-12)
         assert run.gathered == pytest.approx(gathered, abs=1e-12)
@@ -108,14 +108,14 @@ def test_with_a_lag_as_the_plain_twin(data):
 def test_a_decision_without_a_lag_by_hand():
     q = {"n_ranks": 3, "noise": 0.0, "halo": 0, "L": 1e-4, "serves": 0}
     d = simulate_protocol(**q).decisions[0]
-    word = 1e-4 + 2 * 5e-7 + 15 * 1e-10  # a maximum, or the ruling on it
+    word = 1e-4 + 2 * 5e-7 + 15 * 1e-10  # seconds of one message: a maximum, or the answer to it
     statistics = 1e-4 + 2 * 5e-7 + 207 * 1e-10
     gap = 5e-7 + 15 * 1e-10
     assert (d.asked, d.tentative, d.final) == (20, 21, 21)
     assert d.root == pytest.approx(20 * 10e-3 + statistics)
     assert d.known == pytest.approx(21 * 10e-3 + word + gap + word)
     assert d.balanced == pytest.approx(21 * 10e-3 + statistics)
-    # Each rank hears of the round while it works on 21, and pauses there until the answer.
+    # Each rank learns of the round during iteration 21, and pauses after it until the answer.
     run = simulate_protocol(**q, iterations=22)
     answers = np.array([word, word + word, word + gap + word])
     assert run.pause == pytest.approx(answers.mean())
@@ -127,7 +127,7 @@ def test_messages_and_bytes_are_those_of_a_tree():
     assert run.decisions == ()
     assert run.messages_sent * 15 == pytest.approx(30 * 2 * 14)
     assert run.bytes_sent == pytest.approx(_core.STATS_BYTES * run.messages_sent)
-    assert run.bytes_sent_max == 30 * _core.STATS_BYTES * 3  # one up, two down
+    assert run.bytes_sent_max == 30 * _core.STATS_BYTES * 3  # each time one up, two down
     assert math.isnan(run.iterations_to_consensus)
 
 
@@ -156,7 +156,7 @@ def test_the_hang_without_a_lag_and_its_cure():
 
 
 def test_consensus_takes_logarithmically_long():
-    """If ranks serve only at AtSync, a step of the tree takes most of an iteration."""
+    """If ranks serve only at AtSync, each level of the tree takes most of an iteration."""
     depth = np.arange(4, 14)
     runs = [simulate_protocol(n_ranks=2 ** int(d) - 1, every=10, iterations=120) for d in depth]
     waits = np.array([run.iterations_to_consensus for run in runs])
@@ -167,7 +167,7 @@ def test_consensus_takes_logarithmically_long():
 
 
 def test_ranks_far_ahead_of_the_statistics():
-    """More iterations are under way than the initial buffer holds."""
+    """So many iterations are open that the initial buffer has to grow."""
     run = simulate_protocol(n_ranks=100, halo=0, work=1e-6, L=1e-4, every=1000)
     assert run.seconds == pytest.approx(100e-6 + 12e-4, rel=0.2)
     assert run.decisions == ()

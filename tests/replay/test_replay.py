@@ -34,8 +34,10 @@ from pylb.replay.synthetic import hotspot
 
 
 def lpt(snapshot):
-    """Longest processing time first: the largest load to the rank that would end first; ties: the
-    lowest index, the lowest rank.  Objects that may not migrate are placed before all others."""
+    """Place the largest load first, where it would end first; ties: lowest index, lowest rank.
+
+    Objects that may not migrate are placed before all others.
+    """
     load, p = snapshot.load, snapshot.n_ranks
     may = np.ones(len(load), bool) if snapshot.migratable is None else snapshot.migratable
     rank, total = snapshot.rank.copy(), [0.0] * p
@@ -155,7 +157,7 @@ class Twin:
                 self.held[e] = o.rank
             if is_new:
                 self.take_sizes(o, k)
-                self.was.pop(e, None)  # the last LB step did not move it
+                self.was.pop(e, None)  # then the last LB step did not move this object
         self.here = here
 
     def take_sizes(self, o, k):
@@ -339,12 +341,12 @@ def check_against_twin(trace, strategy, **words):
     assert run.rank.tolist() == twin.ranks
     ours, theirs = run.decisions, twin.decider.history
     wall_clock = ["seconds_strategy"]
-    if run.foresight:  # LB steps take place at the start of a phase, and are judged by its loads
+    if run.foresight:  # LB steps are at the start of a phase, and are judged by its loads
         ours = [dataclasses.replace(r, iteration=r.iteration + 1) for r in ours]
         wall_clock += ["until", "iterations", "realised", "realised_idle_mean", "realised_idle_max"]
     assert differences(ours, theirs, wall_clock) == []
     assert run.iteration_seconds == np.sum([m.max for m in twin.times])
-    steps = [r.step_seconds for r in theirs.balancings]  # the warm-up is part of the iterations
+    steps = [r.step_seconds for r in theirs.balancings]  # without the warm-up
     assert run.time == run.iteration_seconds + math.fsum(steps)
     return run
 
@@ -573,7 +575,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
     np.testing.assert_array_equal(greedy.rank, plain.rank)
     p = recorded.n_ranks
     assert len(greedy.decisions) == recorded.n_phases - (not foresight)
-    if not foresight:  # it was placed by estimates, not by these loads
+    if not foresight:  # placed by estimates instead of these loads
         return
     for snapshot, d in zip(recorded, greedy.decisions, strict=True):
         load, may = snapshot.load, snapshot.migratable
@@ -661,7 +663,7 @@ def test_new_entities_start_where_they_began_and_are_placed_at_once():
     assert run.rank.tolist() == [0, 0, 2, 0, 2]  # without LB steps, each on its first rank
     assert pylb.replay(trace, "none").rank.tolist() == [0, 0, 2, 0, 1]
     run = pylb.replay(trace, rotate, every=1)
-    assert run.rank.tolist() == [0, 1, 0, 2, 1]  # object 1 is there when phase 1 begins
+    assert run.rank.tolist() == [0, 1, 0, 2, 1]  # object 1 exists when phase 1 begins
     homes = replace(trace, task_home=np.array([0, 0, 1, 0, 1], np.int32))
     assert pylb.replay(homes, rotate, every=10).rank.tolist() == [0, 0, 1, 0, 1]
     once = pylb.replay(trace, lambda s: rotate(s) if s.n_objects == 1 else s.rank, every=1)
@@ -687,7 +689,7 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
     (decision,) = run.decisions
     assert decision.seconds_strategy > 0
-    assert decision.seconds_migration == pytest.approx(27.0)  # plus the time to copy 100 bytes
+    assert decision.seconds_migration == pytest.approx(27.0)  # copying 100 bytes adds little
     assert decision.cost == decision.seconds_strategy + decision.seconds_migration
     assert run.bytes == 100
 
@@ -961,7 +963,7 @@ def test_what_a_balancing_has_saved(foresight, network):
     recorded = trace.task_rank.reshape(ranks.shape)[0]
     ends = [*run.balanced_after[1:], len(trace) - 1]
 
-    def longest(phases, rank):  # of the sums of the loads: messages are not counted
+    def longest(phases, rank):  # by the loads only, without messages
         return sum(trace[i].with_rank(rank).rank_times for i in phases).max()
 
     for d, end in zip(run.balancings, ends, strict=True):

@@ -39,7 +39,7 @@ def differences(one, other, without=()):
 
 @dataclass(frozen=True)
 class Program:
-    """A program of objects whose loads, messages, comings and goings follow from its seed.
+    """A random program: its seed determines loads, messages, and when objects come and go.
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class Program:
         rng = np.random.default_rng((self.seed, it, between))
         new = []
         for r in range(self.n_ranks):
-            key = int(rng.integers(0, 3 * self.n_objects + 30))  # some that were here before
-            if between and it - 1 in self.lasts:  # one that left in this moment may not come again
+            key = int(rng.integers(0, 3 * self.n_objects + 30))  # some of these keys existed before
+            if between and it - 1 in self.lasts:  # an object that has just left may not come again
                 key += 1000 * it
             if rng.random() < self.comes and key not in alive | {k for _, k in new}:
                 new.append((r, key))
@@ -344,7 +344,7 @@ def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_under_mpi(mpiexec, tmp_path, ranks):
-    """Also with a lag and as a shadow; the clocks are real, so only the record has the times."""
+    """Runs with real clocks, also with a lag and in shadow mode; only the record has the times."""
     out = printed(mpiexec, ranks, HERE / "same_bits.py", tmp_path)
     for name, words in json.loads(out.splitlines()[-1]).items():
         trace = pylb.Trace.read(tmp_path / name)

@@ -25,12 +25,12 @@ from pylb.errors import (
 
 
 def on(ranks, program, **kwargs):
-    """Return what the ranks of a virtual cluster return."""
+    """Run a program on virtual ranks; return the result of each."""
     return pylb.VirtualCluster(ranks, clock="none", **kwargs).run(program)
 
 
 def drifting(comm, steps=120, cost=1.0, own=False, **given):
-    """Ask only when: the work of higher ranks grows faster, and redistributing makes it equal."""
+    """Ask only when to rebalance: the work of higher ranks grows faster; LB steps make it equal."""
     lb = pylb.Advisor(comm, **given)
     mine = 1.0
     for _ in range(steps) if own else lb.iterate(steps):
@@ -49,7 +49,7 @@ def hot(keys, step, n):
 
 
 class Cells:
-    """A rank's cells, their data, and what goes with them."""
+    """The cells of a rank, with their data and properties."""
 
     def __init__(self, comm, n=64):
         self.comm, self.n = comm, n
@@ -305,7 +305,7 @@ def test_two_loops_go_on_counting():
     assert on(2, program) == [list(range(7))] * 2
 
 
-# ---- costs that would be false ------------------------------------------------------------------
+# ---- costs that must not be learned -------------------------------------------------------------
 
 
 def test_a_plan_that_was_not_carried_out(caplog):
@@ -369,7 +369,7 @@ def raised(program, ranks=3):
 
 
 def by_one(call, normal):
-    """Return a program whose rank 1 calls something else in step 2."""
+    """Return a program in which rank 1 uses `call` in step 2; all else uses `normal`."""
 
     def program(comm):
         lb = pylb.Advisor(comm, strategy="GreedyLB", every=3)
@@ -625,7 +625,7 @@ def test_two_advisors_do_not_disturb_each_other():
 
 
 def test_cells_that_come_and_go(tmp_path):
-    """If refinement adds and removes cells, the record has the cells of each step."""
+    """Cells are added and removed, as by refinement; the record has the cells of each step."""
     path = tmp_path / "run.h5"
 
     def program(comm):
@@ -650,7 +650,7 @@ def test_cells_that_come_and_go(tmp_path):
 @given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))
 @settings(max_examples=40)
 def test_a_plan_says_the_same_to_all(seed, ranks, n):
-    """Each cell that leaves one rank by the plan comes to another by the plan."""
+    """Each cell that leaves a rank by the plan arrives at another rank by the plan."""
     rng = np.random.default_rng(seed)
     names = rng.choice(10**6, n, replace=False) - 5 * 10**5
     owner, new = rng.integers(0, ranks, (2, n))

@@ -63,7 +63,7 @@ def values(lb):
 
 
 def on(n, main):
-    """Run on virtual ranks; return the objects of all ranks, and rank 0's balancer."""
+    """Run a program on virtual ranks; return the objects of all ranks, and rank 0's balancer."""
     out, found = {}, pylb.VirtualCluster(n).run(lambda comm: main(comm))
     for lb in found:
         out |= values(lb)
@@ -107,7 +107,7 @@ def test_restarts_on_other_numbers_of_ranks(straight, tmp_path, ranks):
 
 
 def test_in_a_loop_after_a_crash(straight, tmp_path):
-    """A run ends at iteration 16; the checkpoint of iteration 11 goes on, and writes others."""
+    """A run ends at iteration 16; another continues from the checkpoint of iteration 11."""
     folder = tmp_path / "c"
 
     class OutOfTimeError(Exception):
@@ -137,7 +137,7 @@ def test_in_a_loop_after_a_crash(straight, tmp_path):
 @pytest.mark.parametrize("trigger", ["boulmier", "zhai", "menon", "metabalancer", "auto"])
 @pytest.mark.parametrize("give_up", [True, False])
 def test_decisions_go_on(tmp_path, trigger, give_up):
-    """What the trigger knows, and the receipts, are the same after a restart."""
+    """After a restart, the trigger and the receipts are as in a run without a stop."""
     options = {"strategy": "GreedyLB", "trigger": trigger, "give_up": give_up}
 
     def program(comm, lb, until):
@@ -264,7 +264,7 @@ def test_when_a_checkpoint_is_possible(tmp_path):
 
 
 def test_an_error_on_one_rank(tmp_path, monkeypatch):
-    """All ranks raise it, and the checkpoint before is still there."""
+    """All ranks raise the error, and the previous checkpoint still exists."""
     write = disk.write
 
     def main(comm):
@@ -292,7 +292,7 @@ def test_an_error_on_one_rank(tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX only")
 @pytest.mark.parametrize("at", ["write", "finish", "clean"])
 def test_a_killed_run(tmp_path, at):
-    """The last complete checkpoint can be read, and the next one removes what is left."""
+    """The last complete checkpoint can be read; the next one removes incomplete files."""
     said = f"""
 import os, signal, numpy as np, pylb
 from pylb.io import checkpoint as disk
@@ -367,7 +367,7 @@ def test_missing_files(saved):
 
 
 def test_cut_and_damaged_files(saved):
-    """A file that is cut, or has a changed byte, gives an error of pylb, or what was written."""
+    """A file that is cut or has a changed byte gives an error of pylb, or the right values."""
     path = next(saved.glob("*.h5"))
     data, rng = path.read_bytes(), np.random.default_rng(1)
     path.write_bytes(data[:-100])
@@ -506,7 +506,7 @@ def test_bytes_that_are_no_plain_value(text):
 
 
 def test_changed_bytes():
-    """They are refused with FormatError, or are another plain value; no memory for false sizes."""
+    """Changed bytes give a FormatError or another plain value, and never allocate false sizes."""
     rng = np.random.default_rng(2)
     for value in PLAIN:
         data = encode([value])
@@ -557,7 +557,7 @@ def test_under_mpi(mpiexec, ranks):
 
 
 def test_the_example(mpiexec, tmp_path):
-    """Killed at any time and started again on other ranks, it comes to the same plate."""
+    """Killed at any time and restarted on other ranks, the example ends with the same plate."""
     example = HERE.parents[1] / "examples" / "restart.py"
     code, whole, said = launch(mpiexec, 2, example, tmp_path / "a", "--steps", 30)
     assert code == 0, said

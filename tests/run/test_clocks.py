@@ -42,7 +42,7 @@ def timed(clock):
 
 @pytest.fixture
 def one_core_for_two():
-    """Give this thread one core, which a program that never waits uses too."""
+    """Bind this thread to one core, on which another program computes all the time."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
@@ -127,7 +127,7 @@ def test_a_quota_of_one_rank_is_a_slow_processor():
     ranks = (1, 0b11, 5, 0.5), (1, 0b11, 6, 0.5), (1, 0b11, 6, 0.5), (1, 0b11)
     capped = [crowd(*ranks, of=rank).capped for rank in range(4)]
     assert capped == [True, False, False, False]
-    assert crowd((1, 0b11, 5, 2.0)).capped is False  # never stops it
+    assert crowd((1, 0b11, 5, 2.0)).capped is False  # this quota never stops the rank
     assert [Cores(capped=c).clock("auto") for c in (True, False)] == ["wall", "auto"]
     assert Cores(capped=True).clock("cpu") == "cpu"
 

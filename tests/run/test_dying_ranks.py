@@ -1,6 +1,6 @@
-"""A rank dies at each state of the balancer's steps: the others end soon, and files stay readable.
+"""A rank dies in each kind of collective step: the others end soon, and files stay readable.
 
-By default some states with 3 ranks; ``PYLB_EXPLORE=1``: all of them with 2, 3 and 5 ranks.
+By default, some kinds of steps with 3 ranks; ``PYLB_EXPLORE=1``: all, with 2, 3 and 5 ranks.
 """
 
 import os
@@ -18,7 +18,7 @@ import pylb
 from pylb.errors import MissingFileError
 
 pytest.importorskip("h5py")
-STATES = {  # where the other ranks hear that the failed rank was
+STATES = {  # what the other ranks say about the place of the failed rank
     "SYNC": "in iteration 2",
     "GATHER": "at the end of iteration 2",
     "PLACE": "doing an LB step after iteration 2",
@@ -32,7 +32,7 @@ STATES = {  # where the other ranks hear that the failed rank was
     "CHECKPOINT": "after iteration 5",
 }
 FEW = [("MIGRATE", "kill"), ("MIGRATE", "raise"), ("CHECKPOINT", "kill"), ("COMMIT", "exit")]
-WAYS = {  # the states that these loops come to
+WAYS = {  # the states that occur in these loops
     "distributed": ["SYNC", "PLACE", "PACK", "MIGRATE", "COMMIT", "RECORD", "CHECKPOINT"],
     "shadow": ["SYNC", "RECORD"],
 }
@@ -42,7 +42,7 @@ BOUND = 5.0 if EXPLORE else 20.0  # seconds; the machine may be busy
 
 
 def check_end(code, out, end, case):
-    """Check that the job failed, soon after the rank came to its end."""
+    """Check that the job failed, and ended soon after the rank."""
     assert code != 0
     assert "is through" not in out
     passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
@@ -68,7 +68,7 @@ def test_the_others_end(mpiexec, state, how, ranks, tmp_path):
     elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
         assert re.search(rf"rank {odd} |\],{odd}\]", said), said  # mpiexec names the rank
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
-    with pytest.raises(MissingFileError):  # no part of a checkpoint counts as one
+    with pytest.raises(MissingFileError):  # an incomplete checkpoint is none
         pylb.Balancer.restore(None, tmp_path / "c")
 
 
@@ -88,7 +88,7 @@ def test_the_others_end_in_other_loops(mpiexec, way, state, how, ranks, tmp_path
 
 
 def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_path):
-    """Shadow mode refuses a checkpoint on rank 0, while rank 1 ends by an error of its own."""
+    """Rank 0 raises because shadow mode has no checkpoints, while rank 1 raises another error."""
     code, _, said = launch(mpiexec, 2, HERE / "dying.py", "CHECKPOINT", "raise", tmp_path, "shadow")
     assert code != 0
     assert "StateError: checkpoint(): expected" in said
@@ -98,7 +98,7 @@ def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_pat
 
 @pytest.fixture(scope="module")
 def library(mpiexec, tmp_path_factory):
-    """Return the calls of MPI that fail."""
+    """Return the library whose MPI calls fail."""
     of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
     if of_pypi or not shutil.which("mpicc") or not sys.platform.startswith("linux"):
         pytest.skip("no mpicc of this MPI")
@@ -118,7 +118,7 @@ def test_a_call_of_mpi_fails(mpiexec, library, at, ranks, late):
     if late:
         faults["FAULTY_LATE"] = "1"
     code, _, said = launch(mpiexec, ranks, HERE / "faulty.py", **faults, PYLB_ABORT_AFTER="1")
-    if late or "faulty: " not in said:  # the program had fewer calls
+    if late or "faulty: " not in said:  # the program ended before this call
         assert code == 0, said
         return
     call = re.search(r"faulty: (\w+)", said).group(1)

@@ -1,4 +1,4 @@
-"""What a rank sends, receives and keeps grows with the whole program only on a placing rank."""
+"""What a rank sends, receives and keeps grows with the program only on a rank that places all."""
 
 from pathlib import Path
 

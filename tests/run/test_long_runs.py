@@ -67,13 +67,13 @@ def test_memory_stays_flat(monkeypatch, options):
     found = []
     for i, lb in enumerate(program(2 * n, **options)):
         if i == n // 4:
-            tracemalloc.start()  # which costs time
+            tracemalloc.start()  # started late, because it slows down the program
         if i in (n, 2 * n - 2):
             lb.iterations, lb.history  # noqa: B018
             found.append((tracemalloc.get_traced_memory()[0], resident()))
     tracemalloc.stop()
     (python, all_of_it), (python_later, all_later) = found
-    assert python_later - python < 200_000  # a row took 337 bytes; 256 of them are entered at once
+    assert python_later - python < 200_000  # 337 bytes for each of at most 256 rows
     assert all_later - all_of_it < 1_000_000
 
 

@@ -6,7 +6,7 @@ from launch import HERE, answers_of, every_case_is_done, launch
 
 @pytest.fixture(scope="module")
 def answers(mpiexec):
-    """Return what the cases answer on a number of ranks; each number runs once."""
+    """Return a function that runs the cases on a number of ranks, and keeps their answers."""
     return answers_of(mpiexec, "cases.py")
 
 
@@ -44,7 +44,7 @@ def test_a_good_end_says_nothing(mpiexec, case):
     """A run that ends well prints nothing, even if a rank was stopped for two seconds."""
     code, out, said = launch(mpiexec, 3, HERE / "endings.py", case)
     assert code == 0
-    for r in range(3):  # the ranks' lines may run into one another
+    for r in range(3):  # lines of several ranks may be mixed
         assert out.count(f"rank {r} is through") == 1
     assert "pylb" not in said
 

@@ -16,7 +16,7 @@ from pylb.io import h5 as records
 from pylb.model.multicasts import Rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import multicast_cases  # what also runs under mpiexec
+import multicast_cases  # these cases also run under mpiexec
 
 
 @pytest.mark.parametrize("case", multicast_cases.CASES)
@@ -106,7 +106,7 @@ def test_rows_and_back():
 
 
 def program(comm, path, strategy):
-    """Objects that multicast, send, and move in space."""
+    """Run objects that multicast, send, and move in space."""
     lb = pylb.Balancer(
         comm,
         strategy=strategy,
@@ -175,7 +175,7 @@ def test_other_forms_of_a_record(tmp_path):
     assert np.array_equal(again.task_coords, trace.task_coords)
     assert np.array_equal(trace[2:5].edge_multicast, trace.edge_multicast[192:480])
     assert len(trace.communications(0)) == 96
-    written = pylb.Trace.read(trace.write(tmp_path / "vt")[0])  # vt has messages to one object
+    written = pylb.Trace.read(trace.write(tmp_path / "vt")[0])  # vt's messages have one receiver
     assert len(written.edge_src) == len(trace.edge_src)
     pylb.RunRecord.of(trace)
     other = tmp_path / "other.h5"
@@ -202,7 +202,7 @@ def test_times_with_messages(tmp_path, strategy):
 
 
 def test_a_damaged_number_of_multicasts(tmp_path):
-    """A record whose optional arrays do not fit to the others is refused."""
+    """A record is refused if its optional arrays have the wrong length."""
     path = tmp_path / "run.h5"
     pylb.VirtualCluster(2, clock="none").run(program, path, "GreedyLB")
     run = pylb.RunRecord.read(path)
@@ -221,7 +221,7 @@ def test_a_damaged_number_of_multicasts(tmp_path):
 
 
 def ring(comm, n, **balancing):
-    """A ring of objects of unequal loads that multicast; no loads change."""
+    """Run a ring of objects that multicast; their loads are unequal and constant."""
     lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key % 7, record=False, **balancing)
     for key in range(n):
         if key * comm.size // n == comm.rank:

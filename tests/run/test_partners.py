@@ -1,4 +1,4 @@
-"""What ranks learn of their node and their partners, by few messages."""
+"""Ranks learn about their node and their partners with few messages."""
 
 import numpy as np
 import pytest

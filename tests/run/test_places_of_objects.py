@@ -1,4 +1,4 @@
-"""Where objects are: strange keys, objects that go while messages come, ranks that forget."""
+"""Addresses of objects: unusual keys, objects removed while messages come, ranks that forget."""
 
 import time
 
@@ -81,7 +81,7 @@ def unmixed(h):
 
 
 def test_keys_that_collide_on_purpose_are_told_apart():
-    """All have the same slot in every table, and on 3 ranks the same home."""
+    """All these keys have the same slot in every hash table, and on 3 ranks the same home."""
     n = 2000
     keys = [unmixed((i << 32) + 12345) for i in range(n)]
     assert set(_core.home(keys, 3).tolist()) == {0}
@@ -113,7 +113,7 @@ def test_keys_that_collide_on_purpose_are_told_apart():
 
 @pytest.mark.parametrize("known", [False, True])
 def test_an_object_removed_while_a_message_to_it_is_under_way(known):
-    """The message of that pass goes with it; a later one is an error on every rank."""
+    """A message of the same iteration is dropped; a later one is an error on every rank."""
 
     def main(comm):
         lb = pylb.Balancer(comm, strategy=scattered(3), every=1)

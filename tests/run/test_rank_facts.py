@@ -1,4 +1,4 @@
-"""What a program tells of its ranks: speeds, other work, memory limits."""
+"""What a program tells pylb about its ranks: speeds, other work, memory limits."""
 
 import dataclasses
 import logging
@@ -47,7 +47,7 @@ def test_given_speeds_are_used(strategy):
     pace = np.array([1.0, 2.0, 4.0, 1.0])
     _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
     assert np.allclose(counts, 20 * pace, atol=3)
-    if pylb.strategies()[strategy].distributed:  # no rank needs to know all speeds
+    if pylb.strategies()[strategy].distributed:  # then no rank needs to know all speeds
         assert history[0].speed == ()
     else:
         assert np.allclose(history[0].speed, pace / 8**0.25)
@@ -100,7 +100,7 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
 @given(st.data())
 @pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_a_run_places_as_its_snapshot_says(strategy, data):
-    """The agents of a run get the same facts about the ranks as a snapshot has."""
+    """In a run, strategies get the same facts about the ranks as from a snapshot."""
     p, n = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 40))
     speed = 2.0 ** np.array(data.draw(st.lists(st.integers(-1, 2), min_size=p, max_size=p)))
     background = data.draw(st.lists(st.integers(0, 5).map(float), min_size=p, max_size=p))
@@ -174,7 +174,7 @@ def test_without_memory_the_bytes_of_a_migration_count():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_limits_that_nothing_can_keep(strategy, caplog):
-    """No more is put on a rank that exceeds its limit, and rank 0 says so once."""
+    """A rank that exceeds its limit gets no more objects, and rank 0 logs this once."""
     with caplog.at_level(logging.WARNING, "pylb"):
         held, _, history = run(
             2, strategy, loops=(5,), n=40, memory=lambda key: 10,
@@ -205,7 +205,7 @@ def test_auto_is_a_share_of_what_there_is():
     limit = seen[0].memory_limit
     bound = memory_share.tightest().nbytes
     assert np.all((limit > 0) & (limit <= bound // 4))
-    assert np.all(limit >= bound // 4 - (1 << 30))  # the tests have less than 4 GiB
+    assert np.all(limit >= bound // 4 - (1 << 30))  # minus what this process uses
     assert np.all(seen[0].memory > 0)  # the memory of an object is measured by packing it
 
 

@@ -97,7 +97,7 @@ def test_no_other_parts_end_sooner(models, n):
     )
     if n:
         assert longest <= shortest(models, n) * (1 + 1e-9)
-        assert exact <= longest * (1 + 1.0 / n)  # the error is at most a quarter of a row
+        assert exact <= longest * (1 + 1.0 / n)  # `exact` is right to a quarter of a row
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 500))
@@ -290,7 +290,7 @@ SPEED = (1.2, 1.0, 1.1, 1.15)
 
 
 def seconds_paging(rank, d):
-    """Return the seconds of rows, of which those that do not fit take ten times longer."""
+    """Return the seconds of d rows; rows that do not fit into memory take ten times longer."""
     over = max(0, d - MEMORY[rank])
     pain = 0.3 * MEMORY[rank] * min(1.0, over / (0.08 * MEMORY[rank]))
     return 1e-3 * (d + 9.0 * over + pain) / SPEED[rank]
@@ -343,20 +343,20 @@ def test_paging_defeats_the_constant_model_and_not_the_functional_one():
 def test_a_processor_that_changes_is_followed(factor):
     history = clarke("fpm", 7000, 24, lambda rank, k: factor if rank == 3 and k >= 10 else 1.0)
     assert history[9].moved == 0
-    assert history[10].moved == 0  # it may have been an interruption
+    assert history[10].moved == 0  # since it may have been an interruption
     assert history[11].moved > 0
     assert max(d.moved for d in history[16:]) == 0
     best = shortest_paging(7000, [1.0, 1.0, 1.0, factor])
     assert history[-1].seconds.max() < 1.1 * best
 
 
-# ---- the same where a memory ends at once and clocks are noisy ---------------------------------
+# ---- the same with an abrupt limit of memory, and noisy clocks ---------------------------------
 
 EDGE, RATE = (1260, 1260, 2600, 5200), (24e3, 20e3, 22.7e3, 22.7e3)  # rows, rows per second
 
 
 def seconds_steep(rank, d):
-    """Return the seconds of five sweeps; one takes a second if the rows are read from disk."""
+    """Return the seconds of five sweeps; a sweep that reads the rows from disk takes a second."""
     over = max(0, d - EDGE[rank])
     page = 0.15 + 0.85 * min(1.0, over / 150) if over else 0.0
     return d / RATE[rank] + 5.0 * page * d / 1585
@@ -388,7 +388,7 @@ def steps(history):
 def test_balanced_in_five_steps_and_for_good(noise, seed):
     history = noisy("fpm", 6340, seed, noise)
     assert max(steps(history)) <= 5
-    best = 84e-3  # 1260, 1260 and 1910 twice
+    best = 84e-3  # with 1260, 1260, 1910 and 1910 rows
     at_the_end = [seconds_steep(r, d) for r, d in enumerate(history[-1].counts.tolist())]
     assert max(at_the_end) < 1.2 * best
     constant = noisy("cpm", 6340, seed, noise)
@@ -397,7 +397,7 @@ def test_balanced_in_five_steps_and_for_good(noise, seed):
 
 
 def test_noise_moves_nothing_for_long():
-    """A tenth of noise, tolerance 0.12: the constant model moves rows in most steps."""
+    """With 10 % noise and a tolerance of 0.12, the constant model moves rows in most steps."""
 
     def fits(rank, d):
         return d / RATE[rank]
@@ -468,7 +468,7 @@ def test_edges_of_memory(points, d):
 
 
 def wanders(comm, shape, model, seed, tol):
-    """Arrays keep their contents for any times: zero, noise, paging, less time for more rows."""
+    """Arrays keep their contents for all kinds of times: zero, noisy, paging, or contradictory."""
     rows = len(shape) == 1
     kind, size = (pylb.RowPartition, shape[0]) if rows else (pylb.TilePartition, shape)
     part = kind(comm, size, model, tol=tol)
@@ -497,7 +497,7 @@ def wanders(comm, shape, model, seed, tol):
 
 
 @examples(60)
-@example(5, (1, 5), "cpm", 33, 0.0)  # an empty tile changed its place, and no cell moved
+@example(5, (1, 5), "cpm", 33, 0.0)  # once an empty tile moved here, but no cell
 @given(
     st.integers(1, 6),
     st.one_of(st.tuples(st.integers(0, 40)), st.tuples(st.integers(0, 9), st.integers(0, 9))),
@@ -539,7 +539,7 @@ def test_without_mpi():
 
 @pytest.mark.parametrize("model", ["cpm", "fpm", "power", "none"])
 def test_jacobi(model):
-    """The same solution as NumPy's, on whatever ranks the rows are."""
+    """The solution is NumPy's, wherever the rows are."""
     n = 90
     A, b = jacobi_rows.rows_of(n, range(n))
     cluster = pylb.VirtualCluster(3, speed=[1.0, 2.0, 4.0])

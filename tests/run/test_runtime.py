@@ -31,7 +31,7 @@ from pylb.run.object_sizes import SAMPLE
 from pylb.run.object_store import LeavingObjects
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import programs  # the programs that also run under mpiexec
+import programs  # these programs also run under mpiexec
 
 
 def spend(seconds):
@@ -70,7 +70,7 @@ def test_loads_are_the_time_of_the_bodies():
     for _ in lb.iterate(3):
         for key, _ in lb.local():
             spend(1e-3 * key)
-        spend(5e-3)  # outside of the loop: counted for no object
+        spend(5e-3)  # outside of the loop, so it counts for no object
     assert np.all(lb.iterations.max >= 6e-3)
     assert np.all(lb.iterations.time >= 11e-3)
     assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
@@ -168,7 +168,7 @@ def test_what_is_sent_is_the_value_at_that_moment():
     a = np.random.default_rng(1).random((3, 4, 5)).transpose(2, 0, 1)
     (here,) = delivered([a])
     (there,) = parcel.unpack(parcel.pack([here]))
-    assert here.strides == there.strides  # so that sums over it have the same bits anywhere
+    assert here.strides == there.strides  # so that sums have the same bits on every rank
 
 
 def test_a_doubled_key_changes_nothing():
@@ -347,7 +347,7 @@ def packed(messages):
 
 def test_mail_arrives_as_it_was_sent():
     wire, others = packed([(k, -k, data) for k, data in enumerate(MAIL)])
-    assert len(others) == len(MAIL) - 7  # plain arrays and numbers do not go through pickle
+    assert len(others) == len(MAIL) - 7  # plain arrays and numbers are not pickled
     there = mail(*range(len(MAIL)))
     there.take(wire, parcel.unpack(parcel.pack(others)))
     there.deliver()
@@ -361,7 +361,7 @@ def test_mail_arrives_as_it_was_sent():
             np.testing.assert_array_equal(data, sent)
         elif not isinstance(sent, dict):
             assert data == sent
-    there.inbox(0)[0][1][:] += 1.0  # the received array has memory of its own
+    there.inbox(0)[0][1][:] += 1.0  # the received array is a copy
     again = mail(*range(len(MAIL)))
     again.take(wire, others)
     again.deliver()
@@ -422,7 +422,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         assert costs[-1] == 2.0 * handling * 4 + 1e-9 * sum(sizes) + 1e-6 * 8 * 1
     assert costs[0] >= 4e-4 + 8e-6
     assert costs[1] >= 4e-2
-    # ten rounds among a thousand ranks
+    # 1,000 ranks need ten rounds
     assert _core.first_cost(1e-6, 0.0, 0.0, 0, 0, 1000) == 1e-6 * 8 * 10
 
 

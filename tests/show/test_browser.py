@@ -104,7 +104,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     assert (facts["ranks"], facts["objects"], facts["iterations"]) == ("8", "128", "120")
     keep(tab, "report", clip={"x": 0, "y": 0, "width": 1120, "height": 980})
 
-    # the heat map is what was measured: the colour of each cell follows its load
+    # the heat map shows what was measured: the colour of each cell follows its load
     slowest = int(course.of(run).times[60].argmax())
     box = tab.locator(".picture canvas").bounding_box()
     x = box["x"] + box["width"] * 60.5 / 120
@@ -162,7 +162,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     expected = f"128 objects on 8 ranks in iteration {best.iteration}; {best.migrations} move"
     assert said.inner_text().startswith(expected)
     tab.locator("canvas.objects").scroll_into_view_if_needed()
-    tab.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # drawn
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # draws
     keep(tab, "objects", clip=tab.locator(".objectview").bounding_box())
     box = tab.locator("canvas.objects").bounding_box()
     scale = min(box["width"] - 28, 340 / (7 / 15))
@@ -184,12 +184,12 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
         assert re.fullmatch(rf"Object {key}: about [\d.]+ .?s on rank {rank}{there}\.", text)
     load = old.load[best.iteration - old.first]
     heavy, light = (point(int(old.key[at(load)]))[1] for at in (np.argmax, np.argmin))
-    assert heavy[0] > light[0] + 60  # from blue to yellow
+    assert heavy[0] > light[0] + 60  # the colours go from blue to yellow
     tab.get_by_label("coloured by").select_option("rank")
     sync_api.expect(tab.locator(".legend span")).to_have_count(8)
     tab.locator(".held select").first.select_option("ranks")
     check_access(tab, "light", part=".objectview")
-    assert [text for text in tab.said if "getImageData" not in text] == []  # by COLOUR
+    assert [text for text in tab.said if "getImageData" not in text] == []  # COLOUR causes it
 
 
 COLOUR = """async ([x, y]) => {
@@ -217,7 +217,7 @@ def test_a_page_follows_a_run_that_goes_on(tab, live, run, tmp_path):
     tab.keyboard.press("End")
     h5.write(run, tmp_path / "live.h5")
     tab.get_by_text("120 iterations of 128 objects on 8 ranks").wait_for()
-    assert tab.locator("output").inner_text() == "119"  # the last one is followed
+    assert tab.locator("output").inner_text() == "119"  # the slider follows the last iteration
     assert tab.evaluate("document.activeElement.id") == "iteration"
     assert tab.locator(".decisions button").count() == len(run.history)
     assert "saved so far" in tab.locator(".picture svg").text_content()
@@ -279,9 +279,8 @@ def test_hostile_names_stay_inert(tab, run, tmp_path):
 
 
 # ---- the explorer, in a page of its own ----
-#
-# What anywidget asks of a host (JupyterLab, Notebook 7, VS Code, ...) and nothing more: a module
-# whose render() gets a model with get, on, off and send, and an element.
+# All that anywidget needs from a host (JupyterLab, Notebook 7, VS Code, ...): a module whose
+# render() gets a model with get, on, off and send, and an element.
 
 HOST = """<!DOCTYPE html><html lang="en"><title>host</title><style>{style}</style>
 <div id="host"></div>
@@ -316,7 +315,7 @@ def sent(answer):
 
 @pytest.fixture
 def explorer(tab, tmp_path):
-    """Return a widget of this Python in a page without Jupyter."""
+    """Return the widget of this process, shown in a page without Jupyter."""
     pytest.importorskip("anywidget")
     trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
@@ -385,11 +384,11 @@ def test_a_screen_reader_is_told_everything(tab, explorer):
     for name, value in (("Speed of that rank", "× 1"), ("Cost of an LB step", "10 ms")):
         assert tab.get_by_label(name).get_attribute("aria-valuetext") == value
     lively = [p for role, _, p in told if role == "status" and p.get("live") == "polite"]
-    assert len(lively) == 3  # figures, what is pointed at, the receipt
+    assert len(lively) == 3  # announced: figures, pointed item, receipt
     check_access(tab, "dark", part=".pylb")
     for light, scheme in (("true", "light"), ("false", "dark")):
         tab.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", light)
-        assert tab.evaluate(GROUND) == GROUNDS[scheme]  # whatever the browser prefers
+        assert tab.evaluate(GROUND) == GROUNDS[scheme]  # whatever the browser's scheme
     heads = [name for role, name, _ in told if role == "columnheader"]
     assert heads[:2] == ["after iteration", "decision"]
     assert tab.said == []
@@ -567,7 +566,7 @@ def time_of(**asked):
 
 
 def status(tab, number):
-    """Return the line of figures of answer number `number`."""
+    """Return the line of figures that the explorer shows for its answer `number`."""
     try:
         tab.wait_for_selector(f".pylb[data-number='{number}']", timeout=60_000)
     except sync_api.TimeoutError:

@@ -98,7 +98,7 @@ def test_objects_that_communicate_are_close(n):
     apart = np.linalg.norm(place - np.roll(place, -1, axis=0), axis=1)
     whole = np.linalg.norm(place - place.mean(axis=0), axis=1)
     assert apart.max() < 20 * whole.max() / n
-    assert whole.min() > 0.2 * whole.max()  # a ring has a hole
+    assert whole.min() > 0.2 * whole.max()  # since a ring has a hole in the middle
     np.testing.assert_array_equal(place, layout.of_graph(n, (i + 1) % n, i))
 
 
@@ -158,7 +158,7 @@ def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
     assert now["said"].startswith("12 iterations of 8 objects on 2 ranks")
     assert file.news(now["seen"]) == {"said": now["said"], "seen": now["seen"]}
     path.unlink()
-    monkeypatch.setattr(served, "_shown", pytest.fail)  # fails if the file is read too soon
+    monkeypatch.setattr(served, "_shown", pytest.fail)  # the file must not be read again so soon
     assert file.news("") is now
     file._due = 0.0
     assert file.news("") is now

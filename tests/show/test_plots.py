@@ -242,7 +242,7 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
     assert max(image.get_array().shape) <= 256
     sent = np.ma.filled(image.get_array(), 0.0)
     assert sent.sum() == pytest.approx(trace[0].edges.nbytes.sum())
-    ax = plots.objects(trace[0])  # the slowest ranks
+    ax = plots.objects(trace[0])  # by default, the slowest ranks
     times = trace[0].rank_times
     slowest = np.sort(np.argsort(-times, kind="stable")[:64])
     assert [int(text.get_text().partition(":")[0]) for text in ax.texts] == slowest.tolist()

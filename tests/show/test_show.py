@@ -313,7 +313,7 @@ def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
 
 
 def nanoseconds(micros):
-    """Return the trace in Perfetto's trace processor; no event may be lost."""
+    """Load the trace into Perfetto's trace processor; it must not drop any event."""
     out = micros * 1000
     assert out == int(out) >= 0
     return int(out)
@@ -344,10 +344,10 @@ def checked_timeline(path):
             begin = nanoseconds(e["ts"])
             slices = threads.setdefault((e["pid"], e["tid"]), [])
             slices.append((begin, begin + nanoseconds(e["dur"])))
-    for slices in threads.values():  # slices follow each other
+    for slices in threads.values():  # slices must not overlap
         slices.sort()
         assert all(a[1] <= b[0] for a, b in pairwise(slices))
-    for e in whole["traceEvents"]:  # an arrow leads from slice to slice
+    for e in whole["traceEvents"]:  # an arrow begins and ends in a slice
         if e["ph"] in "sf":
             at = nanoseconds(e["ts"])
             assert any(a <= at < b for a, b in threads[e["pid"], e["tid"]])
@@ -387,7 +387,7 @@ def test_an_archive_of_otf2_has_every_iteration_and_migration(trace, tmp_path):
     with otf2.reader.open(str(path)) as read:
         for place, event in read.events:
             rank, kind = int(place.name.split()[1]), type(event).__name__
-            assert event.time >= at.setdefault(rank, 0)  # in the order of time
+            assert event.time >= at.setdefault(rank, 0)  # the events of a rank are ordered by time
             at[rank] = event.time
             if kind == "Enter":
                 began[rank, event.region.name] = event.time
@@ -454,7 +454,7 @@ def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
     assert other.n_ranks == p
     counts = np.bincount(other.task_rank[:60], minlength=p)
     assert counts.max() - counts.min() <= 1
-    assert np.all(np.diff(other.task_rank[:60]) >= 0)  # the ring's blocks stay blocks
+    assert np.all(np.diff(other.task_rank[:60]) >= 0)  # neighbours on the ring stay together
     assert other.replay("none").metrics["mean"].sum() * p == pytest.approx(
         trace.replay("none").metrics["mean"].sum() * 6
     )

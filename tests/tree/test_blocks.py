@@ -69,7 +69,7 @@ SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Return the files that the pages and the help speak of."""
+    """Return the files that the pages and the help texts use."""
     pytest.importorskip("h5py")
     folder = tmp_path_factory.mktemp("files")
     pylb.demo.run(4, 32, 24, save=folder / "run.h5")
@@ -94,7 +94,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def here(files, tmp_path, monkeypatch):
-    """Return a folder of its own with these files."""
+    """Return a new folder with these files."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -106,13 +106,13 @@ def here(files, tmp_path, monkeypatch):
 
 
 def recording(folder):
-    """Let `run` be a recording of MPI's operations, instead of a folder of vt's."""
+    """Make `run` a recording of MPI operations, instead of a folder of vt's files."""
     shutil.rmtree(folder / "run")
     shutil.copy(ROOT / "notebooks" / "spa.h5", folder / "run")
 
 
 def commands(text):
-    """The lines of a block without explanations; continued lines are one."""
+    """Return the commands of a block, without explanations; continued lines are joined."""
     for line in text.replace("\\\n", " ").splitlines():
         line = re.sub(r"\s{2,}\(.*\)$", "", line.strip())
         if line and not line.startswith("#"):
@@ -120,12 +120,12 @@ def commands(text):
 
 
 def is_own(line):
-    """Say whether it can run in this process."""
+    """Say whether a line is a command of pylb, which can run in this process."""
     return line.startswith("pylb ") and ">" not in line
 
 
 def interrupted(words):
-    """Run the command until a Ctrl-C after a second, which it must obey at once."""
+    """Run the command, and send Ctrl-C after a second; the command must end at once."""
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def used_variables():
-    """PLB_* and PYLB_* variables that any file reads, by getenv, environ or a named constant."""
+    """Return the PLB_* and PYLB_* variables that a file reads, also those in named constants."""
     used = set()
     for pattern in ("setup.py", "Makefile", "pylb/**/*.py", "csrc/**/*.[ch]", "tests/**/*.py"):
         for path in ROOT.glob(pattern):
@@ -35,7 +35,7 @@ def test_every_environment_variable_is_in_the_table():
 
 
 def test_what_the_readme_prints_runs(mpiexec, tmp_path):
-    """The README's program, its own loop (both on two ranks), and the replay of the record run."""
+    """Run the README's program and its own loop on two ranks, and replay the recorded run."""
     pytest.importorskip("h5py")
     driver, own, replay = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     (tmp_path / "script.py").write_text(driver.replace("iterate(200)", "iterate(20)"))
@@ -52,7 +52,7 @@ def test_what_the_readme_prints_runs(mpiexec, tmp_path):
             capture_output=True,
             text=True,
             timeout=100,
-            env={**os.environ},  # without what MPI has put there, if another test has begun it here
+            env={**os.environ},  # a copy lacks variables that MPI sets in this process
         )
         assert done.returncode == 0, done.stderr
         assert "max/mean" in done.stdout
@@ -66,7 +66,7 @@ def test_every_plot_is_in_the_table():
 
 
 NAME = re.compile(r"(?<![\w./-])pylb(?:\.[A-Za-z]\w*)+")
-OTHER = {  # these look like names of Python, but are something else
+OTHER = {  # these look like names of Python, but are not
     "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
     "pylb.partitioner",  # names of capsules
     "pylb.reduction",
@@ -85,7 +85,7 @@ def can_be_imported(name):
             try:
                 importlib.import_module(".".join(parts[:k]))
             except ImportError as error:
-                return error.name == "mpi4py"  # left out with MPI=none
+                return error.name == "mpi4py"  # not installed with MPI=none
         at = getattr(at, part)
     return True
 
@@ -113,7 +113,7 @@ def test_every_name_that_is_written_can_be_imported():
 
 
 def test_names_on_the_pages_need_no_other_import():
-    """After `import pylb` alone; docs/api.md lists modules by their full names."""
+    """Names work after `import pylb`; docs/api.md is left out, as it has full names of modules."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.ipynb")]
     alone = re.compile(r"(?<!from )(?<!import )(?<!<)" + NAME.pattern)
     names = {n for p in pages if p.name != "api.md" for n in alone.findall(p.read_text())}

@@ -1,7 +1,7 @@
-"""Every public name has an example in its docstring, and every example is true.
+"""Every public name has an example in its docstring, and every example gives what it shows.
 
-`np`, `pylb`, `comm` (one rank) and `trace` (run.h5, which ``pylb demo --save run.h5`` writes) are
-there, as docs/api.md says; `run` is a recording.
+As docs/api.md says, the examples can use `np`, `pylb`, `comm` (one rank), `trace` (run.h5, which
+``pylb demo --save run.h5`` writes) and `run`, a recording.
 """
 
 import doctest
@@ -20,7 +20,7 @@ import pylb
 from pylb.show import plots
 
 ROOT = Path(__file__).parents[2]
-SKIPPED = 4  # examples that need mpiexec, or to be root
+SKIPPED = 4  # number of examples that need mpiexec or root
 MADE_BY = {"pylb.Trigger": "pylb.decide.trigger.make"}  # a class of the C core
 
 
@@ -78,7 +78,7 @@ def public():
 
 
 def documented(name):
-    """Return what has the docstring; None for a module or a constant."""
+    """Return the object that has the docstring; None for a module or a constant."""
     at = pylb
     for k, part in enumerate(name.split(".")[1:], 2):
         if not hasattr(at, part):

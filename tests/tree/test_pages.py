@@ -23,7 +23,7 @@ def blocks(page, *languages):
 
 
 def commands(text):
-    """The command lines of pylb in a block of a shell, or in the examples of a subcommand."""
+    """Return pylb's command lines in a shell block, or in the examples of a subcommand."""
     for line in text.replace("\\\n", " ").splitlines():
         line = re.sub(r"\s{2,}\(.*\)$", "", line.strip().removeprefix("$ "))
         if line.startswith("pylb "):
@@ -77,7 +77,7 @@ def _anchor(title):
 
 
 def test_every_example_is_in_the_gallery():
-    """A program is one that says how to run it; the other files are what programs share."""
+    """A file that says how to run it is a program; the other files are shared by programs."""
     page = (ROOT / "docs" / "examples.md").read_text()
     found = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".c", ".f90")]
     programs = [name_of(p) for p in found if re.search(r"mpiexec -n", p.read_text())]
@@ -94,7 +94,7 @@ def test_mathematics_in_a_notebook_has_single_backslashes(notebook):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
 def test_a_notebook_has_small_outputs_of_this_code(notebook):
-    """`python tools/notebooks.py` stores them; tests/examples compares their kinds."""
+    """`python tools/notebooks.py` stores the outputs; tests/examples compares their kinds."""
     found = json.loads(notebook.read_text())
     code = [cell for cell in found["cells"] if cell["cell_type"] == "code"]
     text = "\0".join("".join(cell["source"]) for cell in code)

@@ -34,7 +34,7 @@ UNSEEN = {"whatif", "lab"}  # rooms that only the rooms above `show`, and `pylb`
 
 
 def circles(arrows):
-    """Return a circle of the graph as a list of names; empty if there is none."""
+    """Return the names of one circle in the graph; empty if there is none."""
     try:
         TopologicalSorter(arrows).prepare()
     except CycleError as error:
@@ -70,7 +70,7 @@ def python_modules():
 
 
 def imported(path, modules):
-    """Modules of pylb that a file imports, without compiled ones."""
+    """Return the modules of pylb that a file imports, without compiled ones."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -160,7 +160,7 @@ def c_arrows():
         for include in INCLUDE.findall(text[name]):
             near = (Path(name).parent / include).as_posix()
             arrows[name] |= {near if near in files else include} & files.keys()
-        # names that a macro composes
+        # names that a macro puts together
         pasted = tuple(re.findall(r"\b(plb_\w+?)\s*##", code.get(name, "")))
         words = set(re.findall(r"\bplb_\w+", code.get(name, "")))
         for symbol, places in defined.items():
@@ -187,7 +187,7 @@ def test_c_files_are_short():
 
 
 def test_who_knows_mpi_and_python():
-    """The recorder stands in for MPI's functions; some partitioners' own headers need MPI."""
+    """Exceptions: the recorder replaces MPI's functions; headers of partitioners include mpi.h."""
     including = defaultdict(set)
     for name, path in c_files().items():
         for header in re.findall(r"^\s*#\s*include\s+<(\w+)\.h>", path.read_text(), re.M):
@@ -254,7 +254,7 @@ def test_every_module_is_found_where_it_is_called():
         try:
             module = importlib.import_module(name)
         except ImportError as error:
-            if error.name != "mpi4py":  # left out with MPI=none
+            if error.name != "mpi4py":  # not installed with MPI=none
                 raise
             continue
         at = pylb

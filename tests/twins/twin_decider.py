@@ -17,8 +17,8 @@ from pylb.errors import StateError
 NAN = math.nan
 NOTHING, JUDGE, PREVIEW, BALANCE = range(4)
 LEDGER = [row[1] for row in _core.ledger()]
-WARMED_UP = 6  # iterations after an LB step, when the ledger knows what the first ones cost
-FIGURES = (  # figures of a placement, in order; the last two are measured seconds
+WARMED_UP = 6  # so many iterations after an LB step, the ledger knows the cost of the first ones
+FIGURES = (  # the figures of a placement, in order; the last two are measured in seconds
     "before",
     "predicted",
     "before_with_messages",
@@ -75,7 +75,7 @@ class Promise:
         self.since += 1
         if math.isfinite(self.predicted):
             self.lost += max(longest - self.predicted * mean, 0.0)
-        now = min(ratio, self.last)  # two in a row are no spike
+        now = min(ratio, self.last)  # a high ratio counts only if it appears twice in a row
         self.last = ratio
         if self.since < 3:
             return False
@@ -117,10 +117,10 @@ class Twin:
         self.history = []
         self.last = None  # receipt of the last LB step
         self.since = []  # (max, mean, min) of the iterations since then
-        self.held = {}  # receipts of this cycle that say why nothing was moved
+        self.held = {}  # receipts of decisions to wait in this cycle
         self.found = NAN
         self.judging = self.previewing = False
-        self.pending = None  # the receipt of an LB step under way
+        self.pending = None  # the receipt of the LB step that has begun
         self.n_balancings = 0
 
     # ---- iterations ----
@@ -280,7 +280,7 @@ class Twin:
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
         figures += [NAN, *heaviest(told)]  # without memory limits
-        figures += [0.0, *[NAN] * 7, 0.0, NAN]  # without drifts it does not look ahead
+        figures += [0.0, *[NAN] * 7, 0.0, NAN]  # the twin has no drifts, so it does not look ahead
         return figures, speed, plan.rank
 
     def preview(self, snapshot, here, work):

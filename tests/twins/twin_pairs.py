@@ -1,4 +1,4 @@
-"""Slow, plain twins of the exchanges between pairs of ranks, and of its restarts."""
+"""Slow, plain twins of the exchanges between pairs of ranks, and of their restarts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Pairs:
         for i in self.on[r][:most]:
             here = self.q.rank[i] == r
             more = [(w + self.q.load[i], cost + here, (*ids, i)) for w, cost, ids in out]
-            out = sorted(out + more, key=lambda one: one[0])  # stable: those without i first
+            out = sorted(out + more, key=lambda one: one[0])  # in a tie, sets without i come first
         return out
 
     def find(self, donor, partners):
@@ -89,7 +89,7 @@ class Pairs:
         return best
 
     def near(self, give, load, donor, to):
-        """Sets that fit in exchange for this load, four at most, and the nearest on either side."""
+        """Return at most four sets of `give` that fit in exchange for `load`, and the next ones."""
         excess, gap = -self.gap(donor), self.gap(to)
         middle = 0.5 * (excess + gap)
         low, high = (excess, gap) if excess < gap else (middle, middle)

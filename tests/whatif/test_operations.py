@@ -572,7 +572,7 @@ def recording(output, *command):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ},  # without what MPI has put there, if another test has begun it here
+        env={**os.environ},  # a copy lacks variables that MPI sets in this process
     )
     for line in child.stderr:
         if "s so far would take" in line:

@@ -151,7 +151,7 @@ def test_a_gain_is_no_more_than_the_time_before_a_wait():
     ]
     run = Recording.of(ops)
     run.procedures = ["work"]
-    assert pylb.procedures(run)["work"].moved == 12  # figure 2 forgets it at the receive
+    assert pylb.procedures(run)["work"].moved == 12  # the paper ignores work before a receive
     assert pylb.procedures(run, source=0, target=2)["work"].moved == pytest.approx(11.5)
 
 

@@ -75,7 +75,7 @@ def timeline(
 
 
 def _met(run: Recording, prediction: Prediction, rank: int) -> F64:
-    """Return for each operation the time when the rank has computed, and begins to wait."""
+    """Return, for each operation, when the rank stops computing and begins to wait."""
     assert prediction.steps is not None
     steps, ops = prediction.steps[rank], run.ops[rank]
     speed = prediction.target.speed[prediction.target.placement[rank]]

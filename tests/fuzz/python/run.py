@@ -38,7 +38,7 @@ def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
     """Change one of the files a little, or a lot."""
     data = bytearray(draw.choice(seeds))
     for _ in range(draw.choice([1, 1, 1, 1, 2, 3, 8])):
-        most = draw.choice([len(data), 4096])  # HDF5 has what is fragile at its beginning
+        most = draw.choice([len(data), 4096])  # in HDF5, changes at the beginning break most
         at = draw.randrange(max(1, min(len(data), most)))
         size = draw.choice([1, 2, 4, 8, 64])
         kind = draw.randrange(8)
@@ -86,7 +86,7 @@ def outcome(target: Target, path: Path) -> tuple[int, str]:
 
 
 class Board:
-    """What a process tells its parent, even if it dies: the case that it is at, and counts."""
+    """Memory in which a process leaves its present case and its counts, even if it dies."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 4096)

@@ -1,4 +1,4 @@
-"""What is fuzzed in Python: the readers, with small files of the project, and the monitor."""
+"""The fuzzed Python code: the readers, with small files of the project, and the monitor."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ from pylb.whatif.recorder.recording import Recording
 
 
 class Target(NamedTuple):
-    """A reader: the name of the file that it gets, seeds, and what is called with the path."""
+    """A fuzzed reader: the name of its file, valid files, and the function that gets the path."""
 
     name: str
     seeds: list[bytes]
@@ -112,7 +112,7 @@ def frames() -> bytes:
     return b"".join(HEAD.pack(ord(kind), len(body), 0) + body for kind, body in sent)
 
 
-# ---- what is called -----------------------------------------------------------------------------
+# ---- the fuzzed functions -----------------------------------------------------------------------
 
 
 def read_run(path: Path) -> None:
@@ -140,7 +140,7 @@ def predict(path: Path) -> None:
 
 
 def hear(path: Path) -> None:
-    """Send it to a monitor, and make a recording of what came."""
+    """Send the file to a monitor, and make a recording of what arrived."""
     with contextlib.closing(RecordMonitor()) as monitor:
         host, port = monitor.address.split(":")
         with socket.create_connection((host, int(port))) as sock:
