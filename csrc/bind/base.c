@@ -18,9 +18,7 @@ PLB_PY_FN1(all_finite, "all_finite(x, /)\n--\n\n"
 {
     PyArrayObject *x =
         (PyArrayObject *)PyArray_FROMANY(arg, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
-    if (x == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(x);
     const bool good = plb_all_finite(PyArray_DATA(x), PyArray_SIZE(x));
     Py_DECREF(x);
     return PyBool_FromLong(good);
@@ -57,15 +55,16 @@ PLB_PY_FN(stop_when,
           "has an item.")
 {
     PyObject *list;
-    return plb_py_parse(c, "stop:L", &list) != 0 || plb_py_stop_when(list) != 0
-               ? NULL
-               : Py_NewRef(Py_None);
+    PLB_PY_TRY(plb_py_parse(c, "stop:L", &list));
+    PLB_PY_TRY(plb_py_stop_when(list));
+    Py_RETURN_NONE;
 }
 
 PLB_PY_FN0(check_signals, "check_signals()\n--\n\n"
                           "Raise the exception of a signal, or of stop_when, if there is one.")
 {
-    return plb_py_check_signals() != 0 ? NULL : Py_NewRef(Py_None);
+    PLB_PY_TRY(plb_py_check_signals());
+    Py_RETURN_NONE;
 }
 
 PLB_PY_FN0(clock,
@@ -113,10 +112,8 @@ PLB_PY_FN(clock_enter,
     const char *source;
     double seconds, pace;
     plb_clock_t clock;
-    if (plb_py_parse(c, "source:s seconds:d pace:d", &source, &seconds, &pace) != 0 ||
-        plb_py_clock(source, &clock) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "source:s seconds:d pace:d", &source, &seconds, &pace));
+    PLB_PY_TRY(plb_py_clock(source, &clock));
     plb_clock_enter(clock, llround(1e9 * seconds), pace);
     Py_RETURN_NONE;
 }
@@ -133,9 +130,7 @@ PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
                           "Advance this thread's own clock by that many seconds.")
 {
     const double s = PyFloat_AsDouble(arg);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
     plb_clock_declare(llround(1e9 * s));
     Py_RETURN_NONE;
 }
@@ -148,9 +143,7 @@ PLB_PY_FN(last_words,
     const char *text;
     double seconds;
     bool ends;
-    if (plb_py_parse(c, "seconds:d text:s ends:p", &seconds, &text, &ends) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "seconds:d text:s ends:p", &seconds, &text, &ends));
     plb_last_words(seconds, text, ends);
     Py_RETURN_NONE;
 }
@@ -173,18 +166,13 @@ PLB_PY_FN(crowd,
     PyObject *all;
     int32_t rank;
     plb_crowd_t crowd;
-    if (plb_py_parse(c, "all:O rank:i", &all, &rank) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "all:O rank:i", &all, &rank));
     const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
     const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
-    if (rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0) {
-        return PyErr_Format(PyExc_ValueError, "all: expected the cores() of each rank");
-    }
+    PLB_PY_RAISE_IF(rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
+                    "all: expected the cores() of each rank");
     const plb_cores_t *cores = (const plb_cores_t *)PyBytes_AS_STRING(all);
-    if (plb_py_check(c, plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err)) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_check(c, plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err)));
     return Py_BuildValue("idsN", crowd.n_ranks, crowd.n_cores, crowd.words,
                          PyBool_FromLong(plb_cores_capped(cores, (int32_t)p, rank)));
 }

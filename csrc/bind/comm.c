@@ -11,18 +11,13 @@ PLB_PY_FN(route,
     int64_t n = -1;
     int32_t n_ranks;
     plb_route_t found;
-    if (plb_py_parse(c, "destination:i4 n_ranks:i", &destination, &n, &n_ranks) != 0) {
-        return NULL;
-    }
-    if (n_ranks < 1) {
-        return PyErr_Format(PyExc_ValueError,
-                            "destination, n_ranks: expected an array, 1 or more");
-    }
-    return PLB_PY_UNLOCKED(c, plb_route_init(&found, destination, n, n_ranks, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
-                               plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
-                               plb_py_take(found.order, n, NPY_INT32));
+    PLB_PY_TRY(plb_py_parse(c, "destination:i4 n_ranks:i", &destination, &n, &n_ranks));
+    PLB_PY_RAISE_IF(n_ranks < 1, PyExc_ValueError,
+                    "destination, n_ranks: expected an array, 1 or more");
+    PLB_PY_RUN(c, plb_route_init(&found, destination, n, n_ranks, &c->err));
+    return Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
+                         plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
+                         plb_py_take(found.order, n, NPY_INT32));
 }
 
 /* ---- items in another order ----------------------------------------------------------------- */
@@ -78,10 +73,8 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
     PyObject *from, *to;
     reorder_t r = {.n = -1, .gather = gather};
     int64_t items = -1;
-    if (plb_py_parse(c, "items:O index:i4 out:O row_bytes:l offset:i8?", &from, &r.index, &r.n,
-                     &to, &r.row_bytes, &r.offset, &items) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "items:O index:i4 out:O row_bytes:l offset:i8?", &from, &r.index,
+                            &r.n, &to, &r.row_bytes, &r.offset, &items));
     PyArrayObject *indexed = (PyArrayObject *)(gather ? from : to);
     if (is_plain(from) && is_plain(to) && r.row_bytes > 0 &&
         PyArray_ISWRITEABLE((PyArrayObject *)to) && PyArray_NBYTES(indexed) % r.row_bytes == 0) {
@@ -126,11 +119,10 @@ PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
     const int64_t *id;
     int64_t n = -1;
     int32_t n_ranks, *rank;
-    if (plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks) != 0 ||
-        (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, homes(id, n, n_ranks, rank)) ? plb_py_fail(c) : plb_py_out(c, rank);
+    PLB_PY_TRY(plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks));
+    PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
+    PLB_PY_RUN(c, homes(id, n, n_ranks, rank));
+    return plb_py_out(c, rank);
 }
 
 enum { MOST_COLUMNS = 3 };
@@ -163,18 +155,13 @@ PLB_PY_FN(rows_to,
     PyObject *columns;
     const int64_t *column[MOST_COLUMNS] = {NULL};
     plb_route_t route;
-    if (plb_py_parse(c, "rank:i4 n_ranks:i columns:T", &rank, &n, &n_ranks, &columns) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "rank:i4 n_ranks:i columns:T", &rank, &n, &n_ranks, &columns));
     const Py_ssize_t k = PyTuple_GET_SIZE(columns);
-    if (k > MOST_COLUMNS) {
-        return PyErr_Format(PyExc_ValueError, "columns: expected at most %d", MOST_COLUMNS);
-    }
+    PLB_PY_RAISE_IF(k > MOST_COLUMNS, PyExc_ValueError, "columns: expected at most %d",
+                    MOST_COLUMNS);
     for (Py_ssize_t i = 0; i < k; i++) {
-        if (plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
-                        &column[i]) != 0) {
-            return NULL;
-        }
+        PLB_PY_TRY(plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
+                               &column[i]));
     }
     if (plb_route_init(&route, rank, n, n_ranks, &c->err) != PLB_OK) {
         return plb_py_raise(c->err.code, &c->err);
@@ -216,13 +203,8 @@ static void forget_staged(table_t *self)
 static int table_init(table_t *self, plb_py_call_t *c)
 {
     int64_t data_bytes;
-    if (plb_py_parse(c, "data_bytes:l", &data_bytes) != 0) {
-        return -1;
-    }
-    if (data_bytes < 0) {
-        PyErr_SetString(PyExc_ValueError, "data_bytes: expected 0 or more");
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "data_bytes:l", &data_bytes));
+    PLB_PY_REFUSE_IF(data_bytes < 0, PyExc_ValueError, "data_bytes: expected 0 or more");
     plb_table_init(&self->core, data_bytes, true);
     return 0;
 }
@@ -250,9 +232,7 @@ PLB_PY_METHOD1(table, stage,
                "twice, nothing is staged, and the first two places of that id are returned.")
 {
     PyArrayObject *a = ids_of(self, c, arg);
-    if (a == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(a);
     const npy_intp n = PyArray_SIZE(a);
     int64_t twice[2] = {0, 0};
     if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
@@ -276,12 +256,10 @@ static int data_of(const table_t *self, PyObject *object, int64_t n, char **data
     if (object == Py_None) {
         return 0;
     }
-    if (!is_plain(object) ||
-        PyArray_NBYTES((PyArrayObject *)object) != n * self->core.data_bytes) {
-        PyErr_Format(PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
+    PLB_PY_REFUSE_IF(!is_plain(object) ||
+                         PyArray_NBYTES((PyArrayObject *)object) != n * self->core.data_bytes,
+                     PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
                      (Py_ssize_t)(n * self->core.data_bytes));
-        return -1;
-    }
     *data = PyArray_DATA((PyArrayObject *)object);
     return 0;
 }
@@ -303,15 +281,10 @@ PLB_PY_METHOD(table, commit,
     int64_t n = -1, n_local = -1;
     PyObject *data;
     char *bytes;
-    if (plb_py_parse(c, "owner:i4 local:i8 data:O", &owner, &n, &local, &n_local, &data) != 0) {
-        return NULL;
-    }
-    if (self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n) {
-        return PyErr_Format(PyExc_ValueError, "owner, local: expected one for each staged id");
-    }
-    if (data_of(self, data, n, &bytes) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "owner:i4 local:i8 data:O", &owner, &n, &local, &n_local, &data));
+    PLB_PY_RAISE_IF(self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n,
+                    PyExc_ValueError, "owner, local: expected one for each staged id");
+    PLB_PY_TRY(data_of(self, data, n, &bytes));
     (void)PLB_PY_UNLOCKED(c, commit(self, n, owner, local, bytes));
     forget_staged(self);
     Py_RETURN_NONE;
@@ -347,13 +320,11 @@ PLB_PY_METHOD(table, find,
     int32_t *owner;
     int64_t *local, missing = -1;
     char *bytes;
-    if (plb_py_parse(c, "ids:O data:O", &object, &data) != 0 ||
-        (ids = ids_of(self, c, object)) == NULL ||
-        data_of(self, data, PyArray_SIZE(ids), &bytes) != 0 ||
-        (owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids))) == NULL ||
-        (local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "ids:O data:O", &object, &data));
+    PLB_PY_GET(ids = ids_of(self, c, object));
+    PLB_PY_TRY(data_of(self, data, PyArray_SIZE(ids), &bytes));
+    PLB_PY_GET(owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids)));
+    PLB_PY_GET(local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids)));
     (void)PLB_PY_UNLOCKED(c, find(self, ids, owner, local, bytes, &missing));
     return Py_BuildValue("NNL", plb_py_out(c, owner), plb_py_out(c, local), (long long)missing);
 }
@@ -452,9 +423,8 @@ PLB_PY_METHOD(owners, put,
 {
     const int64_t *key, *rank;
     int64_t n = -1;
-    return plb_py_parse(c, "keys:i8 ranks:i8", &key, &n, &rank, &n) != 0
-               ? NULL
-               : PLB_PY_NONE(c, PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err)));
+    PLB_PY_TRY(plb_py_parse(c, "keys:i8 ranks:i8", &key, &n, &rank, &n));
+    return PLB_PY_NONE(c, PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err)));
 }
 
 static int owners_of(const owners_t *self, const int64_t *key, int64_t n, int32_t *rank)
@@ -469,10 +439,8 @@ PLB_PY_METHOD(owners, find, "find($self, keys, /)\n--\n\nReturn the rank of each
     const int64_t *key;
     int64_t n = -1;
     int32_t *rank;
-    if (plb_py_parse(c, "keys:i8", &key, &n) != 0 ||
-        (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "keys:i8", &key, &n));
+    PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
     (void)PLB_PY_UNLOCKED(c, owners_of(self, key, n, rank));
     return plb_py_out(c, rank);
 }
@@ -481,9 +449,7 @@ PLB_PY_METHOD(owners, remove, "remove($self, keys, /)\n--\n\nForget objects.")
 {
     const int64_t *key;
     int64_t n = -1;
-    if (plb_py_parse(c, "keys:i8", &key, &n) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "keys:i8", &key, &n));
     plb_table_remove(&self->core, key, n);
     Py_RETURN_NONE;
 }
@@ -491,9 +457,7 @@ PLB_PY_METHOD(owners, remove, "remove($self, keys, /)\n--\n\nForget objects.")
 PLB_PY_METHOD0(owners, keys, "keys($self, /)\n--\n\nReturn all keys, in arbitrary order.")
 {
     int64_t *keys = plb_py_new(c, NPY_INT64, self->core.n);
-    if (keys == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(keys);
     plb_table_ids(&self->core, keys);
     return plb_py_out(c, keys);
 }

@@ -67,12 +67,10 @@ static int64_t rows_of(const plb_side_t *side, const order_t *o)
         good = k >= 0 && k < o->items;
         travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
     }
-    if (!good || travel != side->start[side->n]) {
-        PyErr_SetString(PyExc_ValueError, "order, offset: expected valid indices, offsets "
-                                          "that do not decrease, and as many rows as "
-                                          "travel");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(!good || travel != side->start[side->n], PyExc_ValueError,
+                     "order, offset: expected valid indices, offsets "
+                     "that do not decrease, and as many rows as "
+                     "travel");
     return o->offset != NULL ? o->offset[o->items] : o->items;
 }
 
@@ -85,11 +83,10 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
     int64_t n = -1;
     order->n = -1;
     order->items = items;
-    return plb_py_items(c, tuple, "rank:i4 start:i8+ order:i4? offset:i8+?", &rank, &n, &start, &n,
-                        &order->index, &order->n, &order->offset, &order->items) != 0 ||
-                   check_side(rank, start, n, n_ranks, side) != 0
-               ? -1
-               : rows_of(side, order);
+    PLB_PY_PASS(plb_py_items(c, tuple, "rank:i4 start:i8+ order:i4? offset:i8+?", &rank, &n,
+                             &start, &n, &order->index, &order->n, &order->offset, &order->items));
+    PLB_PY_PASS(check_side(rank, start, n, n_ranks, side));
+    return rows_of(side, order);
 }
 
 static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ranks)
@@ -97,12 +94,10 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
     PyObject *out, *in;
     int64_t items, new_items;
     order_t go, come;
-    if (plb_py_items(c, sides, "out:T items:l in:T new_items:l", &out, &items, &in, &new_items) !=
-            0 ||
-        (self->rows = read_side(c, out, items, n_ranks, &self->out, &go)) < 0 ||
-        (self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &come)) < 0) {
-        return -1;
-    }
+    PLB_PY_PASS(
+        plb_py_items(c, sides, "out:T items:l in:T new_items:l", &out, &items, &in, &new_items));
+    PLB_PY_PASS((self->rows = read_side(c, out, items, n_ranks, &self->out, &go)) < 0);
+    PLB_PY_PASS((self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &come)) < 0);
     self->out_order = go.index;
     self->out_offset = go.offset;
     self->n_out = go.n;
@@ -115,10 +110,8 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
 /* Set dtype and shape of a row from an array like those that will be exchanged. */
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
-    if (PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like))) {
-        PyErr_SetString(PyExc_ValueError, "like: expected an array without Python objects");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)),
+                     PyExc_ValueError, "like: expected an array without Python objects");
     self->descr = PyArray_DESCR(like);
     Py_INCREF(self->descr);
     self->ndim = PyArray_NDIM(like);
@@ -182,18 +175,14 @@ static int lane_start(lane_t *self, PyObject *args)
 {
     PyObject *send, *out;
     plb_err_t err;
-    if (!PyArg_ParseTuple(args, "OO", &send, &out)) {
-        return -1;
-    }
+    PLB_PY_PASS(!PyArg_ParseTuple(args, "OO", &send, &out));
     if (self->busy || !fits(self, send, self->rows) ||
         (out != Py_None &&
          !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out)))) {
         return 1;
     }
     self->receive = answer(self, out);
-    if (self->receive == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(self->receive == NULL);
     self->send = Py_NewRef(send);
     self->busy = 1;
     char *from = PyArray_BYTES((PyArrayObject *)send);
@@ -259,9 +248,7 @@ static PyObject *lane_move(PyObject *object, PyObject *args)
 
 static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
 {
-    if (!((lane_t *)object)->busy) {
-        return PyErr_Format(PyExc_RuntimeError, "nothing is under way");
-    }
+    PLB_PY_RAISE_IF(!((lane_t *)object)->busy, PyExc_RuntimeError, "nothing is under way");
     return lane_finish((lane_t *)object);
 }
 
@@ -317,10 +304,10 @@ static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    return plb_py_parse(c, "comm:O", &user) != 0 || import_mpi4py() != 0 ||
-                   (handle = PyMPIComm_Get(user)) == NULL
-               ? -1
-               : plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
+    PLB_PY_PASS(plb_py_parse(c, "comm:O", &user));
+    PLB_PY_PASS(import_mpi4py());
+    PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
+    return plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
 }
 
 /* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
@@ -352,14 +339,10 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
 {
     PyObject *exchanger, *sides, *like;
     int32_t tag;
-    if (plb_py_parse(c, "exchanger:O sides:T like:O tag:i", &exchanger, &sides, &like, &tag) !=
-        0) {
-        return -1;
-    }
-    if (!PLB_PY_IS(exchanger, exchanger) || !PyArray_Check(like)) {
-        PyErr_SetString(PyExc_TypeError, "exchanger, like: expected an Exchanger and an array");
-        return -1;
-    }
+    PLB_PY_PASS(
+        plb_py_parse(c, "exchanger:O sides:T like:O tag:i", &exchanger, &sides, &like, &tag));
+    PLB_PY_REFUSE_IF(!PLB_PY_IS(exchanger, exchanger) || !PyArray_Check(like), PyExc_TypeError,
+                     "exchanger, like: expected an Exchanger and an array");
     plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
     self->exchanger = Py_NewRef(exchanger);
     self->tag = tag;

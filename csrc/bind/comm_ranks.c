@@ -84,9 +84,8 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
         PyObject *parts;
         int rank;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts)) {
-            return -1;
-        }
+        PLB_PY_PASS(
+            !PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts));
         total += PyList_GET_SIZE(parts);
     }
     self->held = plb_malloc((size_t)total, sizeof *self->held);
@@ -97,10 +96,8 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
         PyObject *parts = PyTuple_GET_ITEM(PyList_GET_ITEM(sends, i), 1);
         for (Py_ssize_t j = 0; j < PyList_GET_SIZE(parts); j++) {
-            if (PyObject_GetBuffer(PyList_GET_ITEM(parts, j), &self->held[self->n_held],
-                                   PyBUF_SIMPLE) != 0) {
-                return -1;
-            }
+            PLB_PY_PASS(PyObject_GetBuffer(PyList_GET_ITEM(parts, j), &self->held[self->n_held],
+                                           PyBUF_SIMPLE));
             self->n_held++;
         }
     }
@@ -128,10 +125,8 @@ static int begin(comm_t *self, plb_py_call_t *c)
 {
     PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
-    if (plb_py_parse(c, "sample:T sends:L | into:O", &sample, &sends, &into) != 0 ||
-        plb_py_sample(sample, self->core.rank, &mine) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "sample:T sends:L | into:O", &sample, &sends, &into));
+    PLB_PY_PASS(plb_py_sample(sample, self->core.rank, &mine));
     if (self->step.phase != PLB_STEP_IDLE) {
         return plb_py_check(
             c, PLB_FAIL(&c->err, PLB_ERR_STATE, "a collective step is already under way"));
@@ -207,10 +202,8 @@ PLB_PY_METHOD(comm, bcast,
     PyObject *array;
     Py_buffer view;
     int32_t root;
-    if (plb_py_parse(c, "array:O root:i", &array, &root) != 0 ||
-        PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "array:O root:i", &array, &root));
+    PLB_PY_TRY(PyObject_GetBuffer(array, &view, PyBUF_WRITABLE));
     (void)PLB_PY_UNLOCKED(c, plb_comm_bcast(&self->core, view.buf, view.len, root, &c->err));
     PyBuffer_Release(&view);
     return PLB_PY_NONE(c, c->code);
@@ -276,9 +269,7 @@ PLB_PY_METHOD1(
     "one AtSync may use it at a time.")
 {
     const long depth = PyLong_AsLong(arg);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
     if (PLB_PY_UNLOCKED(c, plb_reducer_reserve(&self->reducer, (int)depth, &c->err)) != PLB_OK) {
         return plb_py_fail(c);
     }
@@ -296,10 +287,9 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    if (plb_py_parse(c, "comm:O", &user) != 0 || import_mpi4py() != 0 ||
-        (handle = PyMPIComm_Get(user)) == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "comm:O", &user));
+    PLB_PY_PASS(import_mpi4py());
+    PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     const int ret = plb_comm_init(&self->core, *handle, &c->err);
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);

@@ -32,9 +32,7 @@ int plb_py_put(PyObject *dict, const char *name, PyObject *value)
 int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from)
 {
     for (const plb_py_field_t *f = fields; f->name != NULL; f++) {
-        if (plb_py_put(dict, f->name, plb_py_value(f, from)) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_put(dict, f->name, plb_py_value(f, from)));
     }
     return 0;
 }
@@ -105,10 +103,8 @@ int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values
     while (fields[n].name != NULL) {
         n++;
     }
-    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n) {
-        PyErr_Format(PyExc_ValueError, "values: expected a tuple of %zd", n);
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n, PyExc_ValueError,
+                     "values: expected a tuple of %zd", n);
     for (Py_ssize_t i = 0; i < n; i++) {
         const char spec[] = {'x', ':', fields[i].kind, '\0'};
         PyObject *one = PyTuple_Pack(1, PyTuple_GET_ITEM(values, i));

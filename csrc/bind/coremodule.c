@@ -31,13 +31,9 @@ static const plb_py_room_t *const rooms[] = {
 
 static int core_exec(PyObject *module)
 {
-    if (PyArray_ImportNumPyAPI() < 0) {
-        return -1;
-    }
+    PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
-        if (plb_py_add(module, rooms[i]) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_add(module, rooms[i]));
     }
     return 0;
 }

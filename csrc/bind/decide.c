@@ -59,17 +59,11 @@ static int trigger_init(trigger_t *self, plb_py_call_t *c)
     const double *params;
     int64_t n = -1;
     const plb_trigger_kind_t *kind;
-    if (plb_py_parse(c, "name:O params:f8", &which, &params, &n) != 0 ||
-        (kind = kind_of(which)) == NULL) {
-        return -1;
-    }
-    if (n != kind->n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters", kind->name, kind->n_params);
-        return -1;
-    }
-    if (plb_py_check(c, plb_trigger_init(&self->core, kind, params, &c->err)) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "name:O params:f8", &which, &params, &n));
+    PLB_PY_PASS((kind = kind_of(which)) == NULL);
+    PLB_PY_REFUSE_IF(n != kind->n_params, PyExc_ValueError, "%s takes %d parameters", kind->name,
+                     kind->n_params);
+    PLB_PY_PASS(plb_py_check(c, plb_trigger_init(&self->core, kind, params, &c->err)));
     if (kind == &kind_callable) {
         *(PyObject **)self->core.state = Py_NewRef(which);
     }
@@ -91,10 +85,9 @@ PLB_PY_METHOD(trigger, observe,
               "an iteration from before the last LB step changes nothing.")
 {
     plb_observation_t o;
-    return plb_py_parse(c, "iteration:l max:d mean:d", &o.iteration, &o.max, &o.mean) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_trigger_observe(&self->core, &o, &c->err),
-                           PyBool_FromLong(self->core.verdict.balance));
+    PLB_PY_TRY(plb_py_parse(c, "iteration:l max:d mean:d", &o.iteration, &o.max, &o.mean));
+    return PLB_PY_OR(c, plb_trigger_observe(&self->core, &o, &c->err),
+                     PyBool_FromLong(self->core.verdict.balance));
 }
 
 PLB_PY_METHOD(trigger, balanced,
@@ -105,11 +98,10 @@ PLB_PY_METHOD(trigger, balanced,
 {
     int64_t iteration;
     double cost, max_over_mean;
-    return plb_py_parse(c, "iteration:l cost:d max_over_mean:d", &iteration, &cost,
-                        &max_over_mean) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_trigger_balanced(&self->core, iteration, cost, max_over_mean,
-                                                     &c->err));
+    PLB_PY_TRY(
+        plb_py_parse(c, "iteration:l cost:d max_over_mean:d", &iteration, &cost, &max_over_mean));
+    return PLB_PY_NONE(c,
+                       plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
 PLB_PY_METHOD(
@@ -120,9 +112,8 @@ PLB_PY_METHOD(
 {
     int64_t end;
     double cost;
-    return plb_py_parse(c, "end:n cost:d", &end, &cost) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d", &end, &cost));
+    return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 
 PLB_PY_METHOD0(trigger, state,

@@ -15,13 +15,9 @@ static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
     bool places;
-    if (plb_py_parse(c, "decider:O places:p", &decider, &places) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "decider:O places:p", &decider, &places));
     plb_decider_t *core = plb_py_decider(decider);
-    if (core == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
     return 0;
@@ -38,19 +34,17 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
     double load, idle;
     bool mixed;
     plb_stats_init(out);
-    if (plb_py_items(
-            c, tuple,
-            "kind:l iteration:l arguments:l n_ranks:l n_objects:l n_changed:l n_ended:l "
-            "n_rebalanced:l load_sum:d idle_sum:d load_max:d load_min:d load_max_rank:l "
-            "utilization_min:d messages:l message_bytes:l messages_open:l time_max:d cost_max:d "
-            "failed_rank:l mixed:p",
-            &out->kind, &out->iteration, &out->arguments, &out->n_ranks, &out->n_objects,
-            &out->n_changed, &out->n_ended, &out->n_rebalanced, &load, &idle, &out->load_max,
-            &out->load_min, &out->load_max_rank, &out->utilization_min, &out->messages,
-            &out->message_bytes, &out->messages_open, &out->time_max, &out->cost_max,
-            &out->failed_rank, &mixed) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_items(
+        c, tuple,
+        "kind:l iteration:l arguments:l n_ranks:l n_objects:l n_changed:l n_ended:l "
+        "n_rebalanced:l load_sum:d idle_sum:d load_max:d load_min:d load_max_rank:l "
+        "utilization_min:d messages:l message_bytes:l messages_open:l time_max:d cost_max:d "
+        "failed_rank:l mixed:p",
+        &out->kind, &out->iteration, &out->arguments, &out->n_ranks, &out->n_objects,
+        &out->n_changed, &out->n_ended, &out->n_rebalanced, &load, &idle, &out->load_max,
+        &out->load_min, &out->load_max_rank, &out->utilization_min, &out->messages,
+        &out->message_bytes, &out->messages_open, &out->time_max, &out->cost_max,
+        &out->failed_rank, &mixed));
     plb_exact_add(&out->load_sum, load);
     plb_exact_add(&out->idle_sum, idle);
     return 0;
@@ -68,10 +62,8 @@ PLB_PY_METHOD(advisor, observe,
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    if (plb_py_parse(c, "record:O now:l may_preview:p", &tuple, &now, &may_preview) != 0 ||
-        record_of(c, tuple, &all) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "record:O now:l may_preview:p", &tuple, &now, &may_preview));
+    PLB_PY_TRY(record_of(c, tuple, &all));
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);
     return PLB_PY_OR(
@@ -87,10 +79,9 @@ PLB_PY_METHOD(advisor, previewed,
     double gain;
     int64_t now;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    return plb_py_parse(c, "gain:d now:l", &gain, &now) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_advisor_previewed(&self->core, gain, now, &ask, &c->err),
-                           PyLong_FromLong(ask));
+    PLB_PY_TRY(plb_py_parse(c, "gain:d now:l", &gain, &now));
+    return PLB_PY_OR(c, plb_advisor_previewed(&self->core, gain, now, &ask, &c->err),
+                     PyLong_FromLong(ask));
 }
 
 PLB_PY_METHOD(advisor, placed,
@@ -103,10 +94,8 @@ PLB_PY_METHOD(advisor, placed,
     int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
     int64_t migrations, bytes;
     plb_placing_t placing;
-    if (plb_py_parse(c, "figures:f8@ speed:f8@? migrations:l bytes:l", &figures, &n, &speed, &p,
-                     &migrations, &bytes) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "figures:f8@ speed:f8@? migrations:l bytes:l", &figures, &n, &speed,
+                            &p, &migrations, &bytes));
     memcpy(&placing, figures, sizeof placing);
     return PLB_PY_NONE(
         c, plb_advisor_placed(&self->core, &placing, speed, migrations, bytes, &c->err));
@@ -161,9 +150,7 @@ static int steps_init(steps_t *self, plb_py_call_t *c)
 {
     PyObject *reduction;
     int32_t lag;
-    if (plb_py_parse(c, "reduction:O lag:i", &reduction, &lag) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "reduction:O lag:i", &reduction, &lag));
     const plb_reduction_t *net = &self->alone;
     if (reduction != Py_None) {
         net = PyCapsule_GetPointer(reduction, PLB_PY_REDUCTION);
@@ -190,9 +177,8 @@ PLB_PY_METHOD1(steps, begin,
                "Contribute this rank's sample to the next step.  Returns at once.")
 {
     plb_stats_t mine;
-    return plb_py_sample(arg, self->core.net->rank, &mine) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
+    PLB_PY_TRY(plb_py_sample(arg, self->core.net->rank, &mine));
+    return PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
 }
 
 PLB_PY_METHOD1(steps, end,
@@ -201,9 +187,7 @@ PLB_PY_METHOD1(steps, end,
                "are still under way.")
 {
     plb_stats_t mine;
-    if (plb_py_sample(arg, self->core.net->rank, &mine) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_sample(arg, self->core.net->rank, &mine));
     mine.n_ended = 1;
     return PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
 }
@@ -214,9 +198,8 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn
 {
     bool have = false;
     const double seconds = PyFloat_AsDouble(limit);
-    if (PyErr_Occurred() || !plb_py_enter(&self->busy, "waits for this step")) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
+    PLB_PY_TRY(!plb_py_enter(&self->busy, "waits for this step"));
     (void)PLB_PY_UNLOCKED(
         c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
     self->busy = false;
@@ -291,9 +274,8 @@ PLB_PY_FN(load_sum, "load_sum(loads, /)\n--\n\n"
     const double *loads;
     int64_t n = -1;
     double sum = 0.0;
-    return plb_py_parse(c, "loads:f8", &loads, &n) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_advisor_load(loads, n, &sum, &c->err), PyFloat_FromDouble(sum));
+    PLB_PY_TRY(plb_py_parse(c, "loads:f8", &loads, &n));
+    return PLB_PY_OR(c, plb_advisor_load(loads, n, &sum, &c->err), PyFloat_FromDouble(sum));
 }
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, load_sum), {0}};

@@ -45,15 +45,11 @@ static int candidate_of(PyObject *row, plb_py_call_t *c, plb_candidate_strategy_
     bool refinement;
     uint32_t looks_at;
     int64_t n = -1;
-    if (plb_py_items(c, row, "what:O name:s refinement:p looks_at:u params:f8", &what, &name,
-                     &refinement, &looks_at, &out->params, &n) != 0 ||
-        plb_py_strategy(what, &out->strategy) != 0) {
-        return -1;
-    }
-    if (n != out->strategy.n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters", name, out->strategy.n_params);
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_items(c, row, "what:O name:s refinement:p looks_at:u params:f8", &what,
+                             &name, &refinement, &looks_at, &out->params, &n));
+    PLB_PY_PASS(plb_py_strategy(what, &out->strategy));
+    PLB_PY_REFUSE_IF(n != out->strategy.n_params, PyExc_ValueError, "%s takes %d parameters", name,
+                     out->strategy.n_params);
     if (out->strategy.library != NULL) {
         out->strategy.run = run_with_library;
     }
@@ -68,25 +64,19 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     plb_decider_options_t opt = {0};
     PyObject *rows, *trigger;
     int64_t n_selection = PLB_N_SELECTION, n_ledger = PLB_N_LEDGER;
-    if (plb_py_parse(c,
-                     "n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 "
-                     "gives_up:p learns:p watches:p network:d2 seed:k keep:l",
-                     &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection, &n_selection,
-                     &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns, &opt.watches,
-                     &opt.network.alpha, &opt.seed, &opt.keep) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c,
+                             "n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 "
+                             "gives_up:p learns:p watches:p network:d2 seed:k keep:l",
+                             &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection,
+                             &n_selection, &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns,
+                             &opt.watches, &opt.network.alpha, &opt.seed, &opt.keep));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *candidates = plb_py_memory(c, opt.n, sizeof *candidates);
     plb_trigger_t *core = candidates ? plb_py_trigger(trigger) : NULL;
     for (int32_t i = 0; core != NULL && i < opt.n; i++) {
-        if (candidate_of(PyTuple_GET_ITEM(rows, i), c, &candidates[i]) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(candidate_of(PyTuple_GET_ITEM(rows, i), c, &candidates[i]));
     }
-    if (core == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(core == NULL);
     opt.candidates = candidates;
     self->candidates = Py_NewRef(rows);
     self->trigger = Py_NewRef(trigger);
@@ -108,9 +98,8 @@ PLB_PY_METHOD(decider, network,
               "iteration.")
 {
     plb_network_t network;
-    return plb_py_parse(c, "alpha:d beta:d", &network.alpha, &network.beta) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "alpha:d beta:d", &network.alpha, &network.beta));
+    return PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
 }
 
 PLB_PY_METHOD1(decider, limit,
@@ -133,9 +122,8 @@ PLB_PY_METHOD(
 {
     int64_t end;
     double cost;
-    return plb_py_parse(c, "end:n cost:d", &end, &cost) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d", &end, &cost));
+    return PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, &c->err));
 }
 
 PLB_PY_METHOD(
@@ -147,14 +135,14 @@ PLB_PY_METHOD(
     "whether the trigger asks for an LB step.")
 {
     plb_iteration_t it;
-    return plb_py_parse(c,
-                        "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l "
-                        "bytes:l",
-                        &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
-                        &it.utilization, &it.messages, &it.bytes) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_decider_observe(&self->core, &it, &c->err),
-                           PyBool_FromLong(self->core.trigger->verdict.balance));
+    PLB_PY_TRY(
+        plb_py_parse(c,
+                     "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l "
+                     "bytes:l",
+                     &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
+                     &it.utilization, &it.messages, &it.bytes));
+    return PLB_PY_OR(c, plb_decider_observe(&self->core, &it, &c->err),
+                     PyBool_FromLong(self->core.trigger->verdict.balance));
 }
 
 PLB_PY_METHOD(
@@ -167,10 +155,9 @@ PLB_PY_METHOD(
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    return plb_py_parse(c, "asked:p may_preview:p", &asked, &may_preview) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_preview, &ask, &c->err),
-                           PyLong_FromLong(ask));
+    PLB_PY_TRY(plb_py_parse(c, "asked:p may_preview:p", &asked, &may_preview));
+    return PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_preview, &ask, &c->err),
+                     PyLong_FromLong(ask));
 }
 
 PLB_PY_METHOD1(decider, judge,
@@ -205,13 +192,9 @@ PLB_PY_METHOD(
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
-    if (plb_py_parse(c, "| reason:i n_objects:l", &reason, &n_objects) != 0) {
-        return NULL;
-    }
-    if (reason > PLB_REASON_PAYS) {
-        return PyErr_Format(PyExc_ValueError, "reason is %d: expected up to %d", (int)reason,
-                            PLB_REASON_PAYS);
-    }
+    PLB_PY_TRY(plb_py_parse(c, "| reason:i n_objects:l", &reason, &n_objects));
+    PLB_PY_RAISE_IF(reason > PLB_REASON_PAYS, PyExc_ValueError, "reason is %d: expected up to %d",
+                    (int)reason, PLB_REASON_PAYS);
     plb_verdict_t why = self->core.trigger->verdict;
     why.reason = (plb_reason_t)reason;
     return PLB_PY_OR(c,
@@ -225,22 +208,17 @@ static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out
 {
     PyObject *snapshot, *here, *work;
     more[3] = Py_None;
-    if (plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2], &more[3]) !=
-            0 ||
-        plb_py_snapshot(c, snapshot, &out->snapshot) != 0) {
-        return -1;
-    }
-    if (out->snapshot.key == NULL && here != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys, which learning of "
-                                          "speeds needs");
-        return -1;
-    }
+    PLB_PY_PASS(
+        plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2], &more[3]));
+    PLB_PY_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
+    PLB_PY_REFUSE_IF(out->snapshot.key == NULL && here != Py_None, PyExc_ValueError,
+                     "the snapshot has no keys, which learning of "
+                     "speeds needs");
     const int64_t n = out->snapshot.n_objects;
-    return plb_py_view(&c->held, here, "here", NPY_FLOAT64, n, &out->here) != 0 ||
-                   plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work) != 0 ||
-                   plb_py_view(&c->held, more[3], "drift", NPY_FLOAT64, n, &out->drift) != 0
-               ? -1
-               : 0;
+    PLB_PY_PASS(plb_py_view(&c->held, here, "here", NPY_FLOAT64, n, &out->here));
+    PLB_PY_PASS(plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work));
+    PLB_PY_PASS(plb_py_view(&c->held, more[3], "drift", NPY_FLOAT64, n, &out->drift));
+    return 0;
 }
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
@@ -256,10 +234,8 @@ PLB_PY_METHOD(
 {
     PyObject *more[4];
     plb_database_t db;
-    if (read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O | drift:O", &db,
-                      more) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O | drift:O", &db,
+                             more));
     plb_placing_t *placing = plb_py_in_place(more[0], "figures", NPY_FLOAT64, N_PLACING);
     double *speed =
         placing ? plb_py_in_place(more[1], "speed", NPY_FLOAT64, self->core.opt.n_ranks) : NULL;
@@ -283,10 +259,8 @@ PLB_PY_METHOD(
     PyObject *more[4];
     plb_database_t db;
     double gain = 0.0;
-    if (read_database(c, "snapshot:O here:O work:O", &db, more) != 0 ||
-        !plb_py_enter(&self->busy, "places with this decider")) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_database(c, "snapshot:O here:O work:O", &db, more));
+    PLB_PY_TRY(!plb_py_enter(&self->busy, "places with this decider"));
     (void)PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err));
     self->busy = false;
     return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
@@ -303,10 +277,8 @@ PLB_PY_METHOD(decider, learn,
     const double *here, *work;
     PyObject *out;
     int64_t n = -1;
-    if (plb_py_parse(c, "key:i8 rank:i4 here:f8 work:f8? speed:O", &key, &n, &rank, &n, &here, &n,
-                     &work, &n, &out) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "key:i8 rank:i4 here:f8 work:f8? speed:O", &key, &n, &rank, &n,
+                            &here, &n, &work, &n, &out));
     double *speed = plb_py_in_place(out, "speed", NPY_FLOAT64, self->core.opt.n_ranks);
     if (speed == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
         return NULL;
@@ -325,9 +297,7 @@ PLB_PY_METHOD(decider, placed,
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
     plb_placing_t placing;
-    if (plb_py_parse(c, "figures:f8@ speed:f8@?", &figures, &n, &speed, &p) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "figures:f8@ speed:f8@?", &figures, &n, &speed, &p));
     memcpy(&placing, figures, sizeof placing);
     return PLB_PY_NONE(c, plb_decider_placed(&self->core, &placing, speed, &c->err));
 }
@@ -339,11 +309,10 @@ PLB_PY_METHOD(
     "longer; False: the cost is at least the sum of the parts.")
 {
     plb_step_done_t done = {0};
-    return plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
-                        &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
-                        &done.moved, &done.given) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_decider_balanced(&self->core, &done, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
+                            &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
+                            &done.moved, &done.given));
+    return PLB_PY_NONE(c, plb_decider_balanced(&self->core, &done, &c->err));
 }
 
 PLB_PY_METHOD0(decider, abandon,
@@ -461,10 +430,9 @@ PLB_PY_FN(first_cost,
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;
     int32_t n_ranks;
-    return plb_py_parse(c, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i", &cost.alpha,
-                        &cost.beta, &cost.handling, &objects, &bytes, &n_ranks) != 0
-               ? NULL
-               : PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
+    PLB_PY_TRY(plb_py_parse(c, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
+                            &cost.alpha, &cost.beta, &cost.handling, &objects, &bytes, &n_ranks));
+    return PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
 }
 
 PLB_PY_FN(sampled,
@@ -476,9 +444,7 @@ PLB_PY_FN(sampled,
     const int64_t *key;
     int64_t n = -1, n_objects;
     int32_t n_ranks;
-    if (plb_py_parse(c, "keys:i8 n_objects:l n_ranks:i", &key, &n, &n_objects, &n_ranks) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "keys:i8 n_objects:l n_ranks:i", &key, &n, &n_objects, &n_ranks));
     int64_t *out = plb_py_memory(c, n, sizeof *out);
     return out == NULL
                ? NULL

@@ -14,14 +14,9 @@ static int ledger_init(ledger_t *self, plb_py_call_t *c)
     int32_t strategies;
     const double *params;
     int64_t n = -1;
-    if (plb_py_parse(c, "strategies:i params:f8", &strategies, &params, &n) != 0) {
-        return -1;
-    }
-    if (n != PLB_N_LEDGER || strategies < 0) {
-        PyErr_Format(PyExc_ValueError, "a ledger takes 1 or more strategies and %d parameters",
-                     PLB_N_LEDGER);
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "strategies:i params:f8", &strategies, &params, &n));
+    PLB_PY_REFUSE_IF(n != PLB_N_LEDGER || strategies < 0, PyExc_ValueError,
+                     "a ledger takes 1 or more strategies and %d parameters", PLB_N_LEDGER);
     return plb_py_check(c, plb_ledger_init(&self->core, strategies, params, &c->err));
 }
 
@@ -54,9 +49,8 @@ PLB_PY_METHOD(ledger, observe,
               "Record an iteration: its seconds, maximum and mean load.")
 {
     double time, max, mean;
-    return plb_py_parse(c, "time:d max:d mean:d", &time, &max, &mean) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_ledger_observe(&self->core, time, max, mean, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "time:d max:d mean:d", &time, &max, &mean));
+    return PLB_PY_NONE(c, plb_ledger_observe(&self->core, time, max, mean, &c->err));
 }
 
 PLB_PY_METHOD(ledger, judges,
@@ -66,9 +60,8 @@ PLB_PY_METHOD(ledger, judges,
 {
     int64_t iteration;
     bool asked;
-    return plb_py_parse(c, "iteration:l asked:p", &iteration, &asked) != 0
-               ? NULL
-               : PyBool_FromLong(plb_ledger_judges(&self->core, iteration, asked));
+    PLB_PY_TRY(plb_py_parse(c, "iteration:l asked:p", &iteration, &asked));
+    return PyBool_FromLong(plb_ledger_judges(&self->core, iteration, asked));
 }
 
 PLB_PY_METHOD(ledger, judge,
@@ -78,9 +71,8 @@ PLB_PY_METHOD(ledger, judge,
 {
     int64_t iteration;
     double gain;
-    return plb_py_parse(c, "iteration:l gain:d", &iteration, &gain) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_ledger_judge(&self->core, iteration, gain, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "iteration:l gain:d", &iteration, &gain));
+    return PLB_PY_NONE(c, plb_ledger_judge(&self->core, iteration, gain, &c->err));
 }
 
 PLB_PY_METHOD1(ledger, allows,
@@ -99,12 +91,10 @@ PLB_PY_METHOD(
     int64_t iteration;
     int32_t strategy;
     plb_costs_t costs = {0};
-    return plb_py_parse(c, "iteration:l strategy:i statistics:d seconds:d migration:d whole:d",
-                        &iteration, &strategy, &costs.statistics, &costs.strategy,
-                        &costs.migration, &costs.whole) != 0
-               ? NULL
-               : PLB_PY_NONE(
-                     c, plb_ledger_balanced(&self->core, iteration, strategy, &costs, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "iteration:l strategy:i statistics:d seconds:d migration:d whole:d",
+                            &iteration, &strategy, &costs.statistics, &costs.strategy,
+                            &costs.migration, &costs.whole));
+    return PLB_PY_NONE(c, plb_ledger_balanced(&self->core, iteration, strategy, &costs, &c->err));
 }
 
 PLB_PY_METHOD1(ledger, theta,
@@ -157,22 +147,16 @@ static int selector_init(selector_t *self, plb_py_call_t *c)
     double alpha, beta;
     const double *params;
     int64_t n_params = -1;
-    if (plb_py_parse(c, "candidates:L alpha:d beta:d params:f8", &list, &alpha, &beta, &params,
-                     &n_params) != 0) {
-        return -1;
-    }
-    if (n_params != PLB_N_SELECTION) {
-        PyErr_Format(PyExc_ValueError, "selection takes %d parameters", PLB_N_SELECTION);
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "candidates:L alpha:d beta:d params:f8", &list, &alpha, &beta,
+                             &params, &n_params));
+    PLB_PY_REFUSE_IF(n_params != PLB_N_SELECTION, PyExc_ValueError,
+                     "selection takes %d parameters", PLB_N_SELECTION);
     const Py_ssize_t n = PyList_GET_SIZE(list);
     plb_candidate_t *candidates = plb_py_memory(c, n, sizeof *candidates);
     for (Py_ssize_t i = 0; candidates != NULL && i < n; i++) {
         bool refinement;
-        if (plb_py_items(c, PyList_GET_ITEM(list, i), "refinement:p looks_at:u", &refinement,
-                         &candidates[i].looks_at) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_items(c, PyList_GET_ITEM(list, i), "refinement:p looks_at:u",
+                                 &refinement, &candidates[i].looks_at));
         candidates[i].family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
     }
     return candidates == NULL
@@ -193,11 +177,10 @@ PLB_PY_METHOD(selector, observe,
               "whether an LB step is needed.")
 {
     plb_workload_t w;
-    return plb_py_parse(c, "max:d mean:d total:d utilization:d messages:l bytes:l", &w.max,
-                        &w.mean, &w.total, &w.utilization, &w.messages, &w.bytes) != 0
-               ? NULL
-               : PLB_PY_OR(c, plb_selector_observe(&self->core, &w, &c->err),
-                           PyBool_FromLong(self->core.choice.needed));
+    PLB_PY_TRY(plb_py_parse(c, "max:d mean:d total:d utilization:d messages:l bytes:l", &w.max,
+                            &w.mean, &w.total, &w.utilization, &w.messages, &w.bytes));
+    return PLB_PY_OR(c, plb_selector_observe(&self->core, &w, &c->err),
+                     PyBool_FromLong(self->core.choice.needed));
 }
 
 PLB_PY_METHOD(selector, balanced,
@@ -207,10 +190,9 @@ PLB_PY_METHOD(selector, balanced,
 {
     plb_outcome_t o;
     int32_t candidate;
-    return plb_py_parse(c, "candidate:i before:d after:d cost:d migrations:l", &candidate,
-                        &o.before, &o.after, &o.cost, &o.migrations) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_selector_balanced(&self->core, candidate, &o, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "candidate:i before:d after:d cost:d migrations:l", &candidate,
+                            &o.before, &o.after, &o.cost, &o.migrations));
+    return PLB_PY_NONE(c, plb_selector_balanced(&self->core, candidate, &o, &c->err));
 }
 
 PLB_PY_METHOD0(selector, choice,

@@ -12,11 +12,10 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
     PyObject *user;
     int64_t n = -1, m = -1;
     MPI_Comm *handle = NULL;
-    if (plb_py_parse(c, "comm:O first:i start:i4+ to:i4 owner:i4 number:i", &user, &graph->first,
-                     &graph->start, &n, &graph->to, &m, &graph->owner, &m, number) != 0 ||
-        (handle = PyMPIComm_Get(user)) == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "comm:O first:i start:i4+ to:i4 owner:i4 number:i", &user,
+                             &graph->first, &graph->start, &n, &graph->to, &m, &graph->owner, &m,
+                             number));
+    PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     *comm = *handle;
     graph->n = (int32_t)n;
     bool good = graph->start[0] == 0 && graph->start[n] == m;
@@ -36,13 +35,10 @@ PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
     plb_dgraph_t graph;
     MPI_Comm comm;
     int32_t distance, *color;
-    if (read_graph(c, &comm, &graph, &distance) != 0 ||
-        (color = plb_py_new(c, NPY_INT32, graph.n)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_zoltan_color(comm, &graph, distance, color, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_out(c, color);
+    PLB_PY_TRY(read_graph(c, &comm, &graph, &distance));
+    PLB_PY_GET(color = plb_py_new(c, NPY_INT32, graph.n));
+    PLB_PY_RUN(c, plb_zoltan_color(comm, &graph, distance, color, &c->err));
+    return plb_py_out(c, color);
 }
 
 PLB_PY_FN(order,
@@ -55,10 +51,8 @@ PLB_PY_FN(order,
     plb_blocks_t blocks = {0};
     MPI_Comm comm;
     int32_t total, *perm;
-    if (read_graph(c, &comm, &graph, &total) != 0 ||
-        (perm = plb_py_new(c, NPY_INT32, graph.n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_graph(c, &comm, &graph, &total));
+    PLB_PY_GET(perm = plb_py_new(c, NPY_INT32, graph.n));
     if (PLB_PY_UNLOCKED(c, plb_ptscotch_order(comm, &graph, total, perm, &blocks, &c->err))) {
         plb_free(blocks.first);
         plb_free(blocks.parent);

@@ -17,9 +17,7 @@ static const char *class_of(int code)
 
 PyObject *plb_py_raise(int code, const plb_err_t *err)
 {
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
     const char *name = class_of(code);
     PyObject *module = PyImport_ImportModule("pylb.errors");
     PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;

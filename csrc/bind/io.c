@@ -25,9 +25,7 @@ PLB_PY_FN(vt_scan,
 {
     PyObject *text;
     const char *name;
-    if (plb_py_parse(c, "text:O name:s", &text, &name) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "text:O name:s", &text, &name));
     held_scan_t *held = plb_calloc(1, sizeof *held);
     if (held == NULL) {
         return plb_py_no_memory();
@@ -61,9 +59,7 @@ PLB_PY_FN1(vt_head, "vt_head(scan, /)\n--\n\n"
     for (int64_t i = 0; ids != NULL && i < s->n_phases; i++) {
         plb_py_append(&ids, PyLong_FromLongLong(s->phases[i].id));
     }
-    if (ids == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(ids);
     const Py_ssize_t size = (Py_ssize_t)(s->metadata.end - s->metadata.begin);
     return Py_BuildValue("z#N", size == 0 ? NULL : s->text + s->metadata.begin, size, ids);
 }
@@ -137,13 +133,9 @@ PLB_PY_FN(vt_merge,
     const int64_t *source;
     int64_t n = -1;
     plb_vt_run_t run;
-    if (plb_py_parse(c, "scans:L source:i8", &list, &source, &n) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "scans:L source:i8", &list, &source, &n));
     const plb_vt_scan_t **files = scans_of(list);
-    if (files == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(files);
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
     out = PLB_PY_UNLOCKED(c, plb_vt_merge(&run, files, n_files, source, n, &c->err))
               ? plb_py_fail(c)
@@ -179,16 +171,12 @@ static int make_plan(held_plan_t *out, plb_py_call_t *c)
     const int64_t *source;
     const int32_t *task_entity, *comm_src, *comm_dst, *rank;
     int64_t n = -1, n_tasks = -1, n_comms = -1;
-    if (plb_py_parse(
-            c, "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
-            &list, &run.n_entities, &source, &n, &task_entity, &n_tasks, &comm_src, &n_comms,
-            &comm_dst, &n_comms, &rank, &n_tasks) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(
+        c, "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4", &list,
+        &run.n_entities, &source, &n, &task_entity, &n_tasks, &comm_src, &n_comms, &comm_dst,
+        &n_comms, &rank, &n_tasks));
     out->list = Py_NewRef(list);
-    if ((out->files = scans_of(list)) == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS((out->files = scans_of(list)) == NULL);
     run.task_entity = (int32_t *)task_entity; /* never written */
     run.comm_src = (int32_t *)comm_src;
     run.comm_dst = (int32_t *)comm_dst;
@@ -222,17 +210,11 @@ PLB_PY_FN(vt_write, "vt_write(plan, rank, /)\n--\n\n"
     int32_t r;
     char *text = NULL;
     size_t size = 0;
-    if (plb_py_parse(c, "plan:O rank:i", &capsule, &r) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "plan:O rank:i", &capsule, &r));
     const held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
-    if (held == NULL) {
-        return NULL;
-    }
-    if (r < 0 || r >= held->plan.n_files) {
-        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", (int)r,
-                            (int)held->plan.n_files - 1);
-    }
+    PLB_PY_GET(held);
+    PLB_PY_RAISE_IF(r < 0 || r >= held->plan.n_files, PyExc_IndexError,
+                    "rank is %d: expected 0 ... %d", (int)r, (int)held->plan.n_files - 1);
     if (PLB_PY_UNLOCKED(c, plb_vt_write(&held->plan, r, &text, &size, &c->err)) != PLB_OK) {
         return plb_py_fail(c);
     }

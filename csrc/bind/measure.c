@@ -15,13 +15,9 @@ PLB_PY_FN(
     const double *loads;
     PyObject *object;
     int64_t n = -1;
-    if (plb_py_parse(c, "loads:f8 table:O", &loads, &n, &object) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "loads:f8 table:O", &loads, &n, &object));
     double *table = plb_py_in_place(object, "table", NPY_FLOAT64, PLB_ESTIMATE_ROWS * n);
-    if (table == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(table);
     plb_estimate_update(loads, n, table);
     Py_RETURN_NONE;
 }
@@ -34,13 +30,10 @@ PLB_PY_FN1(stats,
            "of pylb._mpi.")
 {
     plb_stats_t all, record;
-    if (!PyList_Check(arg) || PyList_GET_SIZE(arg) == 0) {
-        return PyErr_Format(PyExc_ValueError, "samples: expected a list of one or more");
-    }
+    PLB_PY_RAISE_IF(!PyList_Check(arg) || PyList_GET_SIZE(arg) == 0, PyExc_ValueError,
+                    "samples: expected a list of one or more");
     for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(arg); rank++) {
-        if (plb_py_sample(PyList_GET_ITEM(arg, rank), (int)rank, &record) != 0) {
-            return NULL;
-        }
+        PLB_PY_TRY(plb_py_sample(PyList_GET_ITEM(arg, rank), (int)rank, &record));
         if (rank == 0) {
             all = record;
         } else {

@@ -18,18 +18,13 @@ PLB_PY_FN(speeds_fit,
     int64_t n = -1, m = -1;
     int32_t p;
     plb_speeds_t fit;
-    if (plb_py_parse(c, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i", &start, &n, &rank, &m,
-                     &seconds, &m, &weight, &m, &p) != 0) {
-        return NULL;
-    }
-    if (p < 1 || !plb_py_rises(start, n, m)) {
-        return PyErr_Format(PyExc_ValueError, "start: expected to rise from 0 to the number of "
-                                              "observations; n_ranks: 1 or more");
-    }
-    if ((speed = plb_py_new(c, NPY_FLOAT64, p)) == NULL ||
-        (error = plb_py_new(c, NPY_FLOAT64, p)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i", &start, &n,
+                            &rank, &m, &seconds, &m, &weight, &m, &p));
+    PLB_PY_RAISE_IF(p < 1 || !plb_py_rises(start, n, m), PyExc_ValueError,
+                    "start: expected to rise from 0 to the number of "
+                    "observations; n_ranks: 1 or more");
+    PLB_PY_GET(speed = plb_py_new(c, NPY_FLOAT64, p));
+    PLB_PY_GET(error = plb_py_new(c, NPY_FLOAT64, p));
     return PLB_PY_UNLOCKED(
                c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err))
                ? plb_py_fail(c)
@@ -44,13 +39,10 @@ PLB_PY_FN(drum_power,
 {
     plb_drum_t tree = {.n = -1};
     double w_comm, *power;
-    if (plb_py_parse(c, "parent:i4 cpu:f8 comm:f8 w_comm:d", &tree.parent, &tree.n, &tree.cpu,
-                     &tree.n, &tree.comm, &tree.n, &w_comm) != 0) {
-        return NULL;
-    }
-    if (tree.n < 1) {
-        return PyErr_Format(PyExc_ValueError, "parent, cpu, comm: expected arrays of one length");
-    }
+    PLB_PY_TRY(plb_py_parse(c, "parent:i4 cpu:f8 comm:f8 w_comm:d", &tree.parent, &tree.n,
+                            &tree.cpu, &tree.n, &tree.comm, &tree.n, &w_comm));
+    PLB_PY_RAISE_IF(tree.n < 1, PyExc_ValueError,
+                    "parent, cpu, comm: expected arrays of one length");
     power = plb_py_new(c, NPY_FLOAT64, tree.n);
     return power == NULL
                ? NULL
@@ -69,9 +61,7 @@ PLB_PY_FN1(drum_benchmark,
            "seconds).")
 {
     const double seconds = PyFloat_AsDouble(arg);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
     double cpu = 0.0, steps = 0.0;
     const int64_t start = plb_clock_real_ns(PLB_CLOCK_WALL);
     (void)PLB_PY_UNLOCKED(c, benchmark(seconds, &steps, &cpu));
@@ -97,9 +87,8 @@ typedef struct learner {
 static int learner_init(learner_t *self, plb_py_call_t *c)
 {
     int32_t n_ranks;
-    return plb_py_parse(c, "n_ranks:i", &n_ranks) != 0
-               ? -1
-               : plb_py_check(c, plb_learner_init(&self->core, n_ranks, &c->err));
+    PLB_PY_PASS(plb_py_parse(c, "n_ranks:i", &n_ranks));
+    return plb_py_check(c, plb_learner_init(&self->core, n_ranks, &c->err));
 }
 
 static void learner_free(learner_t *self)
@@ -117,11 +106,9 @@ PLB_PY_METHOD(learner, observe,
     const int32_t *rank;
     const double *seconds, *work;
     int64_t n = -1;
-    if (plb_py_parse(c, "key:i8 rank:i4 seconds:f8 work:f8?", &key, &n, &rank, &n, &seconds, &n,
-                     &work, &n) != 0 ||
-        !plb_py_enter(&self->busy, "observes with this learner")) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "key:i8 rank:i4 seconds:f8 work:f8?", &key, &n, &rank, &n, &seconds,
+                            &n, &work, &n));
+    PLB_PY_TRY(!plb_py_enter(&self->busy, "observes with this learner"));
     (void)PLB_PY_UNLOCKED(c,
                           plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
     self->busy = false;
@@ -185,9 +172,8 @@ typedef struct repeats {
 static int repeats_init(repeats_t *self, plb_py_call_t *c)
 {
     int32_t n_ranks;
-    return plb_py_parse(c, "n_ranks:i", &n_ranks) != 0
-               ? -1
-               : plb_py_check(c, plb_repeats_init(&self->core, n_ranks, &c->err));
+    PLB_PY_PASS(plb_py_parse(c, "n_ranks:i", &n_ranks));
+    return plb_py_check(c, plb_repeats_init(&self->core, n_ranks, &c->err));
 }
 
 static void repeats_free(repeats_t *self)
@@ -211,9 +197,8 @@ PLB_PY_METHOD(repeats, observe,
     const double *seconds;
     const bool *busy;
     int64_t p = self->core.p;
-    return plb_py_parse(c, "seconds:f8@ busy:b1@", &seconds, &p, &busy, &p) != 0
-               ? NULL
-               : PyBool_FromLong(plb_repeats_observe(&self->core, seconds, busy));
+    PLB_PY_TRY(plb_py_parse(c, "seconds:f8@ busy:b1@", &seconds, &p, &busy, &p));
+    return PyBool_FromLong(plb_repeats_observe(&self->core, seconds, busy));
 }
 
 PLB_PY_METHOD(repeats, predicted,
@@ -224,10 +209,8 @@ PLB_PY_METHOD(repeats, predicted,
     const double *seconds, *expected;
     const bool *which;
     int64_t p = self->core.p;
-    if (plb_py_parse(c, "seconds:f8@ expected:f8@ which:b1@", &seconds, &p, &expected, &p, &which,
-                     &p) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "seconds:f8@ expected:f8@ which:b1@", &seconds, &p, &expected, &p,
+                            &which, &p));
     plb_repeats_predicted(&self->core, seconds, expected, which);
     Py_RETURN_NONE;
 }
@@ -239,10 +222,9 @@ PLB_PY_METHOD(repeats, choose,
               "parts that avoid paging (safe).  csrc/measure/repeats.h explains the arguments.")
 {
     plb_prospects_t p;
-    return plb_py_parse(c, "now:d bold:d bold_paging:d safe:d tolerance:d", &p.now, &p.bold,
-                        &p.bold_paging, &p.safe, &p.tolerance) != 0
-               ? NULL
-               : PyLong_FromLong(plb_repeats_choose(&self->core, &p));
+    PLB_PY_TRY(plb_py_parse(c, "now:d bold:d bold_paging:d safe:d tolerance:d", &p.now, &p.bold,
+                            &p.bold_paging, &p.safe, &p.tolerance));
+    return PyLong_FromLong(plb_repeats_choose(&self->core, &p));
 }
 
 static PyMethodDef repeats_methods[] = {

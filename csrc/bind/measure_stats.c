@@ -9,11 +9,8 @@
 static int add_loads(plb_stats_t *s, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (!(x[i] >= 0.0 && x[i] <= 1e30)) {
-            PyErr_Format(PyExc_ValueError, "loads[%lld]: expected 0 ... 1e30 seconds",
-                         (long long)i);
-            return -1;
-        }
+        PLB_PY_REFUSE_IF(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
+                         "loads[%lld]: expected 0 ... 1e30 seconds", (long long)i);
         plb_exact_add(&s->load_sum, x[i]);
     }
     s->load_max = plb_exact_value(&s->load_sum);

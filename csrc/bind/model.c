@@ -5,13 +5,12 @@
 int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
 {
     *out = (plb_snapshot_t){0};
-    if (plb_py_fields(call, object,
+    PLB_PY_PASS(
+        plb_py_fields(call, object,
                       "n_objects:l n_ranks:i n_components:i n_edges:l n_multicasts:l n_pins:l "
                       "n_blocks:i",
                       &out->n_objects, &out->n_ranks, &out->n_components, &out->n_edges,
-                      &out->n_multicasts, &out->n_pins, &out->n_blocks) != 0) {
-        return -1;
-    }
+                      &out->n_multicasts, &out->n_pins, &out->n_blocks));
     const int64_t n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
     const int64_t c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
 #define VIEW(name, type, count)                                                                   \
@@ -34,22 +33,19 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 {
     *out = (plb_trace_t){0};
     int64_t n = -1, m, p, figures;
-    if (plb_py_fields(c, object, "n_phases:l n_ranks:i entity_key:i8@", &out->n_phases,
-                      &out->n_ranks, &out->entity_key, &n) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_fields(c, object, "n_phases:l n_ranks:i entity_key:i8@", &out->n_phases,
+                              &out->n_ranks, &out->entity_key, &n));
     out->n_entities = n;
     m = out->n_phases;
     p = out->n_ranks;
     figures = m * PLB_N_TRACE_FIGURES;
-    if (plb_py_fields(c, object,
+    PLB_PY_PASS(
+        plb_py_fields(c, object,
                       "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
                       "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@?",
                       &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m,
                       &out->speed, &p, &out->background, &p, &out->memory_limit, &p, &out->figures,
-                      &figures, &out->measured, &p, &out->repeats, &m) != 0) {
-        return -1;
-    }
+                      &figures, &out->measured, &p, &out->repeats, &m));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks;
     return plb_py_fields(
         c, object,
@@ -91,16 +87,11 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
     PyObject *object;
     int64_t n = -1;
     *rank = NULL;
-    if (plb_py_parse(c, "snapshot:O | rank:i4?", &object, rank, &n) != 0 ||
-        plb_py_snapshot(c, object, snapshot) != 0) {
-        return -1;
-    }
-    if (*rank != NULL && n != snapshot->n_objects) {
-        PyErr_Format(PyExc_ValueError,
+    PLB_PY_PASS(plb_py_parse(c, "snapshot:O | rank:i4?", &object, rank, &n));
+    PLB_PY_PASS(plb_py_snapshot(c, object, snapshot));
+    PLB_PY_REFUSE_IF(*rank != NULL && n != snapshot->n_objects, PyExc_ValueError,
                      "placement has %lld entries: expected %lld, one for each object",
                      (long long)n, (long long)snapshot->n_objects);
-        return -1;
-    }
     return *rank == NULL ? 0
                          : plb_py_check(c, plb_snapshot_check_placement(snapshot, *rank, &c->err));
 }
@@ -112,10 +103,8 @@ PLB_PY_FN(rank_times,
     plb_snapshot_t snapshot;
     const int32_t *rank;
     double *time;
-    if (snapshot_and_rank(c, &snapshot, &rank) != 0 ||
-        (time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(snapshot_and_rank(c, &snapshot, &rank));
+    PLB_PY_GET(time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks));
     plb_snapshot_rank_times(&snapshot, rank, time);
     return plb_py_out(c, time);
 }
@@ -148,12 +137,9 @@ PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
     plb_snapshot_t snapshot;
     const int32_t *rank;
     plb_evaluation_t e;
-    if (snapshot_and_rank(c, &snapshot, &rank) != 0) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_evaluate(&snapshot, rank, &e, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_dict(fields, &e);
+    PLB_PY_TRY(snapshot_and_rank(c, &snapshot, &rank));
+    PLB_PY_RUN(c, plb_evaluate(&snapshot, rank, &e, &c->err));
+    return plb_py_dict(fields, &e);
 }
 
 PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
@@ -172,12 +158,10 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
 static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
 {
     models->p = (int32_t)p;
-    if (p < 1 || p >= INT32_MAX || !plb_py_rises(models->start, p, points)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "start, rows, speed: expected start[p+1] that rises from "
-                        "0 to the number of points, p >= 1");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX || !plb_py_rises(models->start, p, points),
+                     PyExc_ValueError,
+                     "start, rows, speed: expected start[p+1] that rises from "
+                     "0 to the number of points, p >= 1");
     return 0;
 }
 
@@ -210,9 +194,7 @@ PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
         (seconds = plb_py_new(c, NPY_FLOAT64, p)) == NULL) {
         return NULL;
     }
-    if (plb_py_check(c, plb_fpm_check(&models, &c->err)) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_check(c, plb_fpm_check(&models, &c->err)));
     plb_fpm_times(&models, parts, seconds);
     return plb_py_out(c, seconds);
 }
@@ -262,9 +244,8 @@ PLB_PY_FN(fpm_split,
     if (READ_MODELS(c, "n:l", &n) || (parts = plb_py_new(c, NPY_INT64, p)) == NULL) {
         return NULL;
     }
-    return PLB_PY_UNLOCKED(c, check_and_split(&models, n, parts, &seconds, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
+    PLB_PY_RUN(c, check_and_split(&models, n, parts, &seconds, &c->err));
+    return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }
 
 static PyMethodDef methods[] = {

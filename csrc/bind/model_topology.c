@@ -16,16 +16,10 @@ static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, 
 {
     char *seen = plb_py_memory(c, n, 1);
     for (int64_t k = 0; seen != NULL && k < m; k++) {
-        if (data[k] < 0 || data[k] >= n) {
-            PyErr_Format(PyExc_IndexError, "%s[%lld] is %d: expected 0 ... %d", name, (long long)k,
-                         data[k], n - 1);
-            return -1;
-        }
-        if (seen[data[k]] && once) {
-            PyErr_Format(PyExc_ValueError, "%s[%lld] is %d, like an entry before it", name,
-                         (long long)k, data[k]);
-            return -1;
-        }
+        PLB_PY_REFUSE_IF(data[k] < 0 || data[k] >= n, PyExc_IndexError,
+                         "%s[%lld] is %d: expected 0 ... %d", name, (long long)k, data[k], n - 1);
+        PLB_PY_REFUSE_IF(seen[data[k]] && once, PyExc_ValueError,
+                         "%s[%lld] is %d, like an entry before it", name, (long long)k, data[k]);
         seen[data[k]] = 1;
     }
     return seen != NULL ? 0 : -1;
@@ -36,15 +30,13 @@ static int read_question(plb_py_call_t *c, bool groups, question_t *q)
     bool torus;
     const int64_t *sizes;
     int64_t n_sizes = -1, parts = -1, m = -1, bytes = -1, places = -1, grouped = -1;
-    if (plb_py_parse(c,
-                     groups ? "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4"
-                            : "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
-                     &torus, &sizes, &n_sizes, &q->flows.start, &parts, &q->flows.to, &m,
-                     &q->flows.bytes, &bytes, &q->place, &places, &q->group, &grouped) != 0 ||
-        plb_py_check(c, plb_topology_init(&q->machine, torus ? PLB_TORUS : PLB_TREE, sizes,
-                                          (int)n_sizes, &c->err)) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c,
+                             groups ? "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4"
+                                    : "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
+                             &torus, &sizes, &n_sizes, &q->flows.start, &parts, &q->flows.to, &m,
+                             &q->flows.bytes, &bytes, &q->place, &places, &q->group, &grouped));
+    PLB_PY_PASS(plb_py_check(c, plb_topology_init(&q->machine, torus ? PLB_TORUS : PLB_TREE, sizes,
+                                                  (int)n_sizes, &c->err)));
     const int32_t n = q->machine.n_places;
     const struct {
         const char *name;
@@ -55,16 +47,13 @@ static int read_question(plb_py_call_t *c, bool groups, question_t *q)
                    {"place", places, n},
                    {"group", groups ? grouped : n, n}};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        if (lengths[i].is != lengths[i].expected) {
-            PyErr_Format(PyExc_ValueError, "%s has %lld entries: expected %lld", lengths[i].name,
+        PLB_PY_REFUSE_IF(lengths[i].is != lengths[i].expected, PyExc_ValueError,
+                         "%s has %lld entries: expected %lld", lengths[i].name,
                          (long long)lengths[i].is, (long long)lengths[i].expected);
-            return -1;
-        }
     }
-    return check_range(c, "to", q->flows.to, m, n, false) != 0 ||
-                   check_range(c, "place", q->place, n, n, true) != 0
-               ? -1
-               : 0;
+    PLB_PY_PASS(check_range(c, "to", q->flows.to, m, n, false));
+    PLB_PY_PASS(check_range(c, "place", q->place, n, n, true));
+    return 0;
 }
 
 static int measure(const question_t *q, double *sum, double *most, plb_err_t *err)
@@ -79,11 +68,9 @@ PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\
 {
     question_t q;
     double sum = 0.0, most = 0.0;
-    if (read_question(c, false, &q) != 0) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, measure(&q, &sum, &most, &c->err)) ? plb_py_fail(c)
-                                                                 : Py_BuildValue("dd", sum, most);
+    PLB_PY_TRY(read_question(c, false, &q));
+    PLB_PY_RUN(c, measure(&q, &sum, &most, &c->err));
+    return Py_BuildValue("dd", sum, most);
 }
 
 PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
@@ -92,14 +79,11 @@ PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)
 {
     question_t q;
     int32_t *place;
-    if (read_question(c, true, &q) != 0 ||
-        (place = plb_py_new(c, NPY_INT32, q.machine.n_places)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_question(c, true, &q));
+    PLB_PY_GET(place = plb_py_new(c, NPY_INT32, q.machine.n_places));
     memcpy(place, q.place, (size_t)q.machine.n_places * sizeof *place);
-    return PLB_PY_UNLOCKED(c, plb_topology_map(&q.machine, &q.flows, q.group, place, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_sealed(c, place);
+    PLB_PY_RUN(c, plb_topology_map(&q.machine, &q.flows, q.group, place, &c->err));
+    return plb_py_sealed(c, place);
 }
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, hop_bytes), PLB_PY_ENTRY(fn, map_parts), {0}};

@@ -18,11 +18,10 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
 {
     q->n_nets = nets < 0 ? 0 : (int32_t)nets;
     const bool graph = q->start == NULL || q->start[q->n_vertices] == (m < 0 ? 0 : m);
-    if (!graph || (q->net_start != NULL && q->net_start[q->n_nets] != (pins < 0 ? 0 : pins))) {
-        PyErr_Format(PyExc_ValueError, "%s: expected its last entry to be the length of %s",
-                     graph ? "net_start" : "start", graph ? "pin" : "to");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(
+        !graph || (q->net_start != NULL && q->net_start[q->n_nets] != (pins < 0 ? 0 : pins)),
+        PyExc_ValueError, "%s: expected its last entry to be the length of %s",
+        graph ? "net_start" : "start", graph ? "pin" : "to");
     return 0;
 }
 
@@ -62,13 +61,12 @@ PLB_PY_FN(
     const int32_t *given = NULL;
     plb_question_t q = {.n_weights = 1, .imbalance = 1.03};
     PyObject *options = NULL;
-    if (plb_py_parse(c,
+    PLB_PY_TRY(
+        plb_py_parse(c,
                      "library:z vertices:i parts:i | n_weights:i n_dims:i imbalance:d seed:i "
                      "cycles:i options:L ...",
                      &name, &q.n_vertices, &q.n_parts, &q.n_weights, &q.n_dims, &q.imbalance,
-                     &q.seed, &cycles, &options) != 0) {
-        return NULL;
-    }
+                     &q.seed, &cycles, &options));
     const plb_partitioner_t *library = name == NULL ? NULL : plb_partitioner_find(name);
     if (name != NULL && library == NULL) {
         return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_MISSING, "%s has not been loaded", name),
@@ -76,29 +74,26 @@ PLB_PY_FN(
     }
     int64_t n = q.n_vertices, k = q.n_parts, m = -1, nets = -1, pins = -1;
     int64_t weights = n * q.n_weights, coords = n * q.n_dims;
-    if (plb_py_parse(c,
+    PLB_PY_TRY(
+        plb_py_parse(c,
                      "| weight:i4@? share:f8@? start:i4@+? to:i4@? edge_weight:i4@? "
                      "net_start:i4@+? pin:i4@? net_weight:i4@? coords:f8@? fixed:i4@? old:i4@? "
                      "old_cost:i4@? part:i4@?",
                      &q.weight, &weights, &q.share, &k, &q.start, &n, &q.to, &m, &q.edge_weight,
                      &m, &q.net_start, &nets, &q.pin, &pins, &q.net_weight, &nets, &q.coords,
-                     &coords, &q.fixed, &n, &q.old, &n, &q.old_cost, &n, &given, &n) != 0 ||
-        finish(&q, m, nets, pins) != 0 ||
-        plb_py_options(c, options, &q.option, &q.n_options) != 0) {
-        return NULL;
-    }
+                     &coords, &q.fixed, &n, &q.old, &n, &q.old_cost, &n, &given, &n));
+    PLB_PY_TRY(finish(&q, m, nets, pins));
+    PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     if ((library == NULL) != (given != NULL)) {
         return plb_py_raise(
             PLB_FAIL(&c->err, PLB_ERR_VALUE, "library and part: expected one of them"), &c->err);
     }
-    if ((part = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     if (given != NULL) {
         memcpy(part, given, (size_t)n * sizeof *part);
     }
-    return PLB_PY_UNLOCKED(c, answer(library, &q, cycles, part, &c->err)) ? plb_py_fail(c)
-                                                                          : plb_py_sealed(c, part);
+    PLB_PY_RUN(c, answer(library, &q, cycles, part, &c->err));
+    return plb_py_sealed(c, part);
 }
 
 PLB_PY_FN(connectivity,
@@ -107,14 +102,11 @@ PLB_PY_FN(connectivity,
 {
     plb_question_t q = {.n_weights = 1, .imbalance = 2.0};
     int64_t nets = -1, pins = -1, n_weights = -1, n = -1, out = 0;
-    if (plb_py_parse(c, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i", &q.net_start, &nets,
-                     &q.pin, &pins, &q.net_weight, &n_weights, &q.fixed, &n, &q.n_parts) != 0) {
-        return NULL;
-    }
-    if (q.net_start[nets] != pins || n_weights != nets) {
-        return PyErr_Format(PyExc_ValueError,
-                            "net_start, pin, net_weight: expected arrays of matching length");
-    }
+    PLB_PY_TRY(plb_py_parse(c, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i", &q.net_start,
+                            &nets, &q.pin, &pins, &q.net_weight, &n_weights, &q.fixed, &n,
+                            &q.n_parts));
+    PLB_PY_RAISE_IF(q.net_start[nets] != pins || n_weights != nets, PyExc_ValueError,
+                    "net_start, pin, net_weight: expected arrays of matching length");
     q.n_vertices = (int32_t)n;
     q.n_nets = (int32_t)nets;
     const plb_hypergraph_t hg = {.n_vertices = q.n_vertices,
@@ -141,23 +133,17 @@ PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
     const int64_t *start;
     const int32_t *to, *perm;
     int64_t rows = -1, m = -1, n = -1, *entries;
-    if (plb_py_parse(c, "start:i8+ to:i4 perm:i4", &start, &rows, &to, &m, &perm, &n) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "start:i8+ to:i4 perm:i4", &start, &rows, &to, &m, &perm, &n));
     bool good = rows == n && n < INT32_MAX && plb_py_rises(start, n, m);
     for (int64_t e = 0; good && e < m; e++) {
         good = to[e] >= 0 && to[e] < n;
     }
-    if (!good) {
-        return PyErr_Format(PyExc_ValueError, "start, to, perm: expected rows of a graph, and a "
-                                              "place for each vertex");
-    }
-    if ((entries = plb_py_new(c, NPY_INT64, n)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_cholesky_fill((int32_t)n, start, to, perm, entries, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_out(c, entries);
+    PLB_PY_RAISE_IF(!good, PyExc_ValueError,
+                    "start, to, perm: expected rows of a graph, and a "
+                    "place for each vertex");
+    PLB_PY_GET(entries = plb_py_new(c, NPY_INT64, n));
+    PLB_PY_RUN(c, plb_cholesky_fill((int32_t)n, start, to, perm, entries, &c->err));
+    return plb_py_out(c, entries);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
@@ -178,13 +164,10 @@ PLB_PY_FN(scan_rows, "scan_rows(name, start, to, first, objects, /)\n--\n\n"
     plb_rows_t rows = {.n = -1};
     plb_scan_t out;
     int64_t first, objects, n_entries = -1;
-    if (plb_py_parse(c, "name:s start:I+ to:I first:l objects:l", &name, &rows.start, &rows.n,
-                     &rows.to, &n_entries, &first, &objects) != 0) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_rows_scan(&rows, name, n_entries, first, objects, &out, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("LL", (long long)out.loops, (long long)out.skew);
+    PLB_PY_TRY(plb_py_parse(c, "name:s start:I+ to:I first:l objects:l", &name, &rows.start,
+                            &rows.n, &rows.to, &n_entries, &first, &objects));
+    PLB_PY_RUN(c, plb_rows_scan(&rows, name, n_entries, first, objects, &out, &c->err));
+    return Py_BuildValue("LL", (long long)out.loops, (long long)out.skew);
 }
 
 static int read_rows(plb_py_call_t *c, rows_question_t *q)
@@ -193,16 +176,13 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
     plb_places_t *places = &q->places;
     int64_t n_entries = -1, n_weights = -1, n_parts = -1;
     rows->n = places->n = places->n_ghosts = -1;
-    if (plb_py_parse(c, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
+    PLB_PY_PASS(
+        plb_py_parse(c, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
                      &rows->start, &rows->n, &rows->to, &n_entries, &rows->weight, &n_weights,
                      &places->n_parts, &places->first, &places->part, &places->n, &places->ghost,
-                     &places->n_ghosts, &places->ghost_part, &n_parts) != 0) {
-        return -1;
-    }
-    if (n_parts != places->n_ghosts) {
-        PyErr_SetString(PyExc_ValueError, "ghost_part: expected a part for each ghost");
-        return -1;
-    }
+                     &places->n_ghosts, &places->ghost_part, &n_parts));
+    PLB_PY_REFUSE_IF(n_parts != places->n_ghosts, PyExc_ValueError,
+                     "ghost_part: expected a part for each ghost");
     return 0;
 }
 
@@ -215,21 +195,16 @@ PLB_PY_FN(graph_quality,
     rows_question_t q;
     int64_t n_pairs = 0, *pair = NULL, *boundary;
     double *cut, *cut_weight, volume = 0.0;
-    if (read_rows(c, &q) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_rows(c, &q));
     const int32_t parts = q.places.n_parts;
-    if ((cut = plb_py_new(c, NPY_FLOAT64, parts)) == NULL ||
-        (cut_weight = plb_py_new(c, NPY_FLOAT64, parts)) == NULL ||
-        (boundary = plb_py_new(c, NPY_INT64, parts)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_quality_graph(&q.rows, &q.places, cut, cut_weight, boundary,
-                                                &volume, &pair, &n_pairs, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NNNdN", plb_py_sealed(c, cut), plb_py_sealed(c, cut_weight),
-                               plb_py_sealed(c, boundary), volume,
-                               plb_py_take(pair, n_pairs, NPY_INT64));
+    PLB_PY_GET(cut = plb_py_new(c, NPY_FLOAT64, parts));
+    PLB_PY_GET(cut_weight = plb_py_new(c, NPY_FLOAT64, parts));
+    PLB_PY_GET(boundary = plb_py_new(c, NPY_INT64, parts));
+    PLB_PY_RUN(c, plb_quality_graph(&q.rows, &q.places, cut, cut_weight, boundary, &volume, &pair,
+                                    &n_pairs, &c->err));
+    return Py_BuildValue("NNNdN", plb_py_sealed(c, cut), plb_py_sealed(c, cut_weight),
+                         plb_py_sealed(c, boundary), volume,
+                         plb_py_take(pair, n_pairs, NPY_INT64));
 }
 
 PLB_PY_FN(nets_quality,
@@ -238,12 +213,9 @@ PLB_PY_FN(nets_quality,
 {
     rows_question_t q;
     double connectivity = 0.0, cut = 0.0;
-    if (read_rows(c, &q) != 0) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_quality_nets(&q.rows, &q.places, &connectivity, &cut, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("dd", connectivity, cut);
+    PLB_PY_TRY(read_rows(c, &q));
+    PLB_PY_RUN(c, plb_quality_nets(&q.rows, &q.places, &connectivity, &cut, &c->err));
+    return Py_BuildValue("dd", connectivity, cut);
 }
 
 PLB_PY_FN(part_sums,
@@ -256,19 +228,13 @@ PLB_PY_FN(part_sums,
     double *sums;
     int64_t n = -1, n_weights = -1;
     int32_t parts, columns;
-    if (plb_py_parse(c, "part:i4 parts:i weight:f8@? columns:i", &part, &n, &parts, &weight,
-                     &n_weights, &columns) != 0) {
-        return NULL;
-    }
-    if (parts < 1 || columns < 0 || (weight == NULL ? 0 : n_weights) != n * columns) {
-        return PyErr_Format(PyExc_ValueError, "parts, weight: expected 1 or more, (n, columns)");
-    }
-    if ((sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns))) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_part_sums(part, n, parts, weight, columns, sums, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_sealed(c, sums);
+    PLB_PY_TRY(plb_py_parse(c, "part:i4 parts:i weight:f8@? columns:i", &part, &n, &parts, &weight,
+                            &n_weights, &columns));
+    PLB_PY_RAISE_IF(parts < 1 || columns < 0 || (weight == NULL ? 0 : n_weights) != n * columns,
+                    PyExc_ValueError, "parts, weight: expected 1 or more, (n, columns)");
+    PLB_PY_GET(sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns)));
+    PLB_PY_RUN(c, plb_part_sums(part, n, parts, weight, columns, sums, &c->err));
+    return plb_py_sealed(c, sums);
 }
 
 PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
@@ -277,20 +243,16 @@ PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, o
 {
     plb_new_names_t in = {0};
     int32_t *name;
-    if (plb_py_parse(c, "parts:i ranks:i ...", &in.n_parts, &in.n_ranks) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "parts:i ranks:i ...", &in.n_parts, &in.n_ranks));
     int64_t k = in.n_parts, kept = -1, on_rank = k * in.n_ranks;
-    if (plb_py_parse(c,
-                     "share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@? on_rank:f8@?",
-                     &in.share, &k, &in.fixed, &k, &in.part, &kept, &in.old, &kept, &in.kept,
-                     &kept, &in.on_rank, &on_rank) != 0 ||
-        (name = plb_py_new(c, NPY_INT32, k)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(
+        c, "share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@? on_rank:f8@?", &in.share,
+        &k, &in.fixed, &k, &in.part, &kept, &in.old, &kept, &in.kept, &kept, &in.on_rank,
+        &on_rank));
+    PLB_PY_GET(name = plb_py_new(c, NPY_INT32, k));
     in.n_kept = in.kept == NULL ? 0 : kept;
-    return PLB_PY_UNLOCKED(c, plb_remap(&in, name, &c->err)) ? plb_py_fail(c)
-                                                             : plb_py_sealed(c, name);
+    PLB_PY_RUN(c, plb_remap(&in, name, &c->err));
+    return plb_py_sealed(c, name);
 }
 
 PLB_PY_FN(moves,
@@ -300,10 +262,8 @@ PLB_PY_FN(moves,
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};
-    if (plb_py_parse(c, "part:i4 old:i4? parts:i first:l ids:i8?", &in.part, &in.n, &in.old, &in.n,
-                     &in.n_parts, &in.first, &in.ids, &in.n) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "part:i4 old:i4? parts:i first:l ids:i8?", &in.part, &in.n, &in.old,
+                            &in.n, &in.n_parts, &in.first, &in.ids, &in.n));
     if (PLB_PY_UNLOCKED(c, plb_moves_init(&out, &in, &c->err)) != PLB_OK) {
         return plb_py_fail(c);
     }

@@ -57,11 +57,9 @@ PLB_PY_FN(settle,
     PyObject *user;
     MPI_Comm *comm;
     int rank = 0;
-    if (plb_py_parse(c, "comm:O parts:i part:i4@? n_weights:i rename:p ...", &user, &p->n_parts,
-                     &p->part, &p->n, &in.n_weights, &in.rename) != 0 ||
-        (comm = ready(user)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "comm:O parts:i part:i4@? n_weights:i rename:p ...", &user,
+                            &p->n_parts, &p->part, &p->n, &in.n_weights, &in.rename));
+    PLB_PY_GET(comm = ready(user));
     in.comm = *comm;
     MPI_Comm_size(in.comm, &p->n_ranks);
     MPI_Comm_rank(in.comm, &rank);
@@ -70,17 +68,17 @@ PLB_PY_FN(settle,
     names->n_parts = p->n_parts;
     names->n_ranks = p->n_ranks;
     int64_t k = p->n_parts, ranks = p->n_ranks, weights = p->n * in.n_weights, kept = -1;
-    if (plb_py_parse(c,
+    PLB_PY_TRY(
+        plb_py_parse(c,
                      "dist:i8@+ old:i4@? ids:i8@? weight:f8@? size:f8@? share:f8@? fixed:b1@? "
                      "kept_part:i4@? kept_old:i4@? kept:f8@?",
                      &in.dist, &ranks, &p->old, &p->n, &p->ids, &p->n, &in.weight, &weights,
                      &in.size, &p->n, &names->share, &k, &names->fixed, &k, &names->part, &kept,
-                     &names->old, &kept, &names->kept, &kept) != 0) {
-        return NULL;
-    }
+                     &names->old, &kept, &names->kept, &kept));
     p->first = in.dist[rank];
     names->n_kept = names->kept == NULL ? 0 : kept;
-    return PLB_PY_UNLOCKED(c, plb_settle(&in, &out, &c->err)) ? plb_py_fail(c) : result(&in, &out);
+    PLB_PY_RUN(c, plb_settle(&in, &out, &c->err));
+    return result(&in, &out);
 }
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, settle), {0}};

@@ -136,26 +136,21 @@ PLB_PY_FN(place,
     PyObject *object, *which;
     question_t q = {.opts = {0}};
     int64_t n_params = -1;
-    if (plb_py_parse(c, "snapshot:O strategy:O params:f8 seed:k", &object, &which, &q.opts.params,
-                     &n_params, &q.opts.seed) != 0 ||
-        plb_py_strategy(which, &q.strategy) != 0 || plb_py_snapshot(c, object, &q.snapshot) != 0) {
-        return NULL;
-    }
-    if (q.strategy.run != run_callable && n_params != q.strategy.n_params) {
-        return PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %lld given",
-                            q.strategy.name, q.strategy.n_params, (long long)n_params);
-    }
+    PLB_PY_TRY(plb_py_parse(c, "snapshot:O strategy:O params:f8 seed:k", &object, &which,
+                            &q.opts.params, &n_params, &q.opts.seed));
+    PLB_PY_TRY(plb_py_strategy(which, &q.strategy));
+    PLB_PY_TRY(plb_py_snapshot(c, object, &q.snapshot));
+    PLB_PY_RAISE_IF(q.strategy.run != run_callable && n_params != q.strategy.n_params,
+                    PyExc_ValueError, "%s takes %d parameters: %lld given", q.strategy.name,
+                    q.strategy.n_params, (long long)n_params);
     const int32_t p = q.snapshot.n_ranks;
-    if ((q.rank = plb_py_new(c, NPY_INT32, q.snapshot.n_objects)) == NULL ||
-        (q.change.before = plb_py_memory(c, p, sizeof(double))) == NULL ||
-        (q.change.after = plb_py_memory(c, p, sizeof(double))) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, run_and_measure(&q, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NNNLLd", plb_py_sealed(c, q.rank), plb_py_metrics(&q.before),
-                               plb_py_metrics(&q.after), (long long)q.change.migrations,
-                               (long long)q.change.bytes, q.seconds);
+    PLB_PY_GET(q.rank = plb_py_new(c, NPY_INT32, q.snapshot.n_objects));
+    PLB_PY_GET(q.change.before = plb_py_memory(c, p, sizeof(double)));
+    PLB_PY_GET(q.change.after = plb_py_memory(c, p, sizeof(double)));
+    PLB_PY_RUN(c, run_and_measure(&q, &c->err));
+    return Py_BuildValue("NNNLLd", plb_py_sealed(c, q.rank), plb_py_metrics(&q.before),
+                         plb_py_metrics(&q.after), (long long)q.change.migrations,
+                         (long long)q.change.bytes, q.seconds);
 }
 
 /* ---- rows and rectangles -------------------------------------------------------------------- */
@@ -167,14 +162,9 @@ PLB_PY_FN(apportion,
 {
     const double *share;
     int64_t p = -1, n, *parts;
-    if (plb_py_parse(c, "share:f8 n:l", &share, &p, &n) != 0) {
-        return NULL;
-    }
-    if (p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS) {
-        return PyErr_Format(PyExc_ValueError,
-                            "share, n: expected an array and a number 0 ... %lld",
-                            PLB_FPM_MOST_ROWS);
-    }
+    PLB_PY_TRY(plb_py_parse(c, "share:f8 n:l", &share, &p, &n));
+    PLB_PY_RAISE_IF(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
+                    "share, n: expected an array and a number 0 ... %lld", PLB_FPM_MOST_ROWS);
     parts = plb_py_new(c, NPY_INT64, p);
     return parts == NULL ? NULL
                          : PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err),
@@ -183,10 +173,8 @@ PLB_PY_FN(apportion,
 
 static int check_shares(int64_t p)
 {
-    if (p < 1 || p >= INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "share: expected an array, one for each rank");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX, PyExc_ValueError,
+                     "share: expected an array, one for each rank");
     return 0;
 }
 
@@ -200,11 +188,10 @@ PLB_PY_FN(rectangles_columns,
     double rows, cols, perimeter = 0.0;
     int64_t n = -1;
     int32_t *column;
-    if (plb_py_parse(c, "share:f8 rows:d cols:d | column:i4?", &share, &n, &rows, &cols, &old,
-                     &n) != 0 ||
-        check_shares(n) != 0 || (column = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "share:f8 rows:d cols:d | column:i4?", &share, &n, &rows, &cols,
+                            &old, &n));
+    PLB_PY_TRY(check_shares(n));
+    PLB_PY_GET(column = plb_py_new(c, NPY_INT32, n));
     const int32_t p = (int32_t)n;
     if (old != NULL) {
         memcpy(column, old, (size_t)p * sizeof *column);
@@ -221,11 +208,10 @@ PLB_PY_FN(rectangles_place, "rectangles_place(share, column, rows, cols, /)\n--\
     const double *share;
     const int32_t *column;
     int64_t p = -1, rows, cols, *box;
-    if (plb_py_parse(c, "share:f8 column:i4 rows:l cols:l", &share, &p, &column, &p, &rows,
-                     &cols) != 0 ||
-        check_shares(p) != 0 || (box = plb_py_new2(c, NPY_INT64, p, 4)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "share:f8 column:i4 rows:l cols:l", &share, &p, &column, &p, &rows,
+                            &cols));
+    PLB_PY_TRY(check_shares(p));
+    PLB_PY_GET(box = plb_py_new2(c, NPY_INT64, p, 4));
     return PLB_PY_OR(c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err),
                      plb_py_out(c, box));
 }

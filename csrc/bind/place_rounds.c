@@ -37,23 +37,19 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     const char *name;
     int64_t n_params = -1, n_neighbours = -1;
     s->n = s->n_edges = -1;
-    if (plb_py_parse(
-            c,
-            "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
-            "background:d memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? "
-            "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
-            &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks, &s->neighbour,
-            &n_neighbours, &s->speed, &s->background, &s->memory_limit, &s->lenient, &s->id, &s->n,
-            &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object,
-            &s->n_edges, &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank, &s->n_edges,
-            &s->edge_bytes, &s->n_edges) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(
+        c,
+        "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
+        "background:d memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? "
+        "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
+        &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks, &s->neighbour,
+        &n_neighbours, &s->speed, &s->background, &s->memory_limit, &s->lenient, &s->id, &s->n,
+        &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object, &s->n_edges,
+        &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank, &s->n_edges, &s->edge_bytes,
+        &s->n_edges));
     s->n_neighbours = n_neighbours < 0 ? 0 : (int32_t)n_neighbours;
     const plb_strategy_t *strategy = distributed(name, n_params);
-    if (strategy == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(strategy == NULL);
     self->core = plb_agent_new(strategy->agent, s, &opts, &c->err);
     self->held = c->held; /* keeps the arrays as long as the agent lives */
     c->held.n = 0;
@@ -73,16 +69,12 @@ static int64_t count_notes(PyObject *received)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(received); i++) {
         PyObject *parts;
         int rank;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts)) {
-            return -1;
-        }
+        PLB_PY_PASS(
+            !PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts));
         const Py_ssize_t size =
             PyList_GET_SIZE(parts) == 1 ? PyObject_Size(PyList_GET_ITEM(parts, 0)) : -1;
-        if (size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0) {
-            PyErr_Format(PyExc_ValueError, "the message of rank %d does not consist of notes",
-                         rank);
-            return -1;
-        }
+        PLB_PY_REFUSE_IF(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0, PyExc_ValueError,
+                         "the message of rank %d does not consist of notes", rank);
         n += size / (Py_ssize_t)sizeof(plb_note_t);
     }
     return n;
@@ -96,10 +88,8 @@ static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
     for (Py_ssize_t i = 0; notes != NULL && i < PyList_GET_SIZE(received); i++) {
         PyObject *entry = PyList_GET_ITEM(received, i);
         Py_buffer part;
-        if (PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
-                               PyBUF_SIMPLE) != 0) {
-            return NULL;
-        }
+        PLB_PY_TRY(PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
+                                      PyBUF_SIMPLE));
         memcpy(at, part.buf, (size_t)part.len);
         const plb_note_t *end = at + part.len / (Py_ssize_t)sizeof *at;
         for (const int rank = (int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 0)); at < end; at++) {
@@ -161,18 +151,12 @@ PLB_PY_METHOD(
     PyObject *received, *total;
     plb_tally_t all;
     int64_t n;
-    if (plb_py_parse(c, "received:L tally:T", &received, &total) != 0 ||
-        plb_py_fill(c, tally, total, &all) != 0) {
-        return NULL;
-    }
-    if (self->at_work || self->core->done) {
-        return PyErr_Format(PyExc_RuntimeError,
-                            self->at_work ? "a round is under way" : "there are no more rounds");
-    }
+    PLB_PY_TRY(plb_py_parse(c, "received:L tally:T", &received, &total));
+    PLB_PY_TRY(plb_py_fill(c, tally, total, &all));
+    PLB_PY_RAISE_IF(self->at_work || self->core->done, PyExc_RuntimeError,
+                    self->at_work ? "a round is under way" : "there are no more rounds");
     plb_note_t *notes = read_notes(c, received, &n);
-    if (notes == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(notes);
     self->at_work = true;
     (void)PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err));
     self->at_work = false;
@@ -220,11 +204,9 @@ PLB_PY_FN(traffic,
     plb_snapshot_t in;
     plb_traffic_t t = {0};
     int32_t *rank;
-    if (plb_py_parse(c, "snapshot:O strategy:s params:f8 seed:k", &object, &name, &opts.params,
-                     &n_params, &opts.seed) != 0 ||
-        plb_py_snapshot(c, object, &in) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "snapshot:O strategy:s params:f8 seed:k", &object, &name,
+                            &opts.params, &n_params, &opts.seed));
+    PLB_PY_TRY(plb_py_snapshot(c, object, &in));
     const plb_strategy_t *strategy = distributed(name, n_params);
     if (strategy == NULL || (rank = plb_py_new(c, NPY_INT32, in.n_objects)) == NULL ||
         (t.messages = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL ||
@@ -235,11 +217,10 @@ PLB_PY_FN(traffic,
     for (int32_t r = 0; r < in.n_ranks; r++) {
         t.messages[r] = t.bytes[r] = t.held[r] = 0;
     }
-    return PLB_PY_UNLOCKED(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
-                               plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
-                               plb_py_sealed(c, t.held));
+    PLB_PY_RUN(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err));
+    return Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
+                         plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
+                         plb_py_sealed(c, t.held));
 }
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, traffic), {0}};

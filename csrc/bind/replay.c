@@ -28,9 +28,7 @@ static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_repl
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (plb_py_fill(c, fields, PyList_GET_ITEM(rows, i), &self->steps[i]) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_fill(c, fields, PyList_GET_ITEM(rows, i), &self->steps[i]));
     }
     opts->steps = self->steps;
     opts->n_steps = n;
@@ -68,9 +66,8 @@ PLB_PY_METHOD(replay, loop,
               "LB step may take, or nan.")
 {
     plb_loop_t loop = {0};
-    return plb_py_parse(c, "first:l n:l cost:d", &loop.first, &loop.n, &loop.cost) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "first:l n:l cost:d", &loop.first, &loop.n, &loop.cost));
+    return PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
 PLB_PY_METHOD1(replay, feed,
@@ -110,13 +107,9 @@ PLB_PY_METHOD1(replay, metrics,
 {
     plb_replay_t *core = &self->core;
     const long long begin = PyLong_AsLongLong(arg), n = core->n, first = core->first;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    if (begin < first || begin > n) {
-        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected %lld ... %lld", begin,
-                            first, n);
-    }
+    PLB_PY_TRY(PyErr_Occurred());
+    PLB_PY_RAISE_IF(begin < first || begin > n, PyExc_ValueError,
+                    "begin is %lld: expected %lld ... %lld", begin, first, n);
     plb_replay_forget(core, begin);
     const long long at = begin - core->first;
     const bool any = begin < n;
@@ -174,12 +167,10 @@ PLB_PY_FN1(repeats,
 {
     plb_trace_t trace;
     uint8_t *out;
-    if (plb_py_trace(c, arg, &trace) != 0 ||
-        (out = plb_py_new(c, NPY_UINT8, trace.n_phases)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_trace_repeats(&trace, out, &c->err)) ? plb_py_fail(c)
-                                                                       : plb_py_out(c, out);
+    PLB_PY_TRY(plb_py_trace(c, arg, &trace));
+    PLB_PY_GET(out = plb_py_new(c, NPY_UINT8, trace.n_phases));
+    PLB_PY_RUN(c, plb_trace_repeats(&trace, out, &c->err));
+    return plb_py_out(c, out);
 }
 
 static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, repeats), {0}};

@@ -4,12 +4,11 @@
 /* View a pylb.Imbalance (or any object with its attributes).  0, or -1 with an exception. */
 static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
 {
-    return plb_py_fields(c, object, "iterations:l mean:d residual:d start:d", &out->n, &out->mean,
-                         &out->residual, &out->start) != 0 ||
-                   plb_py_fields(c, object, "growth:f8? drift:f8? noise:f8?", &out->growth,
-                                 &out->n, &out->drift, &out->n, &out->noise, &out->n) != 0
-               ? -1
-               : 0;
+    PLB_PY_PASS(plb_py_fields(c, object, "iterations:l mean:d residual:d start:d", &out->n,
+                              &out->mean, &out->residual, &out->start));
+    PLB_PY_PASS(plb_py_fields(c, object, "growth:f8? drift:f8? noise:f8?", &out->growth, &out->n,
+                              &out->drift, &out->n, &out->noise, &out->n));
+    return 0;
 }
 
 /* Make the result (seconds, iterations at whose end to rebalance, lower bound, whether it is
@@ -41,10 +40,8 @@ PLB_PY_FN(program_optimum,
     plb_program_t program = {0};
     plb_optimum_t best;
     plb_optimum_opts_t opts = {0};
-    if (plb_py_parse(c, "program:O cost:d", &object, &opts.cost) != 0 ||
-        view_program(c, object, &program) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "program:O cost:d", &object, &opts.cost));
+    PLB_PY_TRY(view_program(c, object, &program));
     (void)PLB_PY_UNLOCKED(c, plb_optimum_of_program(&best, &program, &opts, &c->err));
     return schedule(c, &best);
 }
@@ -58,9 +55,7 @@ PLB_PY_FN(program_run,
     double cost, *time = NULL;
     plb_program_t program = {0};
     int64_t *when = NULL, n = 0;
-    if (plb_py_parse(c, "program:O trigger:O cost:d", &object, &which, &cost) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "program:O trigger:O cost:d", &object, &which, &cost));
     plb_trigger_t *trigger = plb_py_trigger(which);
     if (trigger == NULL || view_program(c, object, &program) != 0 ||
         (time = plb_py_new(c, NPY_FLOAT64, program.n)) == NULL ||
@@ -80,20 +75,16 @@ static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params,
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
         PyObject *what;
         uint32_t looks_at;
-        if (plb_py_items(c, PyTuple_GET_ITEM(rows, i), "what:O looks_at:u", &what, &looks_at) !=
-                0 ||
-            plb_py_strategy(what, &out[i].strategy) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(
+            plb_py_items(c, PyTuple_GET_ITEM(rows, i), "what:O looks_at:u", &what, &looks_at));
+        PLB_PY_PASS(plb_py_strategy(what, &out[i].strategy));
         out[i].strategy.looks_at = looks_at;
         out[i].params = params + n;
         n += out[i].strategy.n_params;
     }
-    if (n != n_params) {
-        PyErr_Format(PyExc_ValueError, "the strategies take %lld parameters: %lld given",
-                     (long long)n, (long long)n_params);
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(n != n_params, PyExc_ValueError,
+                     "the strategies take %lld parameters: %lld given", (long long)n,
+                     (long long)n_params);
     return 0;
 }
 
@@ -109,11 +100,9 @@ PLB_PY_FN(trace_optimum,
     plb_trace_t trace;
     plb_optimum_t best;
     plb_optimum_opts_t opts = {0};
-    if (plb_py_parse(c, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d", &object,
-                     &rows, &params, &n_params, &opts.cost, &opts.seed, &opts.width,
-                     &opts.upper) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d",
+                            &object, &rows, &params, &n_params, &opts.cost, &opts.seed,
+                            &opts.width, &opts.upper));
     const Py_ssize_t n = PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *strategy = plb_py_memory(c, n, sizeof *strategy);
     if (strategy == NULL || plb_py_trace(c, object, &trace) != 0 ||

@@ -43,9 +43,7 @@ PLB_PY_FN1(protocol, "protocol(values, /)\n--\n\n"
     plb_protocol_t in;
     plb_protocol_result_t out;
     plb_protocol_defaults(&in);
-    if (plb_py_fill(c, params, arg, &in) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_fill(c, params, arg, &in));
     PyObject *answer = PLB_PY_UNLOCKED(c, plb_protocol_run(&in, &out, &c->err))
                            ? plb_py_fail(c)
                            : Py_BuildValue("NN", plb_py_dict(results, &out),

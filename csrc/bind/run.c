@@ -91,9 +91,8 @@ static int drop_slots(atsync_t *self, PyObject *index_of)
         if (ret != PLB_OK) {
             plb_py_raise(ret, &err);
         }
-        if (here < 0 || ret != PLB_OK) {
-            return -1;
-        }
+        PLB_PY_PASS(here < 0);
+        PLB_PY_PASS(ret != PLB_OK);
     }
     return 0;
 }
@@ -146,19 +145,16 @@ PLB_PY_METHOD(
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
-    if (plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O", &keys, &recorder,
-                     &array[0], &array[1], &array[2]) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O", &keys,
+                            &recorder, &array[0], &array[1], &array[2]));
     const bool whole = keys == Py_None && PyArray_Check(array[0]);
     const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
     const int64_t rows = PyErr_Occurred() ? 0 : plb_py_estimate_rows(array[2], n);
     for (int i = 0; i < 3 && !PyErr_Occurred(); i++) {
         plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : rows * n);
     }
-    if (PyErr_Occurred() || (whole ? bind_whole(self) : bind_each(self, keys)) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
+    PLB_PY_TRY((whole ? bind_whole(self) : bind_each(self, keys)) != 0);
     Py_XSETREF(self->recorder, Py_NewRef(recorder));
     Py_XSETREF(self->seconds, (PyArrayObject *)Py_NewRef(array[0]));
     Py_XSETREF(self->window, (PyArrayObject *)Py_NewRef(array[1]));
@@ -224,12 +220,9 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 
 static int check_bound(const atsync_t *self, bool each)
 {
-    if (self->slot == NULL || (self->index_of != NULL) != each) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "bind() was called for objects, but this call is for the "
-                        "whole rank, or vice versa");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(self->slot == NULL || (self->index_of != NULL) != each, PyExc_RuntimeError,
+                     "bind() was called for objects, but this call is for the "
+                     "whole rank, or vice versa");
     return 0;
 }
 
@@ -241,9 +234,7 @@ PLB_PY_METHOD0(
     "the end of the loop.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
-    if (check_bound(self, false) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(check_bound(self, false));
     const int64_t now = now_ns(), slot = self->slot[0];
     int ret = PLB_OK;
     if (plb_atsync_runs(&self->core, slot)) {
@@ -281,18 +272,12 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
     atsync_t *self = (atsync_t *)object;
     plb_err_t err = {0, ""};
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
-    if (check_bound(self, true) != 0) {
-        return NULL;
-    }
-    if (n_args < 1 || n_args > 2) {
-        return PyErr_Format(PyExc_TypeError, "expected a key and a load, not %zd arguments",
-                            n_args);
-    }
+    PLB_PY_TRY(check_bound(self, true));
+    PLB_PY_RAISE_IF(n_args < 1 || n_args > 2, PyExc_TypeError,
+                    "expected a key and a load, not %zd arguments", n_args);
     const Py_ssize_t i = index_of(self, args[0]);
     const double load = i >= 0 && n_args > 1 ? PyFloat_AsDouble(args[1]) : 0.0;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    PLB_PY_TRY(PyErr_Occurred());
     int ret = PLB_OK;
     const int64_t now = now_ns(), slot = self->slot[i];
     if (plb_atsync_runs(&self->core, slot)) {
@@ -353,22 +338,18 @@ PLB_PY_METHOD1(atsync, serve,
                "whether nothing is under way.")
 {
     const double seconds = PyFloat_AsDouble(arg);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, serve(self, seconds, &c->state, &c->err))
-               ? plb_py_fail(c)
-               : PyBool_FromLong(plb_atsync_over(&self->core));
+    PLB_PY_TRY(PyErr_Occurred());
+    PLB_PY_RUN(c, serve(self, seconds, &c->state, &c->err));
+    return PyBool_FromLong(plb_atsync_over(&self->core));
 }
 
 PLB_PY_METHOD0(atsync, balanced,
                "balanced($self, /)\n--\n\n"
                "Continue after an LB step and `bind`: all objects run again.")
 {
-    return plb_py_check(c, plb_atsync_balanced(&self->core, now_ns(), &c->err)) != 0 ||
-                   set_off(self) != 0
-               ? NULL
-               : Py_NewRef(Py_None);
+    PLB_PY_TRY(plb_py_check(c, plb_atsync_balanced(&self->core, now_ns(), &c->err)));
+    PLB_PY_TRY(set_off(self));
+    Py_RETURN_NONE;
 }
 
 PLB_PY_METHOD1(atsync, give_up,
@@ -446,22 +427,16 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
 {
     PyObject *reduction, *trigger, *decider, *answers;
     plb_atsync_options_t opt;
-    if (plb_py_parse(
-            c, "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
-            &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first, &opt.n, &opt.lag,
-            &opt.balance) != 0) {
-        return -1;
-    }
-    if (PyTuple_GET_SIZE(answers) != N_ANSWERS) {
-        PyErr_Format(PyExc_ValueError, "answers: expected %d", N_ANSWERS);
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(
+        c, "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
+        &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first, &opt.n, &opt.lag,
+        &opt.balance));
+    PLB_PY_REFUSE_IF(PyTuple_GET_SIZE(answers) != N_ANSWERS, PyExc_ValueError,
+                     "answers: expected %d", N_ANSWERS);
     plb_trigger_t *core_trigger = plb_py_trigger(trigger);
     plb_decider_t *core_decider =
         core_trigger != NULL && decider != Py_None ? plb_py_decider(decider) : NULL;
-    if (PyErr_Occurred()) {
-        return -1;
-    }
+    PLB_PY_PASS(PyErr_Occurred());
     self->reduction = Py_NewRef(reduction);
     self->trigger = Py_NewRef(trigger);
     self->decider = Py_NewRef(decider);

@@ -9,9 +9,7 @@ typedef struct keys {
 static int keys_init(keys_t *self, plb_py_call_t *c)
 {
     PyObject *keys = Py_None;
-    if (plb_py_parse(c, "| keys:O", &keys) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "| keys:O", &keys));
     if (keys == Py_None) {
         return plb_py_check(c, plb_keys_init(&self->core, 1, &c->err));
     }
@@ -41,12 +39,9 @@ PLB_PY_METHOD1(keys, add,
     const long long key = PyLong_AsLongLong(arg);
     const int64_t before = self->core.n;
     int32_t number;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    if (self->array != NULL) {
-        return PyErr_Format(PyExc_ValueError, "add(): the keys are those of an array");
-    }
+    PLB_PY_TRY(PyErr_Occurred());
+    PLB_PY_RAISE_IF(self->array != NULL, PyExc_ValueError,
+                    "add(): the keys are those of an array");
     return PLB_PY_OR(c, plb_keys_add(&self->core, key, &number, &c->err),
                      PyBool_FromLong(self->core.n > before));
 }
@@ -74,10 +69,8 @@ PLB_PY_METHOD(keys, places,
     const int64_t *key;
     int64_t n = -1;
     int32_t *place;
-    if (plb_py_parse(c, "keys:i8", &key, &n) != 0 ||
-        (place = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "keys:i8", &key, &n));
+    PLB_PY_GET(place = plb_py_new(c, NPY_INT32, n));
     (void)PLB_PY_UNLOCKED(c, find_each(&self->core, key, n, place));
     return plb_py_out(c, place);
 }

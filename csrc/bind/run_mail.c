@@ -118,9 +118,7 @@ static int64_t place_of(mail_t *self, int64_t key)
 static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
     plb_err_t err;
-    if (key_of(object, "source", source) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(key_of(object, "source", source));
     if (place_of(self, *source) < 0) {
         plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
                               (long long)*source),
@@ -139,13 +137,9 @@ static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n
 {
     mail_t *self = (mail_t *)object;
     plb_letter_t letter = {.cast = 0};
-    if (n_args != 4) {
-        return PyErr_Format(PyExc_TypeError, "expected 4 arguments, not %zd", n_args);
-    }
-    if (key_of(args[0], "target", &letter.target) != 0 ||
-        source_of(self, args[1], &letter.source) != 0) {
-        return NULL;
-    }
+    PLB_PY_RAISE_IF(n_args != 4, PyExc_TypeError, "expected 4 arguments, not %zd", n_args);
+    PLB_PY_TRY(key_of(args[0], "target", &letter.target));
+    PLB_PY_TRY(source_of(self, args[1], &letter.source));
     const int copy = PyObject_IsTrue(args[3]);
     letter.data = copy < 0 ? NULL
                   : copy   ? plb_own_copy(args[2], self->freeze)
@@ -189,9 +183,7 @@ PLB_PY_METHOD(mail, multicast,
     }
     const int64_t *target =
         source_of(self, source, &letter.source) == 0 ? keys_in(c, targets, &n) : NULL;
-    if (target == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(target);
     if (n == 0) {
         Py_RETURN_NONE;
     }
@@ -276,9 +268,7 @@ static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to,
     int32_t most = me, n_left = 0;
     int32_t *destination = plb_py_memory(c, pile->n, sizeof *destination);
     int32_t *index = destination ? plb_py_memory(c, pile->n, sizeof *index) : NULL;
-    if (index == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(index);
     for (int64_t i = 0; i < pile->n; i++) {
         if (to[i] >= 0) {
             index[n_left] = (int32_t)i;
@@ -312,8 +302,8 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
     const int32_t *to;
     int64_t n = pile->n;
     int32_t me;
-    return plb_py_parse(c, "to:i4 me:i", &to, &n, &me) != 0 ? NULL
-                                                            : parcels_of(self, pile, to, me, c);
+    PLB_PY_TRY(plb_py_parse(c, "to:i4 me:i", &to, &n, &me));
+    return parcels_of(self, pile, to, me, c);
 }
 
 PLB_PY_METHOD(
@@ -362,10 +352,8 @@ PLB_PY_METHOD(mail, take,
 {
     PyObject *wire, *others;
     Py_buffer view;
-    if (plb_py_parse(c, "wire:O others:L", &wire, &others) != 0 ||
-        PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "wire:O others:L", &wire, &others));
+    PLB_PY_TRY(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
     const int failed =
         plb_wire_unpack(view.buf, view.len, others, self->frozen, push, &self->coming);
     PyBuffer_Release(&view);
@@ -420,9 +408,7 @@ PLB_PY_METHOD0(mail, restore,
         if (frozen || again) {
             PyObject *own = frozen ? PyObject_CallOneArg(self->thaw, letter.data)
                                    : plb_own_copy(letter.data, self->freeze);
-            if (own == NULL) {
-                return NULL;
-            }
+            PLB_PY_GET(own);
             self->coming.letter[i].data = own;
             Py_DECREF(letter.data);
         }
@@ -481,9 +467,7 @@ PLB_PY_METHOD0(mail, deliver,
                "End a delivery: put the messages that have arrived into the inboxes, and add\n"
                "those that were sent to the communication graph.")
 {
-    if (enter(self, c) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(enter(self, c));
     pile_t old = self->in;
     self->in = self->coming;
     self->coming = (pile_t){0};
@@ -519,9 +503,7 @@ PLB_PY_METHOD1(mail, bind,
                "objects.")
 {
     const plb_keys_t *keys = plb_py_keys(arg);
-    if (keys == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(keys);
     Py_XSETREF(self->keys, Py_NewRef(arg));
     self->n = self->at = 0;
     int failed = 0;
@@ -541,9 +523,7 @@ PLB_PY_METHOD1(mail, inbox,
                "by source.  Raises UnknownKeyError if it is elsewhere.")
 {
     int64_t key;
-    if (key_of(arg, "key", &key) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(key_of(arg, "key", &key));
     const int64_t k = place_of(self, key);
     if (k < 0) {
         return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_KEY, "key %lld: no such object on this rank",
@@ -607,13 +587,10 @@ PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this i
 static int mail_init(mail_t *self, plb_py_call_t *c)
 {
     PyObject *freeze, *thaw, *frozen;
-    if (plb_py_parse(c, "freeze:O thaw:O frozen:O", &freeze, &thaw, &frozen) != 0) {
-        return -1;
-    }
-    if (!PyType_Check(frozen) || !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type)) {
-        PyErr_SetString(PyExc_TypeError, "frozen: expected a subclass of bytes");
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, "freeze:O thaw:O frozen:O", &freeze, &thaw, &frozen));
+    PLB_PY_REFUSE_IF(!PyType_Check(frozen) ||
+                         !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type),
+                     PyExc_TypeError, "frozen: expected a subclass of bytes");
     self->freeze = Py_NewRef(freeze);
     self->thaw = Py_NewRef(thaw);
     self->frozen = (PyTypeObject *)Py_NewRef(frozen);

@@ -55,9 +55,7 @@ static void loop_end(loop_t *self)
 static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 {
     PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);
-    if (key == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(key);
     PyObject *value = Py_NewRef(PyList_GET_ITEM(self->values, i));
     if (self->pair == NULL || Py_REFCNT(self->pair) > 1) {
         Py_XSETREF(self->pair, PyTuple_New(2));
@@ -86,9 +84,7 @@ static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 static PyObject *loop_next(PyObject *object)
 {
     loop_t *self = (loop_t *)object;
-    if (self->values == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(self->values);
     if (self->next >= PyList_GET_SIZE(self->values)) {
         loop_end(self);
         return NULL;
@@ -144,13 +140,11 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {
     PyObject *keys, *values, *seconds;
     const char *clock;
-    if (plb_py_parse(c, "keys:O values:L seconds:O clock:s", &keys, &values, &seconds, &clock) !=
-            0 ||
-        plb_py_clock(clock, &self->clock) != 0 ||
-        plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL ||
-        plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(
+        plb_py_parse(c, "keys:O values:L seconds:O clock:s", &keys, &values, &seconds, &clock));
+    PLB_PY_PASS(plb_py_clock(clock, &self->clock));
+    PLB_PY_PASS(plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL);
+    PLB_PY_PASS(plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL);
     self->keys = (PyArrayObject *)Py_NewRef(keys);
     self->values = Py_NewRef(values);
     self->seconds = (PyArrayObject *)Py_NewRef(seconds);
@@ -229,9 +223,7 @@ PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
                     "zero.")
 {
     PyObject *object[3];
-    if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]));
     const int64_t n =
         PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
     double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
@@ -257,9 +249,7 @@ PLB_PY_FN(
     PyObject *values;
     const int64_t *place;
     int64_t n = -1;
-    if (plb_py_parse(c, "values:L places:i8", &values, &place, &n) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "values:L places:i8", &values, &place, &n));
     PyObject *out = PyList_New((Py_ssize_t)n);
     for (int64_t i = 0; out != NULL && i < n; i++) {
         if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {

@@ -130,10 +130,8 @@ typedef struct reader {
 
 static int get(reader_t *self, void *to, int64_t n)
 {
-    if (n < 0 || n > self->end - self->at) {
-        PyErr_SetString(PyExc_ValueError, "wire ends within a message");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(n < 0 || n > self->end - self->at, PyExc_ValueError,
+                     "wire ends within a message");
     memcpy(to, self->at, (size_t)n);
     self->at += n;
     return 0;
@@ -142,7 +140,9 @@ static int get(reader_t *self, void *to, int64_t n)
 static int get_padded(reader_t *self, void *to, int64_t n)
 {
     char rest[8];
-    return get(self, to, n) != 0 || get(self, rest, padded(n) - n) != 0 ? -1 : 0;
+    PLB_PY_PASS(get(self, to, n));
+    PLB_PY_PASS(get(self, rest, padded(n) - n));
+    return 0;
 }
 
 static PyObject *get_array(reader_t *self, const head_t *head)
@@ -154,9 +154,7 @@ static PyObject *get_array(reader_t *self, const head_t *head)
     }
     for (int k = 0; k < head->ndim; k++) {
         int64_t n;
-        if (get(self, &n, sizeof n) != 0) {
-            return NULL;
-        }
+        PLB_PY_TRY(get(self, &n, sizeof n));
         dim[k] = (npy_intp)n;
     }
     PyObject *a = PyArray_EMPTY(head->ndim, dim, head->kind, head->extra != 0);

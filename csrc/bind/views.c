@@ -189,9 +189,7 @@ static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObjec
         return *data != NULL ? 0 : -1;
     }
     PyArrayObject *a = plb_py_hold(held, value, type, item->any ? 0 : 1);
-    if (a == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(a == NULL);
     *n = *n < 0 ? PyArray_SIZE(a) - item->more : *n;
     if (PyArray_SIZE(a) != *n + item->more || *n < 0) {
         return bad_length(item->name, a, *n < 0 ? 1 : *n + item->more);
@@ -242,12 +240,10 @@ static int read_text(const item_t *item, PyObject *value, const char **out)
 
 static int read_object(const item_t *item, PyObject *value, PyObject **out)
 {
-    if ((item->kind == 'T' && !PyTuple_Check(value)) ||
-        (item->kind == 'L' && !PyList_Check(value))) {
-        PyErr_Format(PyExc_TypeError, "%s: expected a %s, not %.80s", item->name,
+    PLB_PY_REFUSE_IF((item->kind == 'T' && !PyTuple_Check(value)) ||
+                         (item->kind == 'L' && !PyList_Check(value)),
+                     PyExc_TypeError, "%s: expected a %s, not %.80s", item->name,
                      item->kind == 'T' ? "tuple" : "list", Py_TYPE(value)->tp_name);
-        return -1;
-    }
     *out = value;
     return 0;
 }
@@ -323,15 +319,11 @@ static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_li
     if (*spec == '.') { /* the rest is read by another call */
         return 0;
     }
-    if (self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args)) {
-        PyErr_Format(PyExc_TypeError, "expected %zd arguments, not %zd", self->n_args,
+    PLB_PY_REFUSE_IF(self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args),
+                     PyExc_TypeError, "expected %zd arguments, not %zd", self->n_args,
                      PyTuple_GET_SIZE(self->args));
-        return -1;
-    }
-    if (self->kwargs != NULL && self->n_keywords < PyDict_GET_SIZE(self->kwargs)) {
-        PyErr_SetString(PyExc_TypeError, "an argument is unknown or given twice");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(self->kwargs != NULL && self->n_keywords < PyDict_GET_SIZE(self->kwargs),
+                     PyExc_TypeError, "an argument is unknown or given twice");
     return 0;
 }
 
@@ -349,10 +341,8 @@ int plb_py_parse(plb_py_call_t *c, const char *spec, ...)
 
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...)
 {
-    if (!PyTuple_Check(tuple)) {
-        PyErr_Format(PyExc_TypeError, "expected a tuple, not %.80s", Py_TYPE(tuple)->tp_name);
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(!PyTuple_Check(tuple), PyExc_TypeError, "expected a tuple, not %.80s",
+                     Py_TYPE(tuple)->tp_name);
     source_t source = {.args = tuple};
     va_list targets;
     va_start(targets, spec);
@@ -390,15 +380,10 @@ int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_com
 {
     PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
     PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
-    if (m == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS(m == NULL);
     *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
-    if (!plb_py_rises(out->start, out->n, PyArray_SIZE(m))) {
-        PyErr_SetString(PyExc_ValueError,
-                        "comm_start: expected to rise from 0 to the number of members");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(!plb_py_rises(out->start, out->n, PyArray_SIZE(m)), PyExc_ValueError,
+                     "comm_start: expected to rise from 0 to the number of members");
     return 0;
 }
 
@@ -541,9 +526,7 @@ int plb_py_check_signals(void)
 {
     PyObject *dict = PyThreadState_GetDict();
     PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, stop_key);
-    if (PyErr_CheckSignals() != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(PyErr_CheckSignals());
     if (list != NULL && PyList_GET_SIZE(list) > 0) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);
         return -1;
@@ -583,8 +566,6 @@ int plb_py_add(PyObject *module, const plb_py_room_t *room)
             return -1;
         }
     }
-    if (room->methods != NULL && PyModule_AddFunctions(module, room->methods) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(room->methods != NULL && PyModule_AddFunctions(module, room->methods) != 0);
     return room->more != NULL ? room->more(module) : 0;
 }

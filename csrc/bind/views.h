@@ -9,12 +9,10 @@
  *         const int64_t *id;
  *         int64_t n = -1;
  *         int32_t n_ranks, *rank;
- *         if (plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks) != 0 ||
- *             (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
- *             return NULL;
- *         }
- *         return PLB_PY_UNLOCKED(c, plb_homes(id, n, n_ranks, rank)) ? plb_py_fail(c)
- *                                                                    : plb_py_out(c, rank);
+ *         PLB_PY_TRY(plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks));
+ *         PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
+ *         PLB_PY_RUN(c, plb_homes(id, n, n_ranks, rank));
+ *         return plb_py_out(c, rank);
  *     }
  *
  * The views, outputs and memory that `c` holds are released when the function returns.
@@ -116,6 +114,47 @@ int plb_py_check(plb_py_call_t *c, int code);
 
 /** Raise MemoryError with a message; returns NULL. */
 PyObject *plb_py_no_memory(void);
+
+/* Return from a function that returns a pointer (TRY, GET, RUN, RAISE_IF) or a number (PASS,
+ * REFUSE_IF) if a step fails.  TRY, PASS: the step is a call that returns nonzero and has set an
+ * exception; GET: it gives NULL; RUN: a call of the core without the GIL.  RAISE_IF, REFUSE_IF:
+ * `wrong` holds; they set an exception with a message. */
+#define PLB_PY_TRY(call)                                                                          \
+    do {                                                                                          \
+        if (call) {                                                                               \
+            return NULL;                                                                          \
+        }                                                                                         \
+    } while (0)
+#define PLB_PY_GET(pointer)                                                                       \
+    do {                                                                                          \
+        if ((pointer) == NULL) {                                                                  \
+            return NULL;                                                                          \
+        }                                                                                         \
+    } while (0)
+#define PLB_PY_RUN(c, call)                                                                       \
+    do {                                                                                          \
+        if (PLB_PY_UNLOCKED(c, call)) {                                                           \
+            return plb_py_fail(c);                                                                \
+        }                                                                                         \
+    } while (0)
+#define PLB_PY_RAISE_IF(wrong, ...)                                                               \
+    do {                                                                                          \
+        if (wrong) {                                                                              \
+            return PyErr_Format(__VA_ARGS__);                                                     \
+        }                                                                                         \
+    } while (0)
+#define PLB_PY_PASS(call)                                                                         \
+    do {                                                                                          \
+        if (call) {                                                                               \
+            return -1;                                                                            \
+        }                                                                                         \
+    } while (0)
+#define PLB_PY_REFUSE_IF(wrong, ...)                                                              \
+    do {                                                                                          \
+        if (wrong) {                                                                              \
+            return (PyErr_Format(__VA_ARGS__), -1);                                               \
+        }                                                                                         \
+    } while (0)
 
 /** `value` if the code is PLB_OK, else NULL with the exception of the code; then `value` is not
  *  evaluated. */

@@ -15,30 +15,25 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     plb_comms_t comms;
     int64_t n_ranks = -1, p = -1, nodes = -1, n = -1, alphas = -1, betas = -1, shares = -1;
     int32_t waiting;
-    if (plb_py_parse(c,
+    PLB_PY_PASS(
+        plb_py_parse(c,
                      "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ "
                      "share:f8 period:d overhead:d eager:l quantum:d polling:d waiting:i "
                      "as_recorded:p",
                      &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n, &t.alpha,
                      &alphas, &t.beta, &betas, &t.share, &shares, &t.period, &t.overhead, &t.eager,
-                     &t.quantum, &t.polling, &waiting, &t.as_recorded) != 0 ||
-        plb_py_comms(&c->held, start, member, &comms) != 0) {
-        return -1;
-    }
+                     &t.quantum, &t.polling, &waiting, &t.as_recorded));
+    PLB_PY_PASS(plb_py_comms(&c->held, start, member, &comms));
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
-    if (n != p || nodes * nodes != alphas || betas != alphas || shares != p) {
-        PyErr_SetString(PyExc_ValueError,
-                        "speed, node, network, share: expected arrays of matching length");
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(n != p || nodes * nodes != alphas || betas != alphas || shares != p,
+                     PyExc_ValueError,
+                     "speed, node, network, share: expected arrays of matching length");
     t.waiting = (plb_waiting_t)waiting;
     t.n_processors = (int32_t)p;
     t.n_nodes = (int32_t)nodes;
     self->n_ranks = (int32_t)n_ranks;
-    if ((self->kept = PyDict_New()) == NULL) {
-        return -1;
-    }
+    PLB_PY_PASS((self->kept = PyDict_New()) == NULL);
     self->it = plb_whatif_new(self->n_ranks, &comms, &t, &c->err);
     return self->it != NULL ? 0 : plb_py_check(c, c->err.code);
 }
@@ -58,25 +53,19 @@ PLB_PY_METHOD(simulation, feed,
     int32_t rank;
     bool closed;
     PyObject *ops, *steps;
-    if (plb_py_parse(c, "rank:i ops:O closed:p steps:O", &rank, &ops, &closed, &steps) != 0) {
-        return NULL;
-    }
-    if (rank < 0 || rank >= self->n_ranks) {
-        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", (int)rank,
-                            (int)self->n_ranks - 1);
-    }
+    PLB_PY_TRY(plb_py_parse(c, "rank:i ops:O closed:p steps:O", &rank, &ops, &closed, &steps));
+    PLB_PY_RAISE_IF(rank < 0 || rank >= self->n_ranks, PyExc_IndexError,
+                    "rank is %d: expected 0 ... %d", (int)rank, (int)self->n_ranks - 1);
     PyArrayObject *op = plb_py_records(ops, sizeof(plb_op_t), false), *step = NULL;
     if (op == NULL || (steps != Py_None &&
                        (step = plb_py_records(steps, sizeof(plb_op_time_t), true)) == NULL)) {
         return NULL;
     }
-    if (step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op)) {
-        return PyErr_Format(PyExc_ValueError, "fewer steps than operations");
-    }
-    if (plb_py_check(c, plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
-                                        step ? PyArray_DATA(step) : NULL, &c->err)) != 0) {
-        return NULL;
-    }
+    PLB_PY_RAISE_IF(step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op), PyExc_ValueError,
+                    "fewer steps than operations");
+    PLB_PY_TRY(
+        plb_py_check(c, plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
+                                        step ? PyArray_DATA(step) : NULL, &c->err)));
     PyObject *key = PyLong_FromLong(rank), *pair = PyTuple_Pack(2, ops, steps);
     const int failed = key == NULL || pair == NULL || PyDict_SetItem(self->kept, key, pair) != 0;
     Py_XDECREF(key);
@@ -90,10 +79,9 @@ PLB_PY_METHOD(simulation, comms,
 {
     PyObject *start, *member;
     plb_comms_t comms;
-    return plb_py_parse(c, "start:O member:O", &start, &member) != 0 ||
-                   plb_py_comms(&c->held, start, member, &comms) != 0
-               ? NULL
-               : PLB_PY_NONE(c, plb_whatif_comms(self->it, &comms, &c->err));
+    PLB_PY_TRY(plb_py_parse(c, "start:O member:O", &start, &member));
+    PLB_PY_TRY(plb_py_comms(&c->held, start, member, &comms));
+    return PLB_PY_NONE(c, plb_whatif_comms(self->it, &comms, &c->err));
 }
 
 PLB_PY_METHOD0(simulation, run,
@@ -102,9 +90,8 @@ PLB_PY_METHOD0(simulation, run,
                "is needed to continue, or -1 if none is.")
 {
     int32_t missing = -1;
-    return PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, &c->err))
-               ? plb_py_fail(c)
-               : PyLong_FromLong(missing);
+    PLB_PY_RUN(c, plb_whatif_run(self->it, &missing, &c->err));
+    return PyLong_FromLong(missing);
 }
 
 PLB_PY_METHOD0(simulation, times,
@@ -115,9 +102,7 @@ PLB_PY_METHOD0(simulation, times,
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
-    if (to == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(to);
     plb_whatif_times(self->it, times);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const plb_process_times_t *t = &times[r];

@@ -18,9 +18,7 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     int64_t *n = op ? plb_py_memory(c, p, sizeof *n) : NULL;
     for (Py_ssize_t r = 0; n != NULL && r < p; r++) {
         PyArrayObject *a = plb_py_records(PyList_GET_ITEM(list, r), sizeof(plb_op_t), false);
-        if (a == NULL) {
-            return -1;
-        }
+        PLB_PY_PASS(a == NULL);
         op[r] = PyArray_DATA(a);
         n[r] = PyArray_SIZE(a);
     }
@@ -35,11 +33,10 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
                 recording_t *out)
 {
     *out = (recording_t){0};
-    return view_ops(c, ops, out) != 0 ||
-                   plb_py_comms(&c->held, start, member, &out->streams.comms) != 0
-               ? -1
-               : plb_py_check(c, PLB_PY_UNLOCKED(
-                                     c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
+    PLB_PY_PASS(view_ops(c, ops, out));
+    PLB_PY_PASS(plb_py_comms(&c->held, start, member, &out->streams.comms));
+    return plb_py_check(
+        c, PLB_PY_UNLOCKED(c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
 }
 
 /* Compute the lengths for each query, (change, procedure, from, to, kept, alpha, beta): one
@@ -54,9 +51,7 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queri
         PLB_PY_FIELD(plb_path_query_t, beta),   {0}};
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(queries); i++) {
         plb_path_query_t query;
-        if (plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query) != 0) {
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query));
         if (PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &query,
                                                 lengths + i * run->streams.n_ranks, NULL,
                                                 stuck + i, &c->err)) != PLB_OK) {
@@ -78,10 +73,8 @@ PLB_PY_FN(path_lengths,
     recording_t run;
     int64_t *lengths;
     int32_t *stuck;
-    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O queries:L", &ops, &start, &member,
-                     &queries) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "ops:L comm_start:O comm_member:O queries:L", &ops, &start, &member,
+                            &queries));
     if (view(c, ops, start, member, &run) == 0 &&
         (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(queries), run.streams.n_ranks)) &&
         (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(queries))) &&
@@ -146,20 +139,16 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 {
     const int64_t p = run->streams.n_ranks, q = n_procedures + 1;
     int64_t *rows;
-    if ((path->ns = plb_py_new(c, NPY_INT64, p)) == NULL ||
-        (path->by_rank = plb_py_new(c, NPY_INT64, p)) == NULL ||
-        (path->by_procedure = plb_py_new(c, NPY_INT64, q)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(path->ns = plb_py_new(c, NPY_INT64, p));
+    PLB_PY_GET(path->by_rank = plb_py_new(c, NPY_INT64, p));
+    PLB_PY_GET(path->by_procedure = plb_py_new(c, NPY_INT64, q));
     memset(path->ns, 0, (size_t)p * sizeof *path->ns);
     memset(path->by_rank, 0, (size_t)p * sizeof *path->by_rank);
     memset(path->by_procedure, 0, (size_t)q * sizeof *path->by_procedure);
     if (PLB_PY_UNLOCKED(c, walk(run, query, n_procedures, path, &c->err)) != PLB_OK) {
         return plb_py_fail(c);
     }
-    if ((rows = plb_py_new2(c, NPY_INT64, path->n, 4)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(rows = plb_py_new2(c, NPY_INT64, path->n, 4));
     for (int64_t i = 0; i < path->n; i++) {
         const plb_stretch_t *s = &path->stretch[i];
         memcpy(rows + 4 * i, (const int64_t[4]){s->rank, s->first, s->last, s->ns},
@@ -181,10 +170,8 @@ PLB_PY_FN(critical_path,
     int32_t n_procedures;
     recording_t run;
     longest_t path = {0};
-    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i", &ops,
-                     &start, &member, &query.alpha, &query.beta, &n_procedures) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
+                            &ops, &start, &member, &query.alpha, &query.beta, &n_procedures));
     if (view(c, ops, start, member, &run) == 0) {
         out = longest_path(c, &run, &query, n_procedures, &path);
     }

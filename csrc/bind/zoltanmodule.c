@@ -64,9 +64,7 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     q->comm = MPI_COMM_SELF;
     if (comm != Py_None) {
         MPI_Comm *handle = PyMPIComm_Get(comm);
-        if (handle == NULL) {
-            return -1;
-        }
+        PLB_PY_PASS(handle == NULL);
         q->comm = *handle;
         MPI_Comm_size(q->comm, &ranks);
         MPI_Comm_rank(q->comm, &q->rank);
@@ -93,14 +91,12 @@ PLB_PY_FN(
     int32_t *part;
     char *said = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    if (plb_py_parse(
-            c,
-            "comm:O dist:i8@+ parts:i home:i | n_weights:i n_dims:i first_net:l options:L "
-            "keep:p imports:p spare:l scale:d ...",
-            &comm, &q.dist, &ranks, &q.n_parts, &q.home, &q.n_weights, &q.n_dims, &q.first_net,
-            &options, &keep, &q.imports, &q.spare, &q.scale) != 0) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(
+        c,
+        "comm:O dist:i8@+ parts:i home:i | n_weights:i n_dims:i first_net:l options:L "
+        "keep:p imports:p spare:l scale:d ...",
+        &comm, &q.dist, &ranks, &q.n_parts, &q.home, &q.n_weights, &q.n_dims, &q.first_net,
+        &options, &keep, &q.imports, &q.spare, &q.scale));
     const int size = read_comm(comm, &q);
     if (size != ranks) {
         return size < 0 ? NULL
@@ -110,17 +106,15 @@ PLB_PY_FN(
     q.first = q.dist[q.rank];
     q.n = (int32_t)(q.dist[q.rank + 1] - q.first);
     int64_t n = q.n, k = q.n_parts, weights = n * q.n_weights, coords = n * q.n_dims;
-    if (plb_py_parse(c,
-                     "old:i4@? | weight:f8@? share:f8@? coords:f8@? start:I@+? to:I@? "
-                     "edge_weight:f8@? net_start:I@+? pin:I@? net_weight:f8@? fixed:i4@? "
-                     "size:i4@?",
-                     &q.old, &n, &q.weight, &weights, &q.share, &k, &q.coords, &coords, &q.start,
-                     &n, &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets, &q.pin, &pins,
-                     &q.net_weight, &nets, &q.fixed, &n, &q.size, &n) != 0 ||
-        plb_py_options(c, options, &q.option, &q.n_options) != 0 ||
-        (part = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c,
+                            "old:i4@? | weight:f8@? share:f8@? coords:f8@? start:I@+? to:I@? "
+                            "edge_weight:f8@? net_start:I@+? pin:I@? net_weight:f8@? fixed:i4@? "
+                            "size:i4@?",
+                            &q.old, &n, &q.weight, &weights, &q.share, &k, &q.coords, &coords,
+                            &q.start, &n, &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets,
+                            &q.pin, &pins, &q.net_weight, &nets, &q.fixed, &n, &q.size, &n));
+    PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
+    PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     q.n_nets = nets < 0 ? 0 : (int32_t)nets;
     if (PLB_PY_UNLOCKED(c, run(&q, part, &code, keep ? &kept : NULL, &said, &c->err)) != PLB_OK) {
         result = plb_py_fail(c);
@@ -165,15 +159,12 @@ PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
     int64_t n = 0;
     plb_zoltan_kept_t *kept;
     const double *x;
-    if (plb_py_parse(c, "cuts:O n_dims:i points:O", &capsule, &dims, &object) != 0 ||
-        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
-        (x = rows(&c->held, object, dims, &n)) == NULL ||
-        (part = plb_py_new(c, NPY_INT32, n)) == NULL) {
-        return NULL;
-    }
-    return PLB_PY_UNLOCKED(c, plb_zoltan_points(kept, dims, n, x, part, &c->err))
-               ? plb_py_fail(c)
-               : plb_py_sealed(c, part);
+    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i points:O", &capsule, &dims, &object));
+    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
+    PLB_PY_GET(x = rows(&c->held, object, dims, &n));
+    PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
+    PLB_PY_RUN(c, plb_zoltan_points(kept, dims, n, x, part, &c->err));
+    return plb_py_sealed(c, part);
 }
 
 PLB_PY_FN(boxes,
@@ -187,19 +178,14 @@ PLB_PY_FN(boxes,
     int64_t n = 0, m = 0, *start, n_names = -1;
     plb_zoltan_kept_t *kept;
     const double *lo, *hi;
-    if (plb_py_parse(c, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O", &capsule, &dims, &parts,
-                     &name, &n_names, &low, &high) != 0 ||
-        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
-        (lo = rows(&c->held, low, dims, &n)) == NULL ||
-        (hi = rows(&c->held, high, dims, &m)) == NULL) {
-        return NULL;
-    }
-    if (n != m || (name != NULL && n_names != parts)) {
-        return PyErr_Format(PyExc_ValueError, "lo and hi: expected the same number of rows");
-    }
-    if ((start = plb_py_new(c, NPY_INT64, n + 1)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O", &capsule, &dims,
+                            &parts, &name, &n_names, &low, &high));
+    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
+    PLB_PY_GET(lo = rows(&c->held, low, dims, &n));
+    PLB_PY_GET(hi = rows(&c->held, high, dims, &m));
+    PLB_PY_RAISE_IF(n != m || (name != NULL && n_names != parts), PyExc_ValueError,
+                    "lo and hi: expected the same number of rows");
+    PLB_PY_GET(start = plb_py_new(c, NPY_INT64, n + 1));
     return PLB_PY_UNLOCKED(
                c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err))
                ? plb_py_fail(c)
@@ -214,12 +200,10 @@ PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
     int32_t dims, parts;
     double *lo, *hi;
     plb_zoltan_kept_t *kept;
-    if (plb_py_parse(c, "cuts:O n_dims:i n_parts:i", &capsule, &dims, &parts) != 0 ||
-        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
-        (lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts)) == NULL ||
-        (hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i n_parts:i", &capsule, &dims, &parts));
+    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
+    PLB_PY_GET(lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts));
+    PLB_PY_GET(hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts));
     return PLB_PY_OR(c, plb_zoltan_regions(kept, dims, parts, lo, hi, &c->err),
                      Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
@@ -231,9 +215,8 @@ static PyMethodDef methods[] = {
 
 static int zoltan_exec(PyObject *module)
 {
-    if (PyArray_ImportNumPyAPI() < 0 || import_mpi4py() < 0) {
-        return -1;
-    }
+    PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
+    PLB_PY_PASS(import_mpi4py() < 0);
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
