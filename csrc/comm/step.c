@@ -265,9 +265,7 @@ int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *
         if ((ret = test(self, done, err)) != PLB_OK || *done) {
             return ret;
         }
-        if ((ret = plb_wait_pause(&wait)) != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(plb_wait_pause(&wait));
         if (timeout_ns >= 0 && plb_clock_ns(PLB_CLOCK_WALL) - wait.start > timeout_ns) {
             return PLB_OK;
         }

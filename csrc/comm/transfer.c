@@ -49,9 +49,7 @@ static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, in
     MPI_Datatype type = MPI_BYTE;
     MPI_Request *request = &self->request[self->n];
     if (bytes > INT_MAX) {
-        if ((ret = large_type(bytes, &type, err)) != PLB_OK) {
-            goto out;
-        }
+        PLB_TRY(large_type(bytes, &type, err));
         count = 1;
     }
     if (receive) {
@@ -256,11 +254,8 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
     char nothing = 0;
     plb_side_t told = *out;
     told.data = &nothing;
-    int ret = plb_transfer_init(&notes, comm, out->n, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
+    PLB_PASS(plb_transfer_init(&notes, comm, out->n, err));
+    int ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
     if (ret == PLB_ERR_VALUE) { /* own rows that do not match need no error here: this rank has
                                    failed already */
         ret = PLB_OK;

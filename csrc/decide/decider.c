@@ -340,9 +340,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                 "iteration is %lld: expected more than %lld, the last one observed",
                 (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
-    if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err));
     const double before = self->seen.max - self->seen.mean;
     self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
     self->started = true;
@@ -355,9 +353,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
         return ret;
     }
     const plb_observation_t o = {it->iteration, it->max, it->mean};
-    if ((ret = plb_trigger_observe(self->trigger, &o, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_trigger_observe(self->trigger, &o, err));
     const plb_reason_t reason = self->trigger->verdict.reason;
     return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY
                ? hold(self, PLB_DECISION_HOLD, err)
@@ -404,13 +400,10 @@ bool plb_decider_can_judge(const plb_decider_t *self)
 
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
 {
-    int ret;
     plb_receipt_t *last = last_of(self);
     PLB_FAIL_IF(last == NULL, err, PLB_ERR_STATE,
                 "there was no LB step whose gain could be judged");
-    if ((ret = plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err));
     last->gain = gain;
     last->iterations = self->seen.iteration - last->iteration;
     if (!self->judging) {
@@ -573,10 +566,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     say_ahead(self);
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
                                done->cost, done->given};
-    ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
     r->cost = self->ledger.cost;
     if ((other && (ret = remember(self, chosen, p->passed_over, r->migrations, err))) ||
         (ret = remember(self, r->strategy,

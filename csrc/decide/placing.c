@@ -168,9 +168,7 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     plb_change_t change = {0};
     const int32_t p = s->n_ranks;
     PLB_NEW_EACH(p, change.before, change.after);
-    if ((ret = plb_snapshot_compare(s, a->rank, &change, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_snapshot_compare(s, a->rank, &change, err));
     plb_metrics_of(change.before, p, &a->before);
     plb_metrics_of(change.after, p, &a->after);
     const bool in_rounds = plb_decider_in_rounds(self, self->chosen);
@@ -501,15 +499,12 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 {
     PLB_FAIL_IF(!self->pending, err, PLB_ERR_STATE,
                 "a placement was asked for, but no LB step has begun");
-    int ret = check_ranks(self, db, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_ranks(self, db, err));
     input_t input;
     int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     const bool in_rounds = plb_decider_in_rounds(self, which);
-    ret = prepare(self, db, chosen->looks_at, in_rounds, &input, err);
+    int ret = prepare(self, db, chosen->looks_at, in_rounds, &input, err);
     PLB_THEN(answer_within(self, &input.snapshot, rank, &which, out, err));
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;

@@ -81,11 +81,7 @@ static void count(plb_cycle_t *self, const plb_observation_t *o)
 
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
 {
-    const int ret =
-        plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, max), PLB_FIGURE(o, mean)), err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, max), PLB_FIGURE(o, mean)), err));
     PLB_FAIL_IF(self->started && o->iteration <= self->seen, err, PLB_ERR_STATE,
                 "iteration is %lld: expected more than %lld, the last "
                 "one observed",

@@ -222,10 +222,7 @@ static double slow_decimal(const plb_number_t *x)
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out)
 {
     plb_number_t x;
-    int ret = read_number(self, what, &x);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(read_number(self, what, &x));
     if (x.long_ || !plb_decimal(x.digits, x.exponent, out)) {
         *out = slow_decimal(&x);
     } else if (x.negative) {
@@ -241,10 +238,7 @@ int plb_json_double(plb_json_t *self, const char *what, double least, double *ou
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out)
 {
     plb_number_t x;
-    int ret = read_number(self, what, &x);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(read_number(self, what, &x));
     const bool fits = x.integer && !x.long_ && x.digits <= (uint64_t)INT64_MAX;
     *out = !fits ? 0 : x.negative ? -(int64_t)x.digits : (int64_t)x.digits;
     if (!fits || *out < least || *out > most) {
@@ -258,10 +252,7 @@ int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most
 int plb_json_id(plb_json_t *self, const char *what, int64_t *out)
 {
     plb_number_t x;
-    int ret = read_number(self, what, &x);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(read_number(self, what, &x));
     if (!x.integer || x.long_ || (x.negative && x.digits > UINT64_C(1) << 63)) {
         return plb_json_fail(self, x.begin, "%s is %.*s: expected an integer of 64 bits", what,
                              (int)(self->at - x.begin > 40 ? 40 : self->at - x.begin), x.begin);
@@ -355,10 +346,7 @@ static int member(plb_json_t *self, const plb_shape_t *shape, void *into, uint32
 {
     const char *name;
     size_t size;
-    int ret = plb_json_string(self, &name, &size);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_json_string(self, &name, &size));
     if (plb_json_peek(self) != ':') {
         return unexpected(self, shape->what, "':' after the key");
     }

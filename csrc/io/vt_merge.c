@@ -188,10 +188,7 @@ static int add_phase(merger_t *self, int64_t i, int64_t source)
         const plb_vt_scan_t *file = self->files[f];
         const plb_vt_phase_t *phase = &file->phases[source];
         for (int64_t k = phase->comm_begin; k < phase->comm_end; k++) {
-            const int ret = plb_interrupted(32);
-            if (ret != PLB_OK) {
-                return ret;
-            }
+            PLB_PASS(plb_interrupted(32));
             add_comm(self, i, f, &file->comms[k]);
         }
     }

@@ -191,10 +191,7 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
 int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err)
 {
-    int ret = plb_snapshot_check_placement(s, rank, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_snapshot_check_placement(s, rank, err));
     memset(out->before, 0, (size_t)s->n_ranks * sizeof *out->before);
     memset(out->after, 0, (size_t)s->n_ranks * sizeof *out->after);
     out->migrations = out->bytes = 0;

@@ -50,10 +50,7 @@ int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_
     int32_t c = self->first[at] < 0 ? -1 : self->last[at];
     if (c < 0 || self->chunk[c].n == PLB_CHUNK_EVENTS) {
         int32_t fresh = -1;
-        const int ret = new_chunk(self, &fresh, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(new_chunk(self, &fresh, err));
         self->chunk[fresh].n = 0;
         self->chunk[fresh].next = -1;
         if (c < 0) {
@@ -89,10 +86,7 @@ int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t 
             if (bucket_of(self, out[i].time, self->now + 1) <= self->now) {
                 out[(*n)++] = out[i];
             } else {
-                const int ret = plb_calendar_push(self, out[i].time, out[i].owner, err);
-                if (ret != PLB_OK) {
-                    return ret;
-                }
+                PLB_PASS(plb_calendar_push(self, out[i].time, out[i].owner, err));
             }
         }
     }

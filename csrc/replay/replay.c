@@ -252,9 +252,7 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
         return ret;
     }
     self->unobserved = false;
-    if ((ret = plb_decider_observe(d, &self->last, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_decider_observe(d, &self->last, err));
     const bool is_last = ends(self, iteration) || !more;
     if (self->opt.lag > 0 && (ret = agree(self, iteration, &final, err)) != PLB_OK) {
         return ret;

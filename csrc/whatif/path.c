@@ -154,10 +154,7 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     walk_t *w = &p->rank[rank];
     const int64_t start = p->s->comms.start[op->comm];
     *number = p->n_entered[start + op->tag]++;
-    const int ret = collective_of(p, op->comm, *number, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(collective_of(p, op->comm, *number, err));
     collective_t *m = &p->collective[op->comm].at[*number];
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
@@ -288,10 +285,7 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
     case PLB_OP_COLL:
     case PLB_OP_ICOLL: {
         int64_t number;
-        const int ret = enter(p, rank, op, &number, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(enter(p, rank, op, &number, err));
         if (op->kind == PLB_OP_ICOLL) {
             w->request[op->request] = (request_t){COLLECTIVE, number, w->at};
         }

@@ -246,7 +246,6 @@ static int list_others(fitter_t *self, plb_err_t *err)
 /* Choose the parcel that completes the transfer, or else the one that comes nearest to it. */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
-    int ret = PLB_OK;
     *best = one(self, t, t->ends_donor ? at_least(self, t, t->low, t->high) : -1);
     *best = best->give >= 0 ? *best : one(self, t, at_most(self, t, t->high));
     if (best->sum >= t->low) {
@@ -254,10 +253,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     }
     parcel_t other = find_pair(self, t);
     if (other.sum < t->low) {
-        ret = list_others(self, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(list_others(self, err));
         const plb_exchange_t e =
             plb_offers_exchange(&self->ranks, list_of(self, t->from), t->from,
                                 list_of(self, t->to), t->to, t->low, t->high, PROBES);

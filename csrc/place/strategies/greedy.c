@@ -296,14 +296,11 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     plb_problem_t problem;
     plb_loads_t loads = {0};
     (void)self;
-    int ret = plb_problem_init(&problem, in, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_problem_init(&problem, in, err));
     if (problem.object != NULL) {
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
-    ret = plb_problem_by_load(&problem, &loads, err);
+    int ret = plb_problem_by_load(&problem, &loads, err);
     if (ret == PLB_OK && problem.room == NULL && plb_all_equal(in->speed, in->n_ranks)) {
         ret = place_in_rounds(&problem, &loads, out, err);
     } else if (ret == PLB_OK) {

@@ -170,12 +170,9 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     plb_problem_t problem;
     quota_t quota = {0};
     (void)self;
-    int ret = plb_problem_init(&problem, in, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_problem_init(&problem, in, err));
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
-    ret = quota_init(&quota, &problem, err);
+    int ret = quota_init(&quota, &problem, err);
     if (ret == PLB_OK && problem.n > 0) {
         weigh(&quota);
         share_out(&quota);

@@ -23,20 +23,19 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     const plb_op_t *op = &process->op[process->at];
     const int32_t *member = self->comm_member + self->comm_start[op->comm];
     plb_hop_t step;
-    int ret = PLB_OK;
     process->exchange = process->exchange < 0 ? 0 : process->exchange;
     while (plb_collective_next(self, rank, &step)) {
         process->exchange++;
         if (step.to >= 0) {
             const message_t message = {
                 .src = rank, .slot = -1, .bytes = step.bytes, .op = process->at};
-            PLB_TRY(plb_message_send(self, member[step.to], context_of(op) + COLLECTIVE_CONTEXT,
-                                     message, err));
+            PLB_PASS(plb_message_send(self, member[step.to], context_of(op) + COLLECTIVE_CONTEXT,
+                                      message, err));
         }
         if (step.from >= 0) {
-            PLB_TRY(plb_slot_open(self, rank, OWN_SLOT, err));
-            PLB_TRY(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                        member[step.from], 0, OWN_SLOT, err));
+            PLB_PASS(plb_slot_open(self, rank, OWN_SLOT, err));
+            PLB_PASS(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
+                                         member[step.from], 0, OWN_SLOT, err));
             if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
                 *verdict = WAIT;
                 return PLB_OK;
@@ -45,8 +44,7 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     }
     process->exchange = -1;
     *verdict = NEXT;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static double slowest(const double *matrix, int32_t n_nodes)

@@ -30,10 +30,7 @@ static bool lock_take(lock_t *lock, bool shared)
 int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     int32_t which;
-    const int ret = find_lock(self, op, &which, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(find_lock(self, op, &which, err));
     lock_t *lock = &self->lock[which];
     double wake = INFINITY;
     if (lock->first < 0 && lock_take(lock, op->flags & PLB_OP_SHARED)) {
@@ -52,10 +49,7 @@ int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err
 int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     int32_t which;
-    const int ret = find_lock(self, op, &which, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(find_lock(self, op, &which, err));
     lock_t *lock = &self->lock[which];
     const double free_at = self->now + plb_link_round_trip(self, rank, op);
     lock->free_at = free_at > lock->free_at ? free_at : lock->free_at;

@@ -211,10 +211,7 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
 
 static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot, plb_err_t *err)
 {
-    int ret = plb_slot_open(self, rank, slot, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_slot_open(self, rank, slot, err));
     const bool eager = (op->flags & PLB_OP_BUFFERED) ||
                        (op->bytes <= self->target.eager && !(op->flags & PLB_OP_SYNCHRONOUS));
     const message_t message = {.src = rank,
@@ -286,9 +283,7 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
     process->is_chosen = self->target.as_recorded;
     if (plb_order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
         plb_order_t choice;
-        if ((ret = plb_order_choose(self, rank, &choice, err)) != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(plb_order_choose(self, rank, &choice, err));
         if (choice != CHOICE_MADE) {
             process->probing = choice == CHOICE_NONE;
             *verdict = choice == CHOICE_NONE ? WAIT : MISSING;
@@ -413,10 +408,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
     if (process->rendezvous >= 0) {
         plb_message_progress(self, rank);
     }
-    const int ret = perform(self, rank, verdict, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(perform(self, rank, verdict, err));
     process->in_call = *verdict == MISSING;
     switch (*verdict) {
     case NEXT:
@@ -466,10 +458,7 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
             return PLB_OK;
         }
         const plb_op_t *op = &process->op[process->at];
-        int ret = plb_op_check(op, rank, process->at, self->n_ranks, &self->comms, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(plb_op_check(op, rank, process->at, self->n_ranks, &self->comms, err));
         if (process->step != NULL) {
             process->step[process->at] = (plb_op_time_t){.begin = self->now, .cause_rank = -1};
         }
@@ -479,7 +468,7 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
             return PLB_OK;
         }
         verdict_t verdict;
-        ret = act(self, rank, &verdict, err);
+        int ret = act(self, rank, &verdict, err);
         if (ret != PLB_OK || verdict != NEXT) {
             return ret;
         }

@@ -57,13 +57,10 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
                     "placement of rank %d is processor %d: expected 0 ... %d", r, t->place[r],
                     t->n_processors - 1);
     }
-    const int ret = plb_check(PLB_AMOUNT,
-                              PLB_FIGURES(PLB_FIGURE(t, period), PLB_FIGURE(t, overhead),
-                                          PLB_FIGURE(t, quantum), PLB_FIGURE(t, eager)),
-                              err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_AMOUNT,
+                       PLB_FIGURES(PLB_FIGURE(t, period), PLB_FIGURE(t, overhead),
+                                   PLB_FIGURE(t, quantum), PLB_FIGURE(t, eager)),
+                       err));
     PLB_FAIL_IF((t->period > 0.0 && t->period < LEAST) || (t->quantum > 0.0 && t->quantum < LEAST),
                 err, PLB_ERR_VALUE, "period is %g, quantum %g: expected 0, or 1e-9 s or more",
                 t->period, t->quantum);
