@@ -1,11 +1,11 @@
-"""What one step of an advisor costs in C, beside a bare MPI_Iallreduce of the same bytes.
+"""The cost of one step of an advisor in C, compared with a bare MPI_Iallreduce of the same bytes.
 
     python benchmarks/advise.py [--starts 3] [--cells 100000] [--json out/advise.json]
 
 The program ``benchmarks/advise.c`` is built against the library of this installation
 (`pylb.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
 record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
-`pylb_advise_cells` with the keys and loads of so many cells per rank, without an LB step.  A figure
+`pylb_advise_cells` with keys and loads of `--cells` cells per rank, without an LB step.  A figure
 is the least time of 40 rounds on the slower rank, and the best of several starts.
 """
 

@@ -39,7 +39,7 @@ from heat import Block, Plate  # isort: skip
 from lennardjones import Fluid  # isort: skip
 
 RANKS = 8
-STRATEGY_SECONDS = 0.05  # several iterations
+STRATEGY_SECONDS = 0.05  # seconds: as long as several iterations
 STEP = 2e-6  # seconds for one step of kneighbor
 NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
 TRIGGERS = ("metabalancer", "auto")
@@ -48,7 +48,7 @@ GAINS = (1.25, 1.0)  # least speed-up of leanmd and of kneighbor
 PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20))
 
 
-ABOVE = 24  # in points: puts a title above the legend of plots.imbalance
+ABOVE = 24  # distance in points that puts a title above the legend of plots.imbalance
 
 
 # ---- figures 3.2 and 3.3 -----------------------------------------------------------------------
@@ -266,7 +266,7 @@ def parts_of(run: runs.Run) -> dict[str, float]:
 
 
 class Scattered(kneighbor.Ring):
-    """A ring that is dealt round-robin to the ranks: neighbours begin on different ranks."""
+    """A ring whose objects start round-robin on the ranks: neighbours start on different ranks."""
 
     def neighbours(self, key: int) -> list[int]:
         """Return the k objects on either side, the nearest first."""
@@ -279,7 +279,7 @@ def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     fluid, steps = Fluid(4), 60 if quick else 150
     fast = pylb.VirtualCluster(RANKS)
     slow = pylb.VirtualCluster(RANKS, network=NETWORK)
-    ring = Scattered(  # heavy on half of the ranks from the start
+    ring = Scattered(  # from the start, half of the ranks have heavy objects
         objects=16 * RANKS,
         k=4,
         nbytes=128 * 1024,

@@ -1,4 +1,4 @@
-"""How much to move: loads that wander, grow, step and breathe, and objects of several sizes.
+"""How many objects LB steps should move: loads that wander, grow, step or breathe, several sizes.
 
     python benchmarks/cycles.py [--quick] [--sizes 1e3 1e5 1e6 1e7] [--json out/cycles.json]
 
@@ -36,7 +36,7 @@ TRIED += [("BestFitLB", {"tolerance": t}) for t in (0.0, 0.02, 0.05, 0.1)]
 TRIED += [("RefineLB", {"overload": 1.003 + t}) for t in (0.0, 0.02, 0.05, 0.1)]
 
 
-STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # of the heavy region: fractions of the ring
+STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # first positions of the heavy region on the ring
 
 
 def region(where, width=0.08):

@@ -30,7 +30,7 @@ import pylb
 from pylb.console import show
 
 WITHIN = 1.05
-CONSTANT = 4.0  # the factor in the O() of what a rank may hold
+CONSTANT = 4.0  # largest allowed value of `of`, see above
 RANKS_PER_NODE = 64
 CLOSE = 1.01  # max/mean divided by that of the central strategy, on ranks that differ
 PER_LOG = 120.0  # messages of a rank divided by log2(p), on ranks that differ
@@ -52,7 +52,7 @@ def cases(n, p):
 
 
 def edges_of(n):
-    """Each object sends to the next one and to that of the next row of a square."""
+    """Return edges: each object of a square sends to the next one, and to the next row."""
     side = int(np.sqrt(n))
     src = np.arange(n)
     return np.tile(src, 2), np.concatenate([(src + 1) % n, (src + side) % n]), np.full(2 * n, 8.0)

@@ -25,7 +25,7 @@ from common.mpi import ask_mpi
 import pylb
 from pylb import console
 
-HOSTS = (("fast", 0.5, None), ("slow", 0.25, 20e6))  # name, cores of each rank, bits a second
+HOSTS = (("fast", 0.5, None), ("slow", 0.25, 20e6))  # name, cores of each rank, bits per second
 RANKS_PER_HOST = 2
 ROWS, COLUMNS, SWEEPS = 3000, 1000, 4
 WEIGHTS = (0.0, 0.1, 0.25, 0.5)
@@ -65,7 +65,7 @@ def program(path: str, iterations: int) -> None:
     parts = {"equal": np.full(comm.size, ROWS // comm.size)}
     parts |= {f"DRUM, w_comm={w:g}": machine.counts(ROWS, w) for w in WEIGHTS}
     seconds: dict[str, list[Any]] = {name: [] for name in parts}
-    for _ in range(2):  # in turn
+    for _ in range(2):  # twice, because other programs may disturb one round
         for name, counts in parts.items():
             seconds[name].append(heat(comm, counts, iterations))
     if comm.rank == 0:

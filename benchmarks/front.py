@@ -32,7 +32,7 @@ CHARM = {  # milliseconds for 64, 1,024 and 16,384 ranks
 }
 CHARM_ON_A_TENTH = 1136  # limit for RefineB if a tenth of the ranks hold most load
 CHARM_MOVED = {"Greedy": (1.0, 1.0, 1.0), "GreedyRefine": (0.002, None, 0.17)}
-REFINE_B = 1.008  # max/mean that Charm++'s RefineB leaves
+REFINE_B = 1.008  # max/mean after Charm++'s RefineB
 
 STRATEGIES = {
     "BestFitLB": ("BestFitLB", {}),
@@ -130,7 +130,7 @@ def most_moved(peer, row):
     if peer == "RefineB":
         return 1.5 * row["must_leave"][FITS[peer]] / row["objects"]
     if peer == "GreedyRefine" and row["loads"] != "uniform":
-        return CHARM_MOVED[peer][2]  # only the range of the loads is published
+        return CHARM_MOVED[peer][2]  # for GreedyRefine, only a range is published
     return CHARM_MOVED[peer][RANKS.index(row["ranks"])]
 
 

@@ -8,9 +8,9 @@ There are two LB steps, with the central BestFitLB and with each distributed str
 are the bytes of the rank that sends, receives or keeps the most, for one LB step and the iterations
 around it:
 
-statistics   records that all ranks merge, 232 bytes in each of log2(p) messages
-directory    where objects are: new ones, moved ones, ranks that ask
-placement    the load database, the messages of agents, and the answer
+statistics   records that all ranks merge: log2(p) messages of 232 bytes
+directory    addresses of objects: new ones, moved ones, requests
+placement    the load database, the messages of agents, the new ranks
 migration    the objects that move, and the announcements of their sizes
 messages     of the program's own objects
 collectives  what a rank receives by collective calls that give all ranks the same
@@ -46,7 +46,7 @@ EVERY, ITERATIONS = 3, 8  # two LB steps
 
 
 class Traffic:
-    """The bytes that each rank sends and receives, by part, and its collective steps.
+    """Counts the bytes that each rank sends and receives, by part, and its collective steps.
 
     Attributes
     ----------

@@ -25,8 +25,8 @@ from pylb.replay import LogGP, SimulatedStep, simulate_step
 STRATEGIES = ("auto", "BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 BETWEEN = 100 * 0.1  # seconds from one LB step to the next
-NODE = 64  # ranks
-SHARE = 0.01  # target for the default, "auto"
+NODE = 64  # ranks on a node
+SHARE = 0.01  # largest share that meets the target, for the default "auto"
 
 
 def snapshot_of(n: int, p: int) -> pylb.Snapshot:

@@ -75,8 +75,10 @@ def per_object(n: int = 100_000) -> dict[str, float]:
 
 
 def per_iteration(n: int = 500) -> dict[str, float]:
-    """Seconds per iteration: Iallreduce of a record and Test until done; an empty iteration in
-    which all ranks wait for one another, and one with a lag.
+    """Return seconds per iteration: of a bare reduction, and of empty iterations.
+
+    The reduction is an Iallreduce of a record, with Test until it is done.  In empty iterations,
+    all ranks wait for one another, or there is a lag.
     """
     a, b = np.zeros(RECORD, np.uint8), np.zeros(RECORD, np.uint8)
 

@@ -1,4 +1,4 @@
-"""An advisor with nothing set, against the best fixed period found by trial.
+"""An advisor with default settings, compared with the best fixed period, found by trial.
 
     python benchmarks/own_loop.py [--ranks 8] [--steps 500] [--seeds 3] [--json out/own_loop.json]
 

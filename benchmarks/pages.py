@@ -51,7 +51,7 @@ def reading(iterations: int) -> None:
 
 
 def beside(seconds: float = 8.0) -> None:
-    """Measure the share of a core that the server's process gets beside one that computes."""
+    """Measure which share of a core the server's process gets if another process computes on it."""
     core = min(os.sched_getaffinity(0))
     command = [sys.executable, "-c", SPIN, str(core)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

@@ -83,7 +83,7 @@ def table3(quick: bool) -> tuple[list[list[Any]], bool]:
 def leanmd(two_away: bool, p: int = 64) -> pylb.Snapshot:
     """Return 8^3 periodic cells of uniform density, and the 14 or 23 computes of each.
 
-    A compute of two cells has load 1, a cell's own one half of that, a cell a tenth.
+    The compute of a pair of cells has load 1, that within a cell 0.5, and the cell itself 0.1.
     """
     n = 8
     reach = (range(-2, 3) if two_away else range(-1, 2), range(-1, 2), range(-1, 2))

@@ -1,5 +1,7 @@
-"""Procedure LBF compared with measurements: spa is recorded, moving each of its services to the
-clients is predicted, and then done (figures 3 and 4 of Eom and Hollingsworth 1998).
+"""Procedure LBF compared with measurements (figures 3 and 4 of Eom and Hollingsworth 1998).
+
+A recording of spa predicts the effect of moving each service to the clients; then the services are
+really moved.
 
     python benchmarks/procedures.py [--steps 2e5] [--rounds 3] [--json out/procedures.json]
 

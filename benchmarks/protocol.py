@@ -25,7 +25,7 @@ from common.figures import save
 from pylb import console
 from pylb.replay.protocol import ProtocolRun, protocol_params, simulate_protocol
 
-EVERY = 20  # iterations from an LB step to the statistics that ask for the next one
+EVERY = 20  # statistics this number of iterations after an LB step ask for the next one
 WAYS: dict[str, dict[str, int]] = {
     "at AtSync": {"serves": 1},
     "ten times an iteration": {"serves": 10},
@@ -39,7 +39,7 @@ GROWS = {  # the figures to which a line is fitted
     "at once": "pause_per_lb_step",
     "at AtSync, D = 8": "lag_per_iteration",
 }
-MOST_SERVED = 1_000_000  # ranks times servings: larger simulations take minutes
+MOST_SERVED = 1_000_000  # ranks * checks per iteration: larger simulations take minutes
 SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 

@@ -74,8 +74,8 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
         for _key, _block in lb.local():
             pass
     marks.append(time.perf_counter())
-    seconds = np.max(comm.allgather(np.diff(marks)), axis=0)  # of the slowest rank
-    step = BEFORE - 1  # the iteration at whose end the LB step is
+    seconds = np.max(comm.allgather(np.diff(marks)), axis=0)  # seconds of the slowest rank
+    step = BEFORE - 1  # the LB step is at the end of this iteration
     normal = float(np.median(np.delete(seconds, [0, step, step + 1])))
     receipt = lb.history.balancings[0]
     own = first[comm.rank + 1] - first[comm.rank]

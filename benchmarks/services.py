@@ -34,8 +34,8 @@ from pylb import console
 Row = dict[str, Any]
 SPARSE_KIB = (0.008, 1, 64, 4096)  # sizes of what a rank sends to the next rank
 DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # sizes of what a rank sends to each rank
-# A call is repeated LEAST times if that takes less than LONGEST seconds, and up to MOST times if
-# all take less than SECONDS; but at least twice.
+# A call is repeated at least twice; LEAST times, if this takes less than LONGEST seconds; and up to
+# MOST times, if all repeats take less than SECONDS.
 LEAST, MOST = 7, 400
 LONGEST, SECONDS = 15.0, 1.0
 
@@ -152,7 +152,7 @@ def row(what: str, comm: Any, seconds: list[float], nbytes: int, least: float | 
 
 
 class DictDirectory:
-    """The obvious directory: a dict on each rank, and alltoall of arrays."""
+    """A directory written in the obvious way: a dict on each rank, and alltoall of arrays."""
 
     def __init__(self, comm: Any, ids: Any) -> None:
         self.comm, self.of = comm, {}

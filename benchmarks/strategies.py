@@ -166,7 +166,7 @@ def worse(rows: list[dict[str, Any]], before: float) -> list[str]:
 
 
 def own_shares(snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Of strategies on a library, the part of their time that is pylb's own; printed."""
+    """Print the part of the time that is pylb's own, for strategies that call a library."""
     ran = {row["name"] for row in rows if row["seconds"] is not None}
     out = {}
     for name, library in share.LIBRARIES.items():

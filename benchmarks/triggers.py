@@ -39,14 +39,14 @@ from pylb.decide.trigger import make
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
 )  # fmt: skip
-COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # of an LB step, in iterations
+COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # cost of an LB step, in iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
     "auto, end unknown", "auto, both unknown", "auto, foreseen / 2", "auto, foreseen x 2",
     *(f"{t}, untold" for t in NEED_COST),
 ]  # fmt: skip
-LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
+LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # percent: mean, worst case
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # iterations before the first LB step if max/mean is 2
 
@@ -78,7 +78,7 @@ class Program:
         rng = np.random.default_rng([seed, FAMILIES.index(family)])
         self.family, self.seed = family, seed
         self.n = n = int(rng.integers(300, 1001))
-        self.size = size = log_uniform(rng, 0.05, 1.0)  # max/mean - 1 that is reached
+        self.size = size = log_uniform(rng, 0.05, 1.0)  # the largest max/mean - 1
         self.renews = seed % 2 == 0
         self.parts = {}
         self.known = {}  # parameters of a random process, for the bounds
@@ -94,7 +94,7 @@ class Program:
         self.parts["growth" if self.renews else "drift"] = curve
 
     def constant(self, rng, n, size, k):
-        """An imbalance that no LB step removes, or one of the first placement only."""
+        """Draw an imbalance that no LB step removes, or one that only the first placement has."""
         if self.renews:
             self.parts["growth"] = np.full(n, size)
         else:
@@ -129,7 +129,7 @@ class Program:
         self.known = {"step": size / math.sqrt(n) * times}
 
     def noise(self, rng, n, size, k):
-        """Autocorrelated: on top of a linear growth, or as the state itself."""
+        """Draw an autocorrelated imbalance: added to a linear growth, or as the state itself."""
         rho = 1 - log_uniform(rng, 0.005, 0.3)
         if self.renews:
             self.parts["growth"] = size * (k + 1) / n * log_uniform(rng, 0.5, 5)

@@ -175,7 +175,7 @@ def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float
 
 
 def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """Return this ratio for parts that fit the mean speeds: no load balancing can improve it."""
+    """Return this ratio for parts that fit the mean speeds; load balancing cannot improve it."""
     end = len(run["max"]) if end is None else end
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     mean = sweeps.sum(axis=0) / loads.sum(axis=0)
@@ -184,7 +184,7 @@ def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
 
 
 def least_over(runs: list[dict[str, Any]], begin: int) -> tuple[float, str]:
-    """Return the least of several runs, and a text with all of them."""
+    """Return the least ratio to the bound of several runs, and a text with all ratios."""
     ratios = sorted(over_bound(run, begin) for run in runs)
     return ratios[0], ", ".join(f"{x:.3f}" for x in ratios)
 

@@ -1,4 +1,4 @@
-"""Does a replay of an unbalanced recording predict the time of balanced runs?
+"""How well the replay of an unbalanced recording predicts the time of balanced runs.
 
     python benchmarks/whatif_replay.py [--json out/whatif_replay.json]
     mpiexec -n 2 python benchmarks/whatif_replay.py --real

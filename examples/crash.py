@@ -67,7 +67,7 @@ class Surface(NamedTuple):
 
 
 def elements(rows: int, columns: int, around: bool) -> np.ndarray:
-    """Return the quadrilaterals of a grid of points; `around`: the last row meets the first."""
+    """Return the quadrilaterals of a grid of points; around: also between last and first row."""
     at = np.arange(rows * columns).reshape(rows, columns)
     after = np.roll(at, -1, axis=0)
     last = rows if around else rows - 1
@@ -144,7 +144,7 @@ class Crash:
             self.comm, sent, lo[sent], hi[sent], kind[sent], to=part
         )
         near = pairs(lower, upper, which)
-        # if several parts find a pair, the one with the lower corner of its overlap counts it
+        # Several parts may find a pair; the part with the lower corner of the overlap counts it.
         corner = np.maximum(lower[near[:, 0]], lower[near[:, 1]])
         return ids[near[found.points(corner @ PLANE) == self.rank]], len(sent)
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg.lapack import dgtsv
 
 NU = 0.05  # viscosity
-FOURIER = 0.25  # nu dt / h^2 in the finest direction
+FOURIER = 0.25  # nu dt / h^2 in the direction with the smallest cells
 
 # Solutions of the heat equation: (amplitude, a, b, c) of cos(2 pi a x) cos(2 pi b y) cos(pi c z).
 F = ((2.0, 0, 0, 0), (0.6, 1, 0, 1), (0.5, 1, 1, 0), (0.3, 0, 2, 1))
@@ -172,8 +172,8 @@ def _shifted(axis: int, by: int) -> tuple[slice, ...]:
 def _implicit(change: np.ndarray, speed: np.ndarray, axis: int, box: Box) -> np.ndarray:
     """Solve (1 + dt (u d/dx - nu d2/dx2)) new = change along an axis, for all unknowns at once.
 
-    All lines of the zone form one tridiagonal system, without coupling between the end of a line
-    and the begin of the next: values beyond the zone do not change within its step.
+    All lines of the zone form one tridiagonal system.  The end of a line and the begin of the next
+    are not coupled, because values beyond the zone do not change within a step.
     """
     n = box.whole[axis]
     lines = np.moveaxis(change, axis + 1, -1)

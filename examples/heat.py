@@ -43,7 +43,7 @@ class Plate:
         self.power, self.radius = 500.0, 0.12
 
     def source(self, step: int) -> tuple[float, float]:
-        """Centre (row, column) of the source at a time step, on a circle around the middle."""
+        """Return the centre (row, column) of the source at a time step; it moves on a circle."""
         angle = 2.0 * math.pi * step / self.period
         return 0.5 - 0.3 * math.cos(angle), 0.5 + 0.3 * math.sin(angle)
 

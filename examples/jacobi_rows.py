@@ -32,7 +32,7 @@ class Solved:
     """The result of a run: history of the parts, the end of each iteration, x, residual."""
 
     history: list[pylb.Division]
-    ended: list[float]  # seconds after the start, with redistributions
+    ended: list[float]  # end of each iteration in seconds after the start, with redistributions
     x: np.ndarray
     residual: float
 
@@ -43,14 +43,14 @@ class Solved:
 
     @property
     def steps(self) -> int | None:
-        """Redistributions before the first that moved no rows; None if all moved rows."""
+        """Redistributions before the first one that moved no rows; None: all have moved rows."""
         still = [k for k, division in enumerate(self.history) if division.moved == 0]
         return still[0] if still else None
 
 
 def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
     """Return the given rows of A and of b: random values in (-1, 1), on the diagonal 2 n."""
-    A = np.empty((len(rows), n))  # filled in place: there may be no memory for a copy
+    A = np.empty((len(rows), n))  # filled in place, as there may be no memory for a copy
     for mine, i in zip(A, rows, strict=True):
         mine[:] = np.random.default_rng(i).uniform(-1.0, 1.0, n)
     A[np.arange(len(rows)), rows] = 2.0 * n
@@ -71,7 +71,7 @@ def solve(
     part = pylb.RowPartition(comm, n, kind, tol=tol)
     A, b = rows_of(n, range(n)[part.local])
     x = np.zeros(n)
-    next_x(A, b, x, part.local)  # not timed: the first call is slower
+    next_x(A, b, x, part.local)  # not timed, because the first call is slower
     start, ended = time.perf_counter(), []
     for _ in range(iterations):
         with part.timed():

@@ -30,7 +30,7 @@ class Ring:
     Attributes
     ----------
     objects : int
-        On the whole ring.
+        Number of objects on the ring.
     k : int
         Neighbours on each side to which an object sends.
     nbytes : int

@@ -36,7 +36,7 @@ class Program:
     nbytes : (m,) int array
         Size of the message in each direction and iteration.
     load : (n,) float array
-        Of the objects, in steps of `kneighbor.Node.compute` or any other unit.
+        Load of each object, in steps of `kneighbor.Node.compute` or any other unit.
     """
 
     pairs: np.ndarray
@@ -54,7 +54,7 @@ class Program:
         ordered: bool = False,
         seed: int = 0,
     ) -> Program:
-        """A random program; the same arguments give the same program.
+        """Draw a random program; the same arguments give the same program.
 
         Parameters
         ----------

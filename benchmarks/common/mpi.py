@@ -8,7 +8,7 @@ import sys
 
 
 def ask_mpi() -> None:
-    """Set the environment: more ranks than cores, also as root; waiting ranks yield; one thread."""
+    """Allow more ranks than cores, also as root; let ranks yield when they wait; use one thread."""
     root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
     asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
     for variable in (*asked, *root, "OMP_NUM_THREADS"):

@@ -117,7 +117,7 @@ def scotch_repart(snapshot: pylb.Snapshot) -> Call:
 
 
 def prepared(library: str, snapshot: pylb.Snapshot) -> dict[str, Call]:
-    """A library: called directly, and through its Python package if that is installed."""
+    """Return calls of a library: directly, and through its Python package if that is installed."""
     out = {f"{library} bare": bare(library, snapshot)}
     name, make = {"METIS": ("pymetis", metis), "Scotch": ("pyscotch", scotch)}[library]
     if installed(name):

@@ -16,7 +16,7 @@ SECONDS, LEAST_TURNS, MOST_TURNS = 1.0, 3, 50  # seconds and repeats of one call
 
 
 def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
-    """Return the least processor time of each of some calls of similar length, over all threads."""
+    """Return the least processor time of each call, all threads together; the calls take turns."""
     calls = list(calls)
     best = [float("inf")] * len(calls)
     turns = 0
@@ -30,7 +30,7 @@ def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
 
 
 def beside(name: str, snapshot: pylb.Snapshot) -> dict[str, float]:
-    """Return the seconds of a strategy, and of its library: alone, and by its Python package."""
+    """Return the seconds of a strategy, of its library, and of the library's Python package."""
     calls = {
         name: functools.partial(pylb.place, snapshot, name),
         **peers.prepared(LIBRARIES[name], snapshot),

@@ -1,8 +1,8 @@
-"""Waits until a machine is still.
+"""Wait until no other program or tenant disturbs the cores.
 
 The system's figures show the load of other programs, but not that of other tenants of the same
 physical cores: a core shared with them does little more than half of its work, for tenths of a
-second or for minutes.  A short loop on each core finds out.
+second or for minutes.  Therefore a short loop is timed on each core.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterable
 
 LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop (20 ms), loops on a core, fast ones in a row
-SLOW = 1.15  # a loop is slow above so many times the least time seen; a busy sibling core: 1.8
+SLOW = 1.15  # a loop is slow if it takes 1.15 times the least time (busy sibling core: 1.8)
 
 
 class Stillness:
-    """Waits until all cores are as fast as they have ever been.
+    """Waits until all cores are as fast as the fastest time seen so far.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Stillness:
     waited : float
         Seconds so far.
     waits, in_vain : int
-        Number of waits, and of those after which the cores were still not still.
+        Number of waits, and number of waits that ended without still cores.
     """
 
     def __init__(self, patience: float) -> None:
@@ -38,7 +38,7 @@ class Stillness:
         self.waits = self.in_vain = 0
 
     def wait(self, cores: Iterable[int], longest: float) -> bool:
-        """Wait until each core was at its best several times in a row; tell whether it was."""
+        """Wait until each core was fast several times in a row; return whether that was reached."""
         before, begin = os.sched_getaffinity(0), time.perf_counter()
         cores = sorted(set(cores) & before)
         in_a_row, longest = 0, min(longest, self.patience - self.waited)

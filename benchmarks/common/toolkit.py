@@ -31,10 +31,10 @@ if __name__ != "__main__":  # the worker needs none of these modules
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
 PARTS = 16
-MOST, SECONDS = 400, 0.4  # calls in succession: at most so many, as long as they take less time
-TURNS, AGAIN = 3, 12  # starts of each program, in turn: usually, and if a ratio is above LIMIT
+MOST, SECONDS = 400, 0.4  # a method is called MOST times in a row, or until SECONDS have passed
+TURNS, AGAIN = 3, 12  # number of starts of each program; AGAIN if a ratio is above LIMIT
 LIMIT, SLOW = 1.1, 1.0  # largest ratio; calls of more than SLOW seconds start only once
-STILL, PATIENCE = 2.0, 180.0  # seconds to wait for still cores before a start, and in all
+STILL, PATIENCE = 2.0, 180.0  # most seconds to wait for still cores: for one start, for all
 Answer = tuple[list[Any], bool]
 
 
@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """Return the parameters that pylb sets, for the driver; not those that only save exchanges."""
+    """Return pylb's parameters for the driver, without those that only save exchanges."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))
@@ -141,10 +141,10 @@ def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict
     times: list[float] = []
     while not times or (len(times) < MOST and sum(times) < SECONDS):
         comm.Barrier()
-        begin = time.perf_counter()  # with the end of the last one, as the driver's
+        begin = time.perf_counter()  # includes freeing the last result, as in the driver
         out = pylb.partition(method=method, parts=parts, comm=comm, **{name: given[name]})
         times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-    if name == "coords":  # cut and volume are not part of what is timed
+    if name == "coords":  # to count cut and volume, which is not timed
         out = pylb.partition(given["graph"], parts, method="keep", old=out.part, comm=comm)
     first = comm.exscan(len(out.part)) or 0
     ids = first + 1 + np.arange(len(out.part))

@@ -1,4 +1,4 @@
-"""Cells along a space-filling curve, shifted along it by their weights: the manner of p4est.
+"""Cells along a space-filling curve, which is cut into parts of equal weight, as p4est does.
 
     mpiexec -n 4 python examples/own_loop/curve.py
 
@@ -35,7 +35,7 @@ class Curve:
     def __init__(self, comm):
         self.comm = comm
         self.place = morton()
-        self.first = np.arange(comm.size + 1) * CELLS // comm.size  # of every rank
+        self.first = np.arange(comm.size + 1) * CELLS // comm.size  # for every rank
         self.values = np.zeros((len(self.mine), POINTS))
 
     @property
@@ -53,7 +53,7 @@ class Curve:
         for k, fine in enumerate(self.refined(step)):
             began = time.thread_time()
             x = np.linspace(0.0, 1.0, POINTS * (2 if fine else 1))
-            for _ in range(20 if fine else 1):  # shorter time steps, too
+            for _ in range(20 if fine else 1):  # fine cells also have shorter time steps
                 field = np.exp(-(np.subtract.outer(x, x) ** 2))
                 field = 0.25 * (field[1:-1, 1:-1] + field[2:, 1:-1] + field[:-2, 1:-1])
             self.values[k] += field.sum()

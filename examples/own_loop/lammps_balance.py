@@ -19,12 +19,12 @@ import pylb
 
 try:
     from lammps import lammps
-except ImportError:  # Debian's, from a virtual environment
+except ImportError:  # Debian's module is not visible in a virtual environment
     sys.path.append("/usr/lib/python3/dist-packages")
     from lammps import lammps
 
 STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; the box in units of the lattice
-CHUNK = 10  # time steps between two questions
+CHUNK = 10  # time steps between two calls of advise()
 
 START = """
 units lj

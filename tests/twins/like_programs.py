@@ -1,4 +1,4 @@
-"""Programs whose loads change, on virtual ranks: changes of work must not be taken for speeds.
+"""Programs whose loads change: a learner must not mistake changes of work for speeds.
 
 A program is the matrix of its objects' loads.  `simulate` runs it on ranks of given speeds with the
 runtime's own estimates, a strategy and a learner, without messages: hundreds in a minute.
@@ -17,7 +17,7 @@ from pylb import _core
 from pylb.measure.learner import SpeedLearner
 from pylb.model.snapshot import Snapshot
 
-ROWS, HERE = 9, 4  # csrc/measure/estimate.h
+ROWS, HERE = 9, 4  # rows of the table in csrc/measure/estimate.h
 
 
 class Program(NamedTuple):
@@ -28,12 +28,12 @@ class Program(NamedTuple):
     loads: np.ndarray  # (iterations, n) seconds
     cold: float  # factor by which an object's first iteration after a move is longer
     strategy: str
-    every: int  # iterations from one LB step to the next; 0: if max/mean exceeds `ratio`
+    every: int  # iterations from one LB step to the next; 0: one when max/mean exceeds `ratio`
     ratio: float
 
 
 class Seen(NamedTuple):
-    """What a learner was told, and what it then believed (None: ranks of equal speed)."""
+    """The input of a learner, and the speeds that it then believed (None: equal speeds)."""
 
     iteration: int
     rank: np.ndarray
@@ -53,7 +53,7 @@ def hot_region(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
         leaps = rng.random(iterations) < rng.uniform(0.01, 0.1)
         at = rng.random(iterations)[np.cumsum(leaps)]
     apart = np.abs((np.arange(n) / n - at[:, None] + 0.5) % 1.0 - 0.5)
-    if rng.random() < 0.3:  # with a sharp edge
+    if rng.random() < 0.3:  # the region has a sharp edge
         return 1.0 + (height - 1.0) * (apart < width)
     return 1.0 + (height - 1.0) * np.exp(-0.5 * (apart / width) ** 2)
 
@@ -271,6 +271,6 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
-    """Return the speeds that each LB step knew (empty: none), and the figures of the iterations."""
+    """Return the speeds that each LB step used (empty: none), and the figures of the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]

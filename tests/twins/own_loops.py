@@ -19,7 +19,7 @@ def lb_steps(lb):
 
 
 def total(values):
-    """Return the sum from left to right, as a loop makes it; Python's own sum may be more exact."""
+    """Return the sum from left to right, like a loop; Python's `sum` may be more exact."""
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 
@@ -29,7 +29,7 @@ def exchange_owners(comm, owner, mine, rank):
 
 
 def particles_c(comm):
-    """examples/c/particles.c: 192 cells on a ring, a crowd of particles goes round."""
+    """examples/c/particles.c: 192 cells on a ring, with a crowd of particles that goes round."""
     n_cells, n, pair, lb_step = 192, 12_000, 5e-9, 2e-3
     lb = pylb.Advisor(comm, strategy="BestFitLB")
     owner = np.arange(n_cells) * comm.size // n_cells
@@ -51,7 +51,7 @@ def particles_c(comm):
 
 
 def jacobi_c(comm):
-    """examples/c/jacobi.c: 240 rows, those near a front are swept 20 times."""
+    """examples/c/jacobi.c: 240 rows; rows near a front are swept 20 times."""
     n_rows, n_steps, sweep, lb_step = 240, 300, 1e-6, 5e-4
     lb = pylb.Advisor(comm)
     first = [n_rows * r // comm.size for r in range(comm.size + 1)]

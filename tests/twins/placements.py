@@ -36,7 +36,7 @@ def clustered(side, p):
 
 
 def memory_limits(rng, n, p, most, spare):
-    """A random placement, its memory below `most` bytes an object, and a limit of the ranks."""
+    """Return a random placement, less than `most` bytes of memory per object, and the limits."""
     rank = rng.integers(p, size=n)
     memory = rng.integers(1, most, size=n)
     limit = int(spare * np.bincount(rank, memory, p).max())
@@ -44,7 +44,7 @@ def memory_limits(rng, n, p, most, spare):
 
 
 def tight():
-    """Tight memory limits and equal loads: only ties."""
+    """Return a snapshot with tight memory limits and equal loads, so that ties decide."""
     rng = np.random.default_rng(12)
     n, p = 240, 8
     within = memory_limits(rng, n, p, 50, 1.2)
@@ -53,14 +53,14 @@ def tight():
 
 
 def vectors():
-    """Two loads per object, only for VectorLB."""
+    """Return a snapshot with two loads per object, for VectorLB."""
     rng = np.random.default_rng(13)
     return pylb.Snapshot(rng.random((400, 2)), np.arange(400) // 40, n_ranks=10)
 
 
-OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # none in Python
+OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # without Python's
 SNAPSHOTS = (clustered(20, 12), tight(), vectors())
-MANY = clustered(30, 300)  # from 256 ranks on virtual ranks share the cores
+MANY = clustered(30, 300)  # with 256 ranks or more, virtual ranks run on all cores
 
 
 def placements(names=None):

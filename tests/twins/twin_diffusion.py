@@ -41,10 +41,10 @@ class Diffusion(twin_gossip.Gossip):
     def beyond(self, a, time):
         return (a.load - a.allowed(time)) / self.scale
 
-    # ---- who talks to whom -------------------------------------------------------------------
+    # ---- which objects communicate -----------------------------------------------------------
 
     def tie(self):
-        """a.ties[object]: (bytes, other object), the latest first; a.where[other]: its rank."""
+        """Fill a.ties[object]: (bytes, other object), latest first; a.where[other]: its rank."""
         home = self.q.rank
         for a in self.ranks:
             a.ties = {o[0]: [] for o in a.has}
@@ -229,5 +229,5 @@ class Diffusion(twin_gossip.Gossip):
 
 
 def diffusion(s, seed=0, overload=1.01, neighbours=8):
-    """The rank of each object as DiffusionLB places it."""
+    """Return the rank of each object as DiffusionLB places it."""
     return Diffusion(s, seed, overload, neighbours).run()

@@ -1,14 +1,14 @@
-"""The estimate of an object's load (csrc/measure/estimate.c), written plainly.
+"""The estimate of an object's load (csrc/measure/estimate.c), in plain Python.
 
-A row is a list: the first four entries of a column in the estimator's table, and more that only
-the core fills.
+A row is a list of a column of the estimator's table: its first four entries, which this file
+computes, and others, which only the core fills.
 """
 
 MEAN, PASSES, ERROR, SPREAD = range(4)
 
 
 def follow(row, load):
-    """Update the estimate with a load of `load` seconds: Trigg and Leach's gain, one late."""
+    """Update the estimate with a load in seconds; gain of Trigg and Leach, one iteration late."""
     row[PASSES] += 1
     if row[PASSES] <= 2:  # the first iteration is a warm-up
         row[MEAN] = load

@@ -12,7 +12,7 @@ UNLIMITED = 2**63 - 1
 
 
 class Rank:
-    """Objects are (id, load, memory, pinned)."""
+    """One rank.  Its objects are tuples (id, load, memory, pinned)."""
 
     def __init__(self, r, q, seed):
         self.r, self.q = r, q
@@ -23,7 +23,7 @@ class Rank:
         for i in range(q.n):
             self.load += q.load[i] if q.rank[i] == r else 0.0
         self.random = Random((Random(seed).next() + r) & MASK)
-        self.known = []  # [rank, room, memory, told]
+        self.known = []  # what it knows of others: [rank, free load, free memory, passed on or not]
         self.taken = 0
         self.was_crowded = False  # whether any rank was above its memory limit
 
@@ -34,7 +34,7 @@ class Rank:
         return (time - self.q.background[self.r]) * self.q.speed[self.r]
 
     def memory(self):
-        """Return the bytes left."""
+        """Return the bytes of memory that are free."""
         if not self.q.limited:
             return UNLIMITED
         return self.q.limit[self.r] - sum(o[2] for o in self.has)
@@ -86,7 +86,7 @@ class Gossip:
         return math.fsum(work) / math.fsum(q.speed)
 
     def bound(self):
-        """Return a lower bound: by the longest object, and by each rank's fixed objects."""
+        """Return a lower bound of the time, from the longest object and from fixed objects."""
         out = 0.0
         for a in self.ranks:
             fixed = 0.0
@@ -132,7 +132,7 @@ class Gossip:
 
     def offer(self, a, k, ceiling, post):
         _, load, memory, _ = a.has[k]
-        chance = {}  # what a rank could take of such objects
+        chance = {}  # probability of each known rank: the load of such objects that it could take
         for j, r in enumerate(a.known):
             most = r[2] / memory * load if memory > 0 else r[1]
             if r[1] >= load and r[2] >= memory and min(most, r[1]) > 0:
@@ -154,7 +154,7 @@ class Gossip:
         return True
 
     def offer_memory(self, a, post):
-        """Offer the smallest object that is enough, else the largest, and so on."""
+        """Offer objects until memory suffices: the smallest that is enough, else the largest."""
         under = 2**63
         while a.memory() < 0:
             some = [(o[2], k) for k, o in enumerate(a.has) if not o[3] and 0 < o[2] < under]
@@ -272,7 +272,7 @@ class Gossip:
                 taken <= FEW * n_overloaded or ((self.swapping or self.within) and few_helped)
             )
             last, stalled = n_overloaded, stalled + 1 if idle else 0
-            if stalled and self.within:  # the rest has to leave its node
+            if stalled and self.within:  # the remaining objects must leave the node
                 self.within, stalled = False, 0
             self.swapping = self.swapping or stalled > 0
             if iteration == self.iterations:
@@ -310,7 +310,7 @@ class Gossip:
         return list(self.q.rank) if longer else rank
 
     def answers(self, a, offered, post):
-        ceiling = {}  # by sender: the first one beyond the limit holds for all offers that follow
+        ceiling = {}  # by sender: its first ceiling above the limit holds for its later offers
         for sender, note in offered:
             if note[2] > self.limit:
                 ceiling.setdefault(sender, note[2])
@@ -318,7 +318,7 @@ class Gossip:
 
 
 def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=100):
-    """The rank of each object as GossipLB places it; None if limits are still exceeded."""
+    """Return the rank of each object as GossipLB places it; None if limits are still exceeded."""
     return Gossip(s, seed, overload, fan_out, rounds, iterations).run()
 
 

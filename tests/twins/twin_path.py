@@ -21,9 +21,9 @@ class Twin:
         self.longest, self.work, self.gain = [0] * p, [0] * p, [0] * p
         self.depth, self.at, self.begun = [0] * p, [0] * p, [False] * p
         self.open = [{} for _ in range(p)]
-        self.mail = defaultdict(dict)  # channel -> number -> message
+        self.mail = defaultdict(dict)  # messages that were sent: mail[channel][number]
         self.sent, self.posted = defaultdict(int), defaultdict(int)
-        self.entered = defaultdict(dict)  # (comm, number) -> member -> longest
+        self.entered = defaultdict(dict)  # of each collective and member: longest path so far
         self.met = defaultdict(int)
 
     def run(self):

@@ -133,7 +133,7 @@ def refine(s, overload=1.003, swaps=False):
 
     def one_swap(d):
         nonlocal listed
-        if not listed:  # at the first swap of a round, including objects that arrived before
+        if not listed:  # once in a round, so the lists include objects that have arrived
             listed = True
             for r in set(range(q.p)) - gave:
                 give[r] = sorted_objects(q, rank, r)
@@ -177,7 +177,7 @@ def sorted_objects(q, rank, r):
 
 
 def exchange(q, mine, theirs, my_room, their_room, low, high):
-    """Return the largest difference of at most `high`, or the first of at least `low`."""
+    """Return the first exchange whose difference is in low ... high, else the largest below low."""
     best = (0.0, [])
     for b in theirs:
         if not mine or b[0] < mine[0][0] - high:
@@ -283,7 +283,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 
 
 class BestFit:
-    """BestFitLB, plainly: lists that are searched completely."""
+    """BestFitLB in plain Python: it searches whole lists."""
 
     def __init__(self, s, tolerance=0.0):
         self.s, self.q = s, Plain(s)
@@ -304,7 +304,7 @@ class BestFit:
         return len(ranks) == 1 and all(q.movable) and not limited
 
     def common(self):
-        """Return the largest number of which all loads are multiples."""
+        """Return the largest number that divides all loads."""
         grain = most = 0.0
         for w in self.q.load:
             most = max(most, w)

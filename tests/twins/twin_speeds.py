@@ -14,30 +14,30 @@ from pylb import _core
 from pylb.model.snapshot import F64, I32, I64
 
 PLACEMENTS = 8  # number of placements that are remembered
-AGEING = 0.7  # weight of a placement against that of the next one
+AGEING = 0.7  # weight of a placement, divided by the weight of the next one
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
-# A rank is treated as a new one if the median change of its objects (at least LEAST) is CHANGED or
-# more, and at least ERRORS times its own error, and all objects changed alike: the outer deciles
-# differ by no more than half (ALIKE) of the change, plus what is usual on all ranks.
+# A rank with at least LEAST objects is treated as a new one if the median change of its objects is
+# CHANGED or more, and at least ERRORS times its own error, and if all objects changed alike: the
+# outer deciles differ by at most ALIKE times the change, plus the usual difference on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
-NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # of the nine deciles, in sigma
+NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # usual difference of the outer deciles, in sigma
 # Ranks count as different if the speeds explain the fraction EXPLAINED of the changes of objects
 # that moved (STILL, once they are believed), one speed differs by more than UNLIKE, and the sum of
 # squares of all, in units of their errors, exceeds its expectation by ERRORS standard deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
 # Speeds are believed if their predictions have gained PROVEN, or if they explain the fraction CLEAR
-# of all changes in the last interval, shared by FEW_OBJECTS; or a part of each.
+# of all changes in the last interval, at which FEW_OBJECTS took part; or a part of each.
 PROVEN, CLEAR, FEW_OBJECTS = 8.5, 0.75, 4.0
-# An observation and an interval count for at most MOST; FREEDOM is that of Student's t; changes
-# below FLOOR give no gain; a mean of more than ENOUGH_MOVED objects is not better; PRIOR_RANK
-# objects of the mean rank are part of each rank's control group.
+# An observation and an interval count at most MOST; FREEDOM: degrees of freedom of Student's t;
+# changes below FLOOR give no gain; a mean counts as that of at most ENOUGH_MOVED objects; the
+# control group of each rank also has PRIOR_RANK objects of the mean rank.
 MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
 INTERVALS = 7
-WARY = 1.5  # factor on the observed unsteadiness of ranks, because few observations are known
-DOUBTS = 2  # successive fits without a difference, until the ranks count as equal again
-ENOUGH = 250  # objects per rank; if there are more than twice as many, a part represents all
-FEW = 50  # at least one object in this many must have moved, or nothing is learned
-BETTER = 0.05  # how much more changing work must explain than constant work
+WARY = 1.5  # factor for the observed unsteadiness of ranks, since observations are few
+DOUBTS = 2  # after so many fits in a row without a difference, the ranks count as equal again
+ENOUGH = 250  # objects per rank; of more than twice as many, only a sample is used
+FEW = 50  # if fewer than one in FEW objects moved, nothing is learned
+BETTER = 0.05  # changing work must explain so much more of the variance than constant work
 
 
 class Observation(NamedTuple):
@@ -59,7 +59,7 @@ def _same_places(a: Observation, b: Observation) -> bool:
 
 
 def _is_sampled(key: I64, n_ranks: int) -> Any:
-    """Say which objects represent very many; they are the same ones each time."""
+    """Say which objects belong to the sample of very many; always the same ones."""
     parts = 1
     while len(key) > 2 * ENOUGH * n_ranks * parts:
         parts *= 2
@@ -224,7 +224,7 @@ class SpeedLearner:
             for who in (last.who[old], now.who[new])
         )
         change = np.log(now.seconds[new] / last.seconds[old]) - now.usual
-        moved = (a != b) & (a >= 0) & (b >= 0)  # the others are on a rank that has changed too
+        moved = (a != b) & (a >= 0) & (b >= 0)  # without ranks that have changed
         left = change - (self._guess[a] - self._guess[b])
         linked = np.bincount(np.append(a[moved], b[moved]), minlength=self.n_ranks)
         owed = 1.0 / np.maximum(linked[a], 1) + 1.0 / np.maximum(linked[b], 1)

@@ -1,8 +1,8 @@
-"""The simulation of csrc/whatif/simulator/simulator.h in plain Python: slow, only with lists.
+"""The simulation of csrc/whatif/simulator/simulator.h in plain Python, slow and with lists only.
 
-Each process is a generator of what it needs next: ("work", seconds), ("until", time or None),
-("pause", seconds).  No order of blocks is changed here: receives from any source take the first
-message that is there (matching="arrival", where the recorded order is kept), or the recorded one.
+Each process is a generator, which yields what it needs next: ("work", seconds), ("until", time or
+None) or ("pause", seconds).  A receive from any source takes the first message that has arrived
+(matching="arrival") or the recorded one; operations always keep their recorded order here.
 """
 
 import math
@@ -54,7 +54,7 @@ def exchanges(what, me, size, root, nbytes):
 
 
 class Slot:
-    """A request: the time when it is complete; None if not known yet."""
+    """A request; `done` is the time when it is complete, None: not known yet."""
 
     def __init__(self):
         self.done = None
@@ -67,7 +67,7 @@ class Process:
         self.requests = {}
         self.state = "new"  # work, wait, pause, end
         self.left = 0.0
-        self.until = math.inf  # wakes
+        self.until = math.inf  # time at which it wakes
         self.slot = None
         self.probe = None
         self.since = 0.0
@@ -75,13 +75,13 @@ class Process:
 
 
 class Twin:
-    """`run()` returns the end of each rank."""
+    """The simulation; `run()` returns the time when each rank ends."""
 
     def __init__(self, ops, comms, target):
         self.ops, self.comms, self.t = ops, comms, target
         self.now = 0.0
         self.processes = [Process(r) for r in range(len(ops))]
-        self.ring = [[] for _ in target.speed]  # ranks on each processor; the first runs
+        self.ring = [[] for _ in target.speed]  # the ranks on each processor; the first one runs
         self.turn_ends = [0.0 for _ in target.speed]
         self.locks = {}
         self.icolls = {}
@@ -353,7 +353,7 @@ class Twin:
         return whole * share * period + min(since - whole * period, share * period)
 
     def when(self, q, seconds):
-        """Return the time until this many more are available, by bisection."""
+        """Return when the processor has been available for this many more seconds, by bisection."""
         if seconds in (0, math.inf) or self.t.share[q] >= 1.0:
             return self.now + seconds
         aim = self.there(q, self.now) + seconds

@@ -1,4 +1,4 @@
-"""Random programs of operations that end on any target, as lists of dicts by rank."""
+"""Random programs that end on any target: for each rank, a list of operations as dicts."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
         rng.shuffle(groups[1])
 
     def add(rank, kind, **fields):
-        # Never two times that are equal but for rounding.
+        # Avoids times that differ by rounding only.
         work = rng.choice([0, 0, 1000, 300_000, 2_000_000]) * rng.uniform(0.9, 1.1)
         fields.setdefault("compute", int(work))
         ops[rank].append({"kind": kind, **fields})

@@ -17,7 +17,7 @@ from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
 from pylb.model.network import Network, measure_network
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import cases  # what also runs under mpiexec
+import cases  # these cases also run under mpiexec
 import programs
 
 ALPHA, BETA = 1e-3, 1e-6
@@ -31,7 +31,7 @@ def cluster(p, **options):
 # ---- the runtime -----------------------------------------------------------------------------
 
 
-OF_MPI = (cases.freed_communicator, cases.in_rounds)  # MPI.Comm.Free; a node for each process
+OF_MPI = (cases.freed_communicator, cases.in_rounds)  # need Comm.Free, nodes
 
 
 @pytest.mark.parametrize("case", [c for c in cases.CASES if c not in OF_MPI])
@@ -74,7 +74,7 @@ def test_every_figure_is_the_same_in_every_run():
 def test_some_hundred_ranks():
     unbalanced, balanced = (
         cluster(300).run(drifting, 8, **how)[0][0]
-        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # splits neighbours
+        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # this splits neighbours
     )
     assert unbalanced["iterations"] == balanced["iterations"] == 8
     assert unbalanced["mean_max_over_mean"] == pytest.approx(2.5)  # 5 ms over a mean of 2
@@ -100,7 +100,7 @@ def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
     assert (loads[:, 0] >= 5e-3).all()
     assert (loads[:, 0] <= whole[:, 0] / 2).all()
     assert (loads[:, 1:] >= 10e-3).all()
-    assert (times < whole.sum(axis=1)).any()  # the ranks are no single processor
+    assert (times < whole.sum(axis=1)).any()  # ranks run at the same time
     by_cpu = pylb.VirtualCluster(2).run(main)[0][0]
     assert (by_cpu < 5e-3).all()  # sleep takes no processor time
 
@@ -129,7 +129,7 @@ def test_a_message_occupies_its_sender():
             comm.send(b"x" * 100_000, 1)
             comm.send(None, 1, tag=4)
         elif comm.rank == 1:
-            assert comm.recv(0, tag=4) is None  # another tag does not wait for the first
+            assert comm.recv(0, tag=4) is None  # before the message with the first tag
             assert len(comm.recv(0)) == 100_000
         return comm.time
 

@@ -157,14 +157,14 @@ def wakes_late():
 
 @needs_recorder
 def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
-    for _ in range(5):  # a rank that polls yields its core, for long if other programs want it
+    for _ in range(5):  # if other programs want the core, a rank that polls may lose it for long
         _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
         if 0.0004 < run.info.get("response", 0.0) < 0.01 and run.info["polling"] < 0.3:
             break
     else:
         if wakes_late():
             pytest.skip("this machine is too busy to tell sleeping from waiting for a core")
-    assert 0.0004 < run.info["response"] < 0.01  # half of the time between two polls
+    assert 0.0004 < run.info["response"] < 0.01  # half the time between polls
     assert 0 < run.info["polling"] < 0.3
     assert run.info["nap"] > 0.0005
     late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
@@ -194,7 +194,7 @@ def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting,
     assert told["polling"] == pytest.approx(0.75 * 0.07 + 0.25 * 0.01)
     assert told["waiting"] == waits
     assert launch.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
-    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # no other process may run there
+    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # as if the measurement failed
     assert launch.sharing(info) == {}
 
 
@@ -230,7 +230,7 @@ def test_marked_procedures(mpiexec, build, tmp_path):
         ("ENTER", "one"),
         ("LEAVE", "one"),
     ]
-    assert marks["compute"][5] > 100_000  # within the second call of one
+    assert marks["compute"][5] > 100_000  # the second call of one procedure
     whole(run)
 
 
@@ -295,7 +295,7 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
         exchange = ["IRECV", "ISEND", "WAIT", "WAIT"]
         assert names == ["COLL", *exchange, *exchange, "COLL", "END"]
         assert (ops["bytes"][ops["kind"] == OpKind.ISEND] == 8).all()
-        assert ops["peer"][3] == (rank - 1) % 3  # the matched sender
+        assert ops["peer"][3] == (rank - 1) % 3  # the sender of the received message
     whole(run)
 
 
@@ -323,12 +323,12 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
     code, run = record([*mpiexec, "-n", "3", program])
     assert code == 0
     for rank, every in enumerate(run.ops):
-        ops = every[every["kind"] != OpKind.PAUSE]  # other programs may have delayed it
+        ops = every[every["kind"] != OpKind.PAUSE]  # pauses come from other programs
         names = " ".join(OpKind(k).name for k in ops["kind"])
         exchange = "IRECV ISEND WAIT WAIT"
         matched = "ISEND PROBE RECV WAIT ISEND PROBE IRECV WAIT WAIT"
         neighbours = "COLL IRECV IRECV ISEND ISEND WAIT WAIT WAIT WAIT"
-        window = "COLL COLL ACCESS COLL COLL"  # made, fence, fence, gone
+        window = "COLL COLL ACCESS COLL COLL"  # create, fence, fence, free
         assert names == (
             f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT {matched} {neighbours} COLL "
             f"{window} END"
@@ -337,7 +337,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
         assert ops["bytes"][ops["kind"] == OpKind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
         left = (rank - 1) % 3
         any_source = [3, 10, 11, 14, 15, 18, 19]
-        assert (ops["peer"][any_source] == left).all()  # the actual sender
+        assert (ops["peer"][any_source] == left).all()  # the recording names the sender
     whole(run)
 
 
@@ -451,7 +451,7 @@ def say(**changed):
     ],
 )
 def test_one_bad_connection_ends_alone(parts):
-    """A connection with the token that sends nonsense is closed; another rank goes on."""
+    """A connection that has the token but sends nonsense is closed; other ranks continue."""
     with contextlib.closing(RecordMonitor()) as monitor:
         token = monitor.token.encode() + b"\n"
         send(monitor, token, say(), *parts)
@@ -602,7 +602,7 @@ def test_the_program_survives_its_monitor(build, mpiexec, tmp_path):
     program = f"{shlex.join([*mpiexec, '-n', '2', build('stencil')])} 600 2e6 && touch {mark}"
     with recording(tmp_path / "run", "sh", "-c", program) as child:
         child.kill()
-        said = child.stderr.read()  # until the program has ended too
+        said = child.stderr.read()  # also waits for the end of the program
     assert mark.exists(), said
     assert "rank 0 lost its monitor" in said
     assert not (tmp_path / "run").exists()
@@ -648,7 +648,7 @@ def test_a_killed_recorder_leaves_nothing(build, tmp_path):
     assert recorder.stdout.readline() == b"up\n"
     recorder.kill()
     recorder.wait()
-    recorder.communicate(b"\n")  # until the program has ended
+    recorder.communicate(b"\n")  # also waits for the end of the program
     assert [path.name for path in tmp_path.iterdir()] == ["mark"]
 
 

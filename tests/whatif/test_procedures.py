@@ -27,7 +27,7 @@ CHANGES = [(NOTHING, -1, -1, -1, False)] + [
 
 
 def marked(run, seed):
-    """Return the run with two procedures marked at random, also nested and left twice."""
+    """Return the run with two procedures marked at random; marks may be nested or left twice."""
     rng = np.random.default_rng(seed)
     for rank, ops in enumerate(run.ops):
         at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))
@@ -63,8 +63,8 @@ def test_the_path_is_as_long_as_its_stretches(ranks):
         assert sum(path.by_procedure.values()) == pytest.approx(path.time, rel=1e-12)
         ends = [np.flatnonzero(s["ns"]) for s in path.stretches]
         assert len(ends) == len(path.stretches)
-        # One processor for each rank and a network that costs nothing: the simulation's time, where
-        # no send waits for its receive.
+        # Compare with a simulation with one processor per rank and a free network, in which no send
+        # waits for its receive.
         free = pylb.whatif(
             run, network=(0.0, 0.0), overhead=0.0, eager=1 << 40, matching="recorded"
         )
@@ -90,7 +90,7 @@ def test_a_server_that_is_the_bottleneck():
     assert told["servBusy1"].moved == pytest.approx(total - 5.4, rel=0.01)
     assert told["servBusy2"].zeroed < told["servBusy2"].moved < total
     assert told[0].moved == min(one.moved for one in told)
-    # Moved by hand: the client computes between its request and the reply.
+    # Compare with a recording changed by hand: the client computes between request and reply.
     for name, client in (("servBusy1", (1,)), ("servBusy2", (2, 3))):
         assert told[name].moved == pytest.approx(by_hand(run, name, client).time, rel=0.01)
 
@@ -129,9 +129,9 @@ def test_any_pair_of_ranks():
     run = Recording.of(ops)
     run.procedures = ["work"]
     assert pylb.critical_path(run).time == 8
-    # In the paper's way the time moves with the next message, to rank 1.
+    # In the paper, the time moves with the next message: to rank 1.
     assert pylb.procedures(run)["work"].moved == 5
-    # If it moves to rank 2, that rank does the work of 3 s, and then computes for 1 s.
+    # If it moves to rank 2, this rank does the 3 s of work, and then computes for 1 s.
     assert pylb.procedures(run, source=0, target=2)["work"].moved == 5
     assert pylb.procedures(run, source=1)["work"].moved == 8
 

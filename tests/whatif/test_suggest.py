@@ -1,4 +1,4 @@
-"""Placements found by search: compared with all placements, on other machines, with procedures."""
+"""The search for placements: compared with all placements, on other machines, with procedures."""
 
 from itertools import product
 

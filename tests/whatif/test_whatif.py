@@ -59,7 +59,7 @@ def test_agrees_with_the_twin(ranks, quantum, waiting):
                 np.testing.assert_allclose(
                     getattr(told, name),
                     [getattr(p, name) for p in twin.processes],
-                    atol=1e-6,  # one overhead more or less if two events coincide
+                    atol=1e-6,  # if two events coincide, one overhead more or less
                 )
 
 
@@ -120,7 +120,7 @@ def test_messages_cost_alpha_and_beta_on_their_link():
     np.testing.assert_allclose(told.finish, [0.0, 2e-3])
     told = whatif(run, node=[1, 0], network=network)
     np.testing.assert_allclose(told.finish, [0.0, 6e-3])
-    told = whatif(run, node=[0, 1], network=network, eager=10)  # there, back, and the data
+    told = whatif(run, node=[0, 1], network=network, eager=10)  # request, reply, and the data
     np.testing.assert_allclose(told.finish, [4e-3, 4e-3])
 
 
@@ -210,7 +210,7 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
 
 
 def test_a_server_takes_what_comes_first():
-    """In the recording client 1 came first; if it is slow, client 2 is served first."""
+    """In the recording, client 1 was served first; if it is slow, client 2 is."""
     serve = Flag.ANY_SOURCE
     end = [{"kind": "COLL", "what": Collective.BARRIER}, {"kind": "END"}]
     ends = [[{**end[0], "tag": rank}, end[1]] for rank in range(3)]
@@ -299,7 +299,7 @@ def test_the_order_in_which_records_come_makes_no_difference(seed):
         np.testing.assert_array_equal(whole.times(), parts.times())  # to the last bit
 
 
-# --- recordings that are not whole, bad input ---
+# --- incomplete recordings, bad input ---
 
 
 def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
