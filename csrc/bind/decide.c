@@ -91,15 +91,17 @@ PLB_PY_METHOD(trigger, observe,
 }
 
 PLB_PY_METHOD(trigger, balanced,
-              "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
+              "balanced($self, iteration, cost, max_over_mean, misled=False, /)\n--\n\n"
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the prediction of the LB step, for the loads on which it was\n"
-              "based.")
+              "based.  misled: true: these loads did not know a jump yet; false: they did.")
 {
     int64_t iteration;
     double cost, max_over_mean;
-    PLB_PY_TRY(
-        plb_py_parse(c, "iteration:l cost:d max_over_mean:d", &iteration, &cost, &max_over_mean));
+    int misled = 0;
+    PLB_PY_TRY(plb_py_parse(c, "iteration:l cost:d max_over_mean:d | misled:p", &iteration, &cost,
+                            &max_over_mean, &misled));
+    self->core.misled = misled != 0;
     return PLB_PY_NONE(c,
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }

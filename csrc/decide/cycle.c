@@ -187,12 +187,41 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
                           : best;
 }
 
+/* Compute *wait, the mean seconds that the ranks lose in the iteration after a jump: the same
+ * loads are then a quarter, half or three quarters of all objects further. */
+static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
+                          plb_err_t *err)
+{
+    int ret = PLB_OK;
+    enum { PLACES = 4 };
+    plb_snapshot_t then = *self->now;
+    double *load = NULL, *time = NULL, *talk = NULL;
+    *wait = 0.0;
+    PLB_NEW(load, then.n_objects);
+    PLB_NEW(time, then.n_ranks);
+    PLB_NEW0(talk, then.n_ranks);
+    then.load = load;
+    for (int64_t k = 1; k < PLACES; k++) {
+        for (int64_t i = 0; i < then.n_objects; i++) {
+            load[i] = self->now->load[(i + k * then.n_objects / PLACES) % then.n_objects];
+        }
+        *wait += waiting(&then, rank, talk, time) / (PLACES - 1);
+    }
+out:
+    PLB_FREE(load, time, talk);
+    return ret;
+}
+
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err)
 {
-    double wait[N_TIMES], bytes;
+    double wait[N_TIMES], bytes, elsewhere = 0.0;
     PLB_PASS(plb_cycle_bytes(self->now, rank, &bytes, err));
     PLB_PASS(wait_for(self, rank, self->network, N_TIMES, wait, err));
-    *loss = lowest_average(self, self->step + self->per_byte * bytes, wait);
+    if (self->jumps > 0.0) {
+        PLB_PASS(wait_elsewhere(self, rank, &elsewhere, err));
+    }
+    *loss =
+        lowest_average(self, self->step + self->per_byte * bytes, wait) + self->jumps * elsewhere;
     return PLB_OK;
 }

@@ -11,6 +11,10 @@
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* after so many iterations the ledger knows the warm-up */
 static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
+/* The loads have jumped if the imbalance of an iteration grows by more than this part of the mean,
+ * and by so many times its usual change, which is smoothed by USUAL. */
+static const double JUMP_OF_MEAN = 0.1, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
+
 /* ---- what comes in -------------------------------------------------------------------------- */
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
@@ -329,6 +333,17 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               plb_ledger_theta(&self->ledger, last->strategy), err);
 }
 
+/* Note whether the loads have jumped: the imbalance has grown at once, by far more than usual. */
+static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
+{
+    const double most = fmax(fmax(JUMP_OF_MEAN * it->mean, 0.5 * (it->max - it->mean)),
+                             JUMP_OF_USUAL * self->usual);
+    self->sudden = self->grown > most;
+    self->jumps += self->sudden ? 1.0 : 0.0;
+    self->observed += 1.0;
+    self->usual += USUAL * (fabs(self->grown) - self->usual);
+}
+
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     int ret;
@@ -343,6 +358,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     PLB_PASS(plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err));
     const double before = self->seen.max - self->seen.mean;
     self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
+    watch_jumps(self, it);
     self->started = true;
     self->seen = *it;
     self->n_since += 1.0;
@@ -564,6 +580,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         name_stand_in(self);
     }
     say_ahead(self);
+    self->trigger->misled = self->sudden;
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
                                done->cost, done->given};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));

@@ -252,13 +252,17 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     }
     out->left = fmax((double)(self->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
+    out->jumps = self->jumps / fmax(self->observed, 1.0);
+    if (self->sudden) {
+        return PLB_OK; /* a jump is no drift: the belief is 0 */
+    }
     plb_cycle_transport(out);
     return plb_cycle_believe(out, self->grown, err);
 }
 
 static bool drifts(const plb_database_t *db)
 {
-    for (int64_t i = 0; db->drift != NULL && i < db->snapshot.n_objects; i++) {
+    for (int64_t i = 0; i < db->snapshot.n_objects; i++) {
         if (db->drift[i] != 0.0) {
             return true;
         }
@@ -272,7 +276,7 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
            !plb_decider_in_rounds(self, which) && input->snapshot.n_components == 1 &&
-           input->speed == NULL && drifts(db);
+           input->speed == NULL && db->drift != NULL && (self->jumps > 0.0 || drifts(db));
 }
 
 /* The placements that are tried for a cycle (cycle.h). */
@@ -342,14 +346,16 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     double loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN}, scattered = NAN;
     int ret = plb_cycle_loss(costs, rank, &loss[0], err);
     outlook_t best = {costs, rank, out, loss[0], out->seconds_strategy};
-    for (int k = 1; ret == PLB_OK && k < PLB_CYCLE_AHEADS && !(k > 1 && loss[k - 1] > loss[k - 2]);
+    for (int k = 1; ret == PLB_OK && costs->belief > 0.0 && k < PLB_CYCLE_AHEADS &&
+                    !(k > 1 && loss[k - 1] > loss[k - 2]);
          k++) {
         answer_t answer = {0};
         ret = place_ahead(self, which, costs, plb_cycle_aheads[k], &answer, err);
         PLB_THEN(compare(&best, plb_cycle_aheads[k], &answer, &loss[k], err));
         plb_free(answer.rank);
     }
-    if (ret == PLB_OK && costs->velocity != 0.0 && plb_may_scatter(costs->now)) {
+    if (ret == PLB_OK && (costs->velocity != 0.0 || costs->jumps > 0.0) &&
+        plb_may_scatter(costs->now)) {
         answer_t answer = {0};
         ret = place_scattered(self, costs, &answer, err);
         PLB_THEN(compare(&best, 0, &answer, &scattered, err));
@@ -509,7 +515,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
-        if (ret == PLB_OK && costs.belief > 0.0) {
+        if (ret == PLB_OK && (costs.belief > 0.0 || costs.jumps > 0.0)) {
             ret = look_ahead(self, which, &costs, rank, out, err);
         }
     }

@@ -8,6 +8,7 @@ import pytest
 import pylb
 from pylb import _core
 from pylb.decide.decider import FIGURES, settings
+from pylb.decide.trigger import make
 
 AHEADS, TIMES, LONGEST = (0, 1, 2, 4, 8), (0, 1, 2, 4, 8, 16), 128
 P, N = 4, 32
@@ -68,15 +69,35 @@ def loss(load, drift, belief, home, rank, per_byte, nbytes, left, talk=0.0):
     return min(found)
 
 
+def elsewhere(load, rank):
+    """Return the mean waiting after a jump: the same loads, a part of all objects further."""
+    return np.mean([waiting(np.roll(load, -k * len(load) // 4), rank) for k in (1, 2, 3)])
+
+
 def place(
-    load, drift, home, nbytes, *, grown, cost, end=200, strategy="auto", network=(0.0, 0.0), **more
+    load,
+    drift,
+    home,
+    nbytes,
+    *,
+    grown,
+    cost,
+    before=(1000.0, 0.0),
+    end=200,
+    strategy="auto",
+    network=(0.0, 0.0),
+    **more,
 ):
-    """Place once, after an iteration in which max - mean has grown; return figures and ranks."""
+    """Place once, after an iteration in which max - mean has grown; return figures and ranks.
+
+    before: max - mean of earlier iterations; the default changes so much that nothing is a jump.
+    """
     core = settings(strategy, trigger="auto", unlike=False).decider(P, network).core
     core.expect(end, cost)
     times = np.bincount(home, load, P)
-    for i, rise in enumerate((0.0, grown)):
-        most = times.max() - grown + rise
+    now = times.max() - times.mean()
+    for i, wait in enumerate((*before, max(now - grown, 0.0), now)):
+        most = times.mean() + wait
         core.observe(i, most, most, times.mean(), times.min(), times.sum(), 0.5, 0, 0)
     core.choose()
     s = pylb.Snapshot(load, home, n_ranks=P, key=np.arange(N), bytes=nbytes, **more)
@@ -212,3 +233,32 @@ def test_neighbours_stay_where_objects_may_not_move():
     assert math.isnan(moving(0.5, migratable=fixed)[2][0]["loss_scattered"])
     limits = {"memory": np.ones(N, int), "memory_limit": np.full(P, N)}
     assert math.isnan(moving(0.5, **limits)[2][0]["loss_scattered"])
+
+
+def test_after_a_jump_neighbours_are_parted():
+    """A pattern that has jumped may jump again: its loss elsewhere counts; a jump is no drift."""
+    load, home, nbytes = wave(8.0), np.arange(N) * P // N, np.ones(N, int)
+    grown = waiting(load, home)
+    drift = load - wave(20.0)
+    made, rank, _ = place(load, drift, home, nbytes, grown=grown, cost=1e-3, before=(0.0, 0.0))
+    assert [math.isnan(made[f"loss_{t}"]) for t in AHEADS] == [False, True, True, True, True]
+    parted = scattered(load, P)
+    assert rank.tolist() == parted.tolist()
+    still = loss(load, 0.0 * load, 0.0, home, parted, 1e-3 * P / N, nbytes, 196)
+    expected = still + elsewhere(load, parted) / 4
+    assert made["loss_scattered"] == pytest.approx(expected, rel=1e-9)
+    assert made["loss_scattered"] < 0.5 * made["loss_0"]
+
+
+def test_what_a_misled_lb_step_leaves_can_be_removed():
+    """After an LB step that did not know of a jump, `auto` asks for another one soon."""
+
+    def steps(misled):
+        trigger = make(trigger="auto")
+        trigger.expect(200, 0.5)
+        for i in range(60):
+            if trigger.observe(i, 1.0 if i < 30 else 2.0 if i == 30 else 1.5, 1.0):
+                yield i
+                trigger.balanced(i, 0.5, 1.0, misled and i == 30)
+
+    assert [list(steps(misled)) for misled in (False, True)] == [[30], [30, 31]]

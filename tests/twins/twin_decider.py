@@ -97,6 +97,19 @@ class Promise:
         self.since, self.lost = 0, 0.0
 
 
+class Jumps:
+    """Whether the imbalance of an iteration has grown by far more than usual."""
+
+    def __init__(self):
+        self.usual, self.sudden = 0.0, False
+
+    def observe(self, last, mean):
+        """last: max - mean of the last two iterations, or of one after an LB step."""
+        grown = last[1] - last[0] if len(last) == 2 else 0.0
+        self.sudden = grown > max(0.1 * mean, 0.5 * last[-1], 5.0 * self.usual)
+        self.usual += 0.2 * (abs(grown) - self.usual)
+
+
 class Twin:
     """The calls of `pylb._core.Decider`; `place` returns what the core's `place` fills in."""
 
@@ -118,6 +131,7 @@ class Twin:
         self.last = None  # receipt of the last LB step
         self.since = []  # (max, mean, min) of the iterations since then
         self.held = {}  # receipts of decisions to wait in this cycle
+        self.jumps = Jumps()
         self.found = NAN
         self.judging = self.previewing = False
         self.pending = None  # the receipt of the LB step that has begun
@@ -151,6 +165,7 @@ class Twin:
         self.seen = (iteration, most, mean, total, utilization, messages, nbytes)
         self.ledger.observe(time, most, mean)
         self.since.append((most, mean, least))
+        self.jumps.observe([m - a for m, a, _ in self.since[-2:]], mean)
         if self.last is not None and len(self.since) == WARMED_UP:
             state = self.ledger.state()
             self.last["seconds_warm_up"] = state["warm_up"]
@@ -315,7 +330,7 @@ class Twin:
         if stands_in:
             self.remember(chosen, r, r["passed_over"])
         self.remember(self.names[r["strategy"]], r, r["predicted_with_messages"])
-        self.trigger.balanced(r["iteration"], r["cost"], r["predicted"])
+        self.trigger.balanced(r["iteration"], r["cost"], r["predicted"], self.jumps.sudden)
         self.left[self.names[r["strategy"]]] = r["predicted"]
         moving = 0.0 if math.isnan(seconds_migration) else seconds_migration
         self.promise.balanced(r["predicted"], cost - moving)

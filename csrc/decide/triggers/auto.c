@@ -157,8 +157,10 @@ static double rise(const state_t *s, int64_t n, int64_t k)
 }
 
 /* Record the n-th iteration of the cycle. */
-static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
+static void record(const plb_trigger_t *self, const plb_observation_t *o)
 {
+    state_t *s = self->state;
+    const plb_cycle_t *c = &self->cycle;
     const int64_t n = c->n;
     s->before = s->seen++ == 0 ? o->mean : s->mean;
     s->mean = o->mean;
@@ -177,7 +179,8 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    if (s->lb_steps > 0 && o->mean > 0.0) { /* compare the prediction with what was measured */
+    if (s->lb_steps > 0 && o->mean > 0.0 &&
+        !self->misled) { /* compare the prediction with what was measured */
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
             n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);
@@ -347,7 +350,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 {
     state_t *s = self->state;
     const int64_t n = self->cycle.n;
-    record(s, &self->cycle, o);
+    record(self, o);
     doubt_steady(self, n);
     const double theta = cost_of(self);
     replay(s, n);
