@@ -180,7 +180,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     s = selector(again=3)
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.0)
-    assert done(s, "Refine", 1.05).family == "refinement"  # still good: the tolerance
+    assert done(s, "Refine", 1.05).family == "refinement"  # exactly the tolerance
     choice = done(s, "Refine", 1.06)
     assert (choice.strategy, choice.lead) == (
         "Greedy",

@@ -172,7 +172,7 @@ def told_of_memory(error):
 
 
 def sweep(name, call, step=1):
-    """Let each allocation fail; return how many failed, and all blocks that are live then."""
+    """Let each allocation fail once; return their number, and the memory blocks still in use."""
     n = failed = 0
     while True:
         switch.no_malloc_at(n)

@@ -132,7 +132,7 @@ class Gossip:
 
     def offer(self, a, k, ceiling, post):
         _, load, memory, _ = a.has[k]
-        chance = {}  # probability of each known rank: the load of such objects that it could take
+        chance = {}  # weight of each known rank in the random choice: the load that it could take
         for j, r in enumerate(a.known):
             most = r[2] / memory * load if memory > 0 else r[1]
             if r[1] >= load and r[2] >= memory and min(most, r[1]) > 0:

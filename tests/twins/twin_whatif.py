@@ -15,7 +15,7 @@ def exchanges(what, me, size, root, nbytes):
     name = Collective(what).name
     if name in ("BCAST", "SCATTER", "GATHER", "REDUCE"):
         v = (me - root) % size
-        subtree = {}  # child -> bytes
+        subtree = {}  # bytes for each child and those below it
         bit = 1
         while bit < size and not v & bit:
             if v + bit < size:
@@ -65,7 +65,7 @@ class Process:
         self.rank = rank
         self.flying, self.there, self.posts, self.held = [], [], [], []
         self.requests = {}
-        self.state = "new"  # work, wait, pause, end
+        self.state = "new"  # later: work, wait, pause or end
         self.left = 0.0
         self.until = math.inf  # time at which it wakes
         self.slot = None

@@ -31,7 +31,8 @@ def cluster(p, **options):
 # ---- the runtime -----------------------------------------------------------------------------
 
 
-OF_MPI = (cases.freed_communicator, cases.in_rounds)  # need Comm.Free, nodes
+# Virtual ranks have no Comm.Free, and are all on one node.
+OF_MPI = (cases.freed_communicator, cases.in_rounds)
 
 
 @pytest.mark.parametrize("case", [c for c in cases.CASES if c not in OF_MPI])
