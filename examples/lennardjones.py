@@ -134,9 +134,7 @@ class Fluid:
         """
         rng = np.random.default_rng(seed)
         axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]
-        place = np.stack(
-            [m.ravel() for m in np.meshgrid(*axes, indexing="ij")]
-        )
+        place = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
         off = place - np.array([[0.25], [0.5], [0.5]])
         off -= np.round(off)
         in_drop = (off**2).sum(axis=0) < radius**2

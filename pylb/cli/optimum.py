@@ -19,7 +19,7 @@ found.  No schedule takes less time than the bound.  A trigger cannot know the b
 advance; the comparison shows how much better it could be (pylb triggers RUN).
 """
 
-COUNTED = f"seconds: {common.COUNTED}; and of the LB steps"
+COUNTED = f"seconds: {common.COUNTED}; plus the time of the LB steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

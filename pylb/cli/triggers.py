@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "seconds": f"{common.COUNTED}; and of the LB steps",
+    "seconds": f"{common.COUNTED}; plus the time of the LB steps",
     "regret": "how much longer than with the best schedule found",
     "speed-up": "over the recorded run",
     "LBs": "number of LB steps",

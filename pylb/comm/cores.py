@@ -8,12 +8,13 @@ from pylb import _core
 
 
 class Cores(NamedTuple):
-    """The ranks that share too few cores (the worst case), and whether a quota slows this rank.
+    """Which ranks share cores and must wait for one another, and whether a quota slows this rank.
 
     Attributes
     ----------
     n_ranks : int
-        Number of ranks that share cores, or one quota of a control group.
+        Number of ranks that share cores, or one quota of a control group; of several such groups,
+        the one with the fewest cores per rank.
     n_cores : float
         Number of cores that these ranks may use.  If it is less than `n_ranks`, they wait for one
         another.

@@ -75,7 +75,7 @@ def abandoned(parent: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield folder
         except BlockingIOError:
-            pass  # its lab lives
+            pass  # locked: its lab is still running
         finally:
             os.close(lock)
 

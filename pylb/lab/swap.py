@@ -26,7 +26,7 @@ def swap_on(state: State, size: int) -> str:
     """
     free = swap_free()
     if free >= size:
-        return f"swap: {units.shown_bytes(free)} free of the machine's own"
+        return f"swap: the machine's own, {units.shown_bytes(free)} free"
     if size > MOST * shutil.disk_usage(FOLDER).free:
         raise NotAllowedError(
             f"swap is {units.shown_bytes(size)}: expected at most half of the free disk of {FOLDER}"

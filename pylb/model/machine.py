@@ -88,7 +88,7 @@ class Machine:
             if given.size == 0:
                 given = np.full(shape, np.nan)
             if given.shape != shape or (given < 0).any():
-                raise DomainError(f"{name} has shape {given.shape}: expected {shape}, 0 or more")
+                raise DomainError(f"{name} has shape {given.shape}: expected {shape}, values >= 0")
             object.__setattr__(self, name, given)
         leaf = np.empty(len(leaves), np.int32)
         leaf[ranks] = leaves

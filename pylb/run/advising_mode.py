@@ -158,7 +158,7 @@ class AdvisingMode(MeasuringMode):
         self._ignored = 0  # number of advised LB steps that no rank carried out
 
     def _foresee(self) -> float:
-        """Estimate the cost of a first LB step: gather the cells, answer, and send some of them.
+        """Estimate the cost of a first LB step: gather the cells, send answers, move some cells.
 
         Returns nan if the user chose the strategy; such runs must not depend on measured times.
         """

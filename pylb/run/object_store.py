@@ -238,7 +238,7 @@ class Store:
             if order is None:
                 out[:] = whole
             else:
-                # With the default mode, NumPy would copy twice.
+                # All indices are valid; with mode="raise", the default, NumPy would copy twice.
                 whole.take(order, out=out, mode="clip")
         values: list[Any] = []
         for part in parts:
