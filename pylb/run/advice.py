@@ -130,7 +130,9 @@ class Advice:
         """
         self._placed("migrate()")
         if self.over:
-            raise StateError(f"migrate(): the plan is of step {self.step}, and a later step has ended")
+            raise StateError(
+                f"migrate(): the plan is of step {self.step}, and a later step has ended"
+            )
         if self._watch.open == "rebalancing":
             return self._moved(values, offset)
         with self._watch.move:
