@@ -179,9 +179,9 @@ def partitioner_extensions(mpi):
         if name == "zoltan":  # it also needs pylb's own arrays and communicators
             import mpi4py
 
-            own = ("run", "query", "assign", "kept", "patience")
+            own = ("run", "query", "assign", "kept", "patience", "aside")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
-            files += ["bind/views", "bind/errors", "base/interrupt"]
+            files += ["bind/views", "bind/errors", "base/interrupt", "base/aside"]
             include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",
@@ -211,7 +211,10 @@ def dgraph_extension(mpi, found):
     out = extension(
         "pylb._dgraph",
         sources("base", "model", "measure")
-        + [f"csrc/partition/libraries/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
+        + [
+            f"csrc/partition/libraries/{f}.c"
+            for f in ("zoltan_color", "ptscotch_order", "dgraph_aside")
+        ]
         + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "errors", "views")],
         include=[mpi4py.get_include()],
         compile_args=compile_args,

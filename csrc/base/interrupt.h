@@ -12,6 +12,7 @@
 #ifndef PLB_BASE_INTERRUPT_H
 #define PLB_BASE_INTERRUPT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -32,5 +33,8 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */
 int plb_interrupted(int64_t steps);
+
+/** Whether a signal can interrupt this thread. */
+bool plb_interruptible(void);
 
 #endif

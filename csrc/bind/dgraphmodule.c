@@ -1,10 +1,12 @@
 /* pylb._dgraph: distributed graphs: colouring by Zoltan, ordering by PT-Scotch. */
 #define PLB_PY_MAIN
-#include "bind/views.h"
+#include "bind/library.h"
 
 #include <mpi4py/mpi4py.h>
 
 #include "partition/libraries/dgraph.h"
+
+static atomic_int *left; /* of pylb._zoltan */
 
 /* Read comm, first, start, to, owner and one more number; 0, or -1 with an exception. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
@@ -37,7 +39,7 @@ PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
     int32_t distance, *color;
     PLB_PY_TRY(read_graph(c, &comm, &graph, &distance));
     PLB_PY_GET(color = plb_py_new(c, NPY_INT32, graph.n));
-    PLB_PY_RUN(c, plb_zoltan_color(comm, &graph, distance, color, &c->err));
+    PLB_PY_RUN(c, plb_dgraph_color(comm, &graph, distance, color, left, &c->err));
     return plb_py_out(c, color);
 }
 
@@ -53,7 +55,7 @@ PLB_PY_FN(order,
     int32_t total, *perm;
     PLB_PY_TRY(read_graph(c, &comm, &graph, &total));
     PLB_PY_GET(perm = plb_py_new(c, NPY_INT32, graph.n));
-    if (PLB_PY_UNLOCKED(c, plb_ptscotch_order(comm, &graph, total, perm, &blocks, &c->err))) {
+    if (PLB_PY_UNLOCKED(c, plb_dgraph_order(comm, &graph, total, perm, &blocks, left, &c->err))) {
         plb_free(blocks.first);
         plb_free(blocks.parent);
         return plb_py_fail(c);
@@ -67,7 +69,10 @@ static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, color), PLB_PY_ENTRY(fn, order)
 
 static int dgraph_exec(PyObject *module)
 {
-    return PyArray_ImportNumPyAPI() < 0 || import_mpi4py() != 0
+    PyObject *zoltan = PyImport_ImportModule("pylb._zoltan");
+    left = zoltan == NULL ? NULL : PyCapsule_Import(PLB_PY_LEFT, 0);
+    Py_XDECREF(zoltan);
+    return left == NULL || PyArray_ImportNumPyAPI() < 0 || import_mpi4py() != 0
                ? -1
                : PyModule_AddFunctions(module, methods);
 }

@@ -6,7 +6,8 @@
 
 #include "partition/libraries/partitioners.h"
 
-#define PLB_PY_PARTITIONER "pylb.partitioner" /* the capsules' name */
+#define PLB_PY_PARTITIONER "pylb.partitioner" /* the capsules' names */
+#define PLB_PY_LEFT "pylb._zoltan.left"
 
 static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *library)
 {

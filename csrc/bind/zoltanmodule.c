@@ -4,6 +4,7 @@
 
 #include <mpi4py/mpi4py.h>
 
+#include "base/aside.h"
 #include "partition/libraries/zoltan.h"
 
 #define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
@@ -39,22 +40,6 @@ static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
         plb_zoltan_leave(kept);
     }
     return out;
-}
-
-/* Run Zoltan, and capture what it writes to standard error. */
-static int run(const plb_zoltan_t *q, int32_t *part, int *code, plb_zoltan_kept_t **keep,
-               char **said, plb_err_t *err)
-{
-    plb_err_t unheard;
-    int ret = plb_zoltan_has_mpi(err);
-    if (ret == PLB_OK) {
-        ret = plb_zoltan_listen_begin(err);
-    }
-    if (ret == PLB_OK) {
-        ret = plb_zoltan_run(q, part, code, keep, err);
-        plb_zoltan_listen_end(said, &unheard);
-    }
-    return ret;
 }
 
 /* Set the communicator of a question (None: this process alone); return its size, or -1. */
@@ -116,7 +101,8 @@ PLB_PY_FN(
     PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     q.n_nets = nets < 0 ? 0 : (int32_t)nets;
-    if (PLB_PY_UNLOCKED(c, run(&q, part, &code, keep ? &kept : NULL, &said, &c->err)) != PLB_OK) {
+    plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;
+    if (PLB_PY_UNLOCKED(c, plb_zoltan_call(&q, part, &code, kept_at, &said, &c->err)) != PLB_OK) {
         result = plb_py_fail(c);
     } else {
         result = Py_BuildValue("NisN", plb_py_sealed(c, part), code, said == NULL ? "" : said,
@@ -213,6 +199,21 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, boxes),     PLB_PY_ENTRY(fn, regions), {0},
 };
 
+/* MPI must not be finalized while a call that was left still uses it. */
+static void wait_for_left(void)
+{
+    plb_aside_wait(&plb_zoltan_left);
+}
+
+/* pylb._dgraph counts its calls there, too: one thread at a time uses Zoltan and PT-Scotch. */
+static int add_left(PyObject *module)
+{
+    PyObject *capsule = PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL);
+    const int ret = capsule == NULL ? -1 : PyModule_AddObjectRef(module, "left", capsule);
+    Py_XDECREF(capsule);
+    return ret;
+}
+
 static int zoltan_exec(PyObject *module)
 {
     PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
@@ -220,9 +221,11 @@ static int zoltan_exec(PyObject *module)
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
-    return ret != 0 || PyModule_AddFunctions(module, methods) != 0
-               ? -1
-               : plb_py_add_library(module, &plb_zoltan);
+    if (ret != 0 || PyModule_AddFunctions(module, methods) != 0 || add_left(module) != 0) {
+        return -1;
+    }
+    Py_AtExit(wait_for_left); /* runs before that of mpi4py, which finalizes MPI */
+    return plb_py_add_library(module, plb_zoltan());
 }
 
 PLB_PY_MODULE(zoltan, "Zoltan for pylb.", zoltan_exec)

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "partition/aside.h"
 
 /* ---- the table of libraries ----------------------------------------------------------------- */
 
@@ -389,7 +390,8 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
+    int ret = is_connected_at_all(in) ? plb_partition_aside(with, &plain, part, err)
+                                      : by_order(&plain, part, err);
     PLB_THEN(check_answer(with, in, part, err));
     return ret == PLB_OK ? plb_partition_keep_shares(in, part, err) : ret;
 }

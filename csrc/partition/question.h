@@ -6,6 +6,7 @@
 #ifndef PLB_PARTITION_QUESTION_H
 #define PLB_PARTITION_QUESTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,6 +60,10 @@ typedef struct plb_partitioner {
      * enough vertices for all parts, and there is something to cut.  After an error part[] is
      * undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
+    /* A library that looks for no signals runs in a thread of its own (base/aside.h): `left`
+     * counts its calls that were left.  NULL: it runs in the caller's thread. */
+    atomic_int *left;
+    void (*watch)(void); /* called by the thread that waits; or NULL */
 } plb_partitioner_t;
 
 /* pylb's own partitioner, always in the table as "pylb": it partitions graphs and hypergraphs,

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pylb.errors import DomainError
 from pylb.io.phases import frozen
 from pylb.model import checks
 from pylb.replay.trace import Trace
+
+SOME = 2**17  # numbers that one call of NumPy makes at most, so that Ctrl-C ends it soon
+
+
+def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:
+    """Return `row`, m times."""
+    out = np.empty((m, len(row)), row.dtype)
+    some = max(1, SOME // len(row))
+    for k in range(0, m, some):
+        out[k : k + some] = row
+    return out.ravel()
 
 
 def hotspot(
@@ -66,9 +78,12 @@ def hotspot(
     rng = np.random.default_rng(seed)
     entity = np.arange(n, dtype=np.int32)
     where = turns * np.arange(m)[:, None] / m
-    apart = np.abs((entity / n - where + 0.5) % 1.0 - 0.5)
-    load = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
-    load *= rng.lognormal(0.0, noise, (m, n))
+    load = np.empty((m, n))
+    some = max(1, SOME // n)
+    for k in range(0, m, some):
+        apart = np.abs((entity / n - where[k : k + some] + 0.5) % 1.0 - 0.5)
+        load[k : k + some] = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
+        load[k : k + some] *= rng.lognormal(0.0, noise, apart.shape)
     rank = (entity.astype(np.int64) * p // n).astype(np.int32)
     neighbours = np.concatenate([np.roll(entity, -1), np.roll(entity, 1)])
     arrays: dict[str, Any] = {
@@ -78,15 +93,15 @@ def hotspot(
         "entity_home": rank,
         "entity_collection": np.full(n, -1),
         "task_ptr": np.arange(m + 1) * n,
-        "task_entity": np.tile(entity, m),
-        "task_rank": np.tile(rank, m),
+        "task_entity": _repeated(entity, m),
+        "task_rank": _repeated(rank, m),
         "task_load": load.ravel(),
-        "task_bytes": np.full(m * n, 65536),
-        "task_memory": np.full(m * n, 65536),
+        "task_bytes": _repeated(np.full(n, 65536), m),
+        "task_memory": _repeated(np.full(n, 65536), m),
         "edge_ptr": np.arange(m + 1) * 2 * n,
-        "edge_src": np.tile(entity, 2 * m),
-        "edge_dst": np.tile(neighbours, m),
-        "edge_bytes": np.full(2 * m * n, 8192.0),
-        "edge_messages": np.ones(2 * m * n),
+        "edge_src": _repeated(entity, 2 * m),
+        "edge_dst": _repeated(neighbours, m),
+        "edge_bytes": _repeated(np.full(2 * n, 8192.0), m),
+        "edge_messages": _repeated(np.ones(2 * n), m),
     }
     return Trace(p, **{name: frozen(array) for name, array in arrays.items()})

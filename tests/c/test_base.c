@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -280,6 +282,87 @@ static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
     assert_true(of_thread > 0 && plb_run_delay_ns() >= 0);
 }
 
+/* ---- calls aside ---------------------------------------------------------------------------- */
+
+typedef struct slow_call {
+    atomic_bool *go, *freed;
+    int code;
+} slow_call_t;
+
+static int slow(void *data, plb_err_t *why)
+{
+    slow_call_t *self = data;
+    while (!atomic_load(self->go)) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return self->code == PLB_OK ? PLB_OK : PLB_FAIL(why, self->code, "slow failed");
+}
+
+static void free_slow(void *data)
+{
+    const slow_call_t *self = data;
+    atomic_store(self->freed, true);
+}
+
+static int signalled(void *arg)
+{
+    ++*(int *)arg;
+    return PLB_ERR_INTERRUPTED;
+}
+
+/* A call that was left ends by itself and frees its data; the next call waits for that. */
+static void a_signal_ends_the_wait_for_a_call(void **state)
+{
+    (void)state;
+    atomic_bool go = false, freed = false;
+    atomic_int left = 0;
+    int looks = 0;
+    slow_call_t call = {.go = &go, .freed = &freed};
+    const plb_aside_t how = {.run = slow, .free = free_slow, .left = &left};
+    plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
+    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_INTERRUPTED);
+    assert_int_equal(looks, 1);
+    assert_false(atomic_load(&freed));
+    assert_int_equal(atomic_load(&left), 1);
+
+    atomic_bool never = false, freed_too = false;
+    slow_call_t next = {.go = &never, .freed = &freed_too};
+    plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
+    assert_int_equal(plb_aside_run(&how, &next, &err), PLB_ERR_INTERRUPTED);
+    assert_true(atomic_load(&freed_too)); /* it never began */
+    plb_interrupt_set((plb_interrupt_t){.check = NULL});
+
+    atomic_store(&go, true);
+    plb_aside_wait(&left);
+    assert_true(atomic_load(&freed));
+    atomic_store(&freed, false);
+    call.code = PLB_ERR_LIBRARY;
+    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_LIBRARY);
+    assert_string_equal(err.text, "slow failed");
+    assert_false(atomic_load(&freed)); /* it still belongs to the caller */
+}
+
+static void copies_are_whole_or_none(void **state)
+{
+    (void)state;
+    const int32_t number[] = {1, 2, 3};
+    const char *const word[] = {"SEED", "", "7"};
+    for (int n = 0; n < 3; n++) {
+        const int32_t *a = number, *b = number, *none = NULL;
+        const plb_piece_t piece[] = {PLB_PIECE(a, 3), PLB_PIECE(none, 3), PLB_PIECE(b, 2)};
+        plb_mem_fail_at(n);
+        const int ret = plb_aside_own(piece, 3, &err);
+        plb_mem_fail_at(-1);
+        assert_int_equal(ret, n < 2 ? PLB_ERR_NOMEM : PLB_OK);
+        assert_true(none == NULL && (n < 2 ? a == NULL && b == NULL : a != number && a[2] == 3));
+        plb_aside_disown(piece, 3);
+        assert_null(b);
+    }
+    const char **copy = plb_aside_words(word, 3);
+    assert_true(copy != NULL && copy[0] != word[0] && strcmp(copy[2], "7") == 0);
+    plb_free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +377,8 @@ int main(void)
         cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
         cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
+        cmocka_unit_test(a_signal_ends_the_wait_for_a_call),
+        cmocka_unit_test(copies_are_whole_or_none),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

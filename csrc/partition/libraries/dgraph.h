@@ -3,6 +3,7 @@
 #define PLB_PARTITION_LIBRARIES_DGRAPH_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -34,5 +35,12 @@ typedef struct plb_blocks {
  * only, and owns its arrays.  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
+
+/** Like these two.  A large call over a communicator of one rank runs aside (base/aside.h); `left`
+ * counts the calls that were left. */
+int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
+                     atomic_int *left, plb_err_t *err);
+int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
+                     plb_blocks_t *blocks, atomic_int *left, plb_err_t *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* METIS 5: graphs, several weights of a vertex.  No fixed vertices. */
 #include <metis.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,41 @@ static void unmute(void)
 }
 #endif
 
+/* ---- signals --------------------------------------------------------------------------------
+ *
+ * During a call, METIS handles SIGTERM: it raises this signal itself after an error, and jumps
+ * back to its caller.  In another thread this jump would be undefined; there, the handler from
+ * before the call takes the signal.
+ */
+extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's handler */
+
+static void (*before)(int);
+static _Thread_local bool inside;
+
+static void direct(int number)
+{
+    if (inside) {
+        gk_sigthrow(number);
+    } else {
+        signal(number, before); /* as METIS does itself at the end of its call */
+        raise(number);
+    }
+}
+
+static void (*present(void))(int)
+{
+    struct sigaction now;
+    return sigaction(SIGTERM, NULL, &now) == 0 ? now.sa_handler : SIG_DFL;
+}
+
+/* The thread that waits for METIS calls this. */
+static void watch(void)
+{
+    if (gk_sigthrow != NULL && present() == gk_sigthrow) {
+        signal(SIGTERM, direct);
+    }
+}
+
 /* ---- the call ------------------------------------------------------------------------------- */
 
 /* Set the options of the question. */
@@ -194,8 +230,11 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
         bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     pthread_mutex_lock(&lock);
     mute();
+    before = present();
+    inside = true;
     const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
                          (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
+    inside = false;
     unmute();
     pthread_mutex_unlock(&lock);
     ret = failed(code, err);
@@ -204,9 +243,13 @@ out:
     return ret;
 }
 
+static atomic_int left;
+
 const plb_partitioner_t plb_metis = {
     .name = "METIS",
     .version = PLB_VERSION3(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_WEIGHTS,
     .run = run,
+    .left = &left,
+    .watch = watch,
 };

@@ -11,6 +11,6 @@
 
 extern const plb_partitioner_t plb_metis;
 extern const plb_partitioner_t plb_scotch;
-extern const plb_partitioner_t plb_zoltan;
+const plb_partitioner_t *plb_zoltan(void); /* call it when MPI has been initialised */
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "partition/libraries/alone.h"
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
@@ -125,10 +126,15 @@ out:
     return ret;
 }
 
-const plb_partitioner_t plb_zoltan = {
-    .name = "Zoltan",
-    .version = PLB_TEXT(ZOLTAN_VERSION_NUMBER),
-    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_COORDS | PLB_TAKES_WEIGHTS |
-             PLB_TAKES_FIXED | PLB_TAKES_OLD,
-    .run = run,
-};
+const plb_partitioner_t *plb_zoltan(void)
+{
+    static plb_partitioner_t self = {
+        .name = "Zoltan",
+        .version = PLB_TEXT(ZOLTAN_VERSION_NUMBER),
+        .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_COORDS | PLB_TAKES_WEIGHTS |
+                 PLB_TAKES_FIXED | PLB_TAKES_OLD,
+        .run = run,
+    };
+    self.left = plb_may_run_aside(MPI_COMM_SELF) ? &plb_zoltan_left : NULL;
+    return &self;
+}

@@ -6,6 +6,7 @@
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <zoltan.h>
@@ -61,6 +62,15 @@ int plb_zoltan_has_mpi(plb_err_t *err);
  * cuts, and must call plb_zoltan_leave; NULL: it does not.  Collective over comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
+
+/** Call plb_zoltan_run, and capture what it writes to `stderr`: *said, which the caller frees with
+ * plb_free.  A large call over this process alone runs aside (base/aside.h). */
+int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
+                    char **said, plb_err_t *err);
+
+/* Calls of Zoltan and PT-Scotch in this process that a signal has interrupted, but that still run.
+ */
+extern atomic_int plb_zoltan_left;
 
 /** The Zoltan structures of a communicator that are unused on this rank, as bits.  A call can only
  * take a structure that is unused on all ranks.  Local. */

@@ -1,0 +1,189 @@
+#include "base/aside.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/interrupt.h"
+#include "base/mem.h"
+
+enum { LOOK_NS = 5000000 };
+
+typedef struct job {
+    plb_aside_t how;
+    void *data;
+    plb_err_t err;
+    int code;
+    bool ended, left;
+} job_t;
+
+/* One pair for all jobs: they are long, and few. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+
+/* ---- the thread that runs the call ---------------------------------------------------------- */
+
+static void end_left(job_t *job)
+{
+    job->how.free(job->data);
+    atomic_fetch_sub(job->how.left, 1);
+    plb_free(job);
+}
+
+static void *work(void *arg)
+{
+    job_t *job = arg;
+    job->code = job->how.run(job->data, &job->err);
+    pthread_mutex_lock(&mutex);
+    job->ended = true;
+    const bool left = job->left;
+    pthread_cond_broadcast(&ended);
+    pthread_mutex_unlock(&mutex);
+    if (left) {
+        end_left(job);
+    }
+    return NULL;
+}
+
+static bool start(job_t *job)
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, work, job) == 0 && pthread_detach(thread) == 0;
+}
+
+/* ---- the thread that waits ------------------------------------------------------------------ */
+
+/* Wait a little for the end of a job.  The mutex is held. */
+static void pause_a_little(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&ended, &mutex, &until);
+}
+
+/* Wait a little, then look for signals, without the mutex: the interpreter may be busy. */
+static int look(const plb_aside_t *how)
+{
+    pause_a_little();
+    pthread_mutex_unlock(&mutex);
+    if (how->watch != NULL) {
+        how->watch();
+    }
+    const int ret = plb_interrupted(PLB_INTERRUPT_NOW);
+    pthread_mutex_lock(&mutex);
+    return ret;
+}
+
+/* Wait for the calls that were left. */
+static int wait_for_turn(const plb_aside_t *how)
+{
+    int ret = PLB_OK;
+    pthread_mutex_lock(&mutex);
+    while (ret == PLB_OK && atomic_load(how->left) > 0) {
+        ret = look(how);
+    }
+    pthread_mutex_unlock(&mutex);
+    return ret;
+}
+
+/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the job belongs to its thread. */
+static int wait_for_end(job_t *job)
+{
+    int ret = PLB_OK;
+    pthread_mutex_lock(&mutex);
+    while (ret == PLB_OK && !job->ended) {
+        ret = look(&job->how);
+    }
+    job->left = !job->ended;
+    atomic_fetch_add(job->how.left, job->left);
+    ret = job->ended ? PLB_OK : ret;
+    pthread_mutex_unlock(&mutex);
+    return ret;
+}
+
+int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err)
+{
+    int ret = wait_for_turn(how);
+    if (ret != PLB_OK) {
+        how->free(data);
+        return ret;
+    }
+    job_t *job = plb_calloc(1, sizeof *job);
+    if (job == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+    }
+    *job = (job_t){.how = *how, .data = data};
+    if (!start(job)) { /* no thread: the call runs here */
+        plb_free(job);
+        return how->run(data, err);
+    }
+    ret = wait_for_end(job);
+    if (ret == PLB_OK) {
+        ret = job->code;
+        if (ret != PLB_OK && err != NULL) {
+            *err = job->err;
+        }
+        plb_free(job);
+    }
+    return ret;
+}
+
+void plb_aside_wait(atomic_int *left)
+{
+    pthread_mutex_lock(&mutex);
+    while (atomic_load(left) > 0) {
+        pause_a_little();
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- memory of its own ---------------------------------------------------------------------- */
+
+int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err)
+{
+    bool good = true;
+    for (int i = 0; i < n; i++) {
+        void *copy = NULL;
+        if (*piece[i].at != NULL && good) {
+            copy = plb_malloc((size_t)piece[i].bytes, 1);
+            good = copy != NULL;
+        }
+        if (copy != NULL) {
+            memcpy(copy, *piece[i].at, (size_t)piece[i].bytes);
+        }
+        *piece[i].at = copy;
+    }
+    if (good) {
+        return PLB_OK;
+    }
+    plb_aside_disown(piece, n);
+    return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for a copy of the arrays");
+}
+
+void plb_aside_disown(const plb_piece_t *piece, int n)
+{
+    for (int i = 0; i < n; i++) {
+        plb_free((void *)*piece[i].at);
+        *piece[i].at = NULL;
+    }
+}
+
+const char **plb_aside_words(const char *const *word, int n)
+{
+    size_t bytes = (size_t)(n + 1) * sizeof *word;
+    for (int i = 0; i < n; i++) {
+        bytes += strlen(word[i]) + 1;
+    }
+    const char **out = plb_malloc(bytes, 1);
+    char *text = (char *)(out + n + 1);
+    for (int i = 0; out != NULL && i < n; i++) {
+        const size_t size = strlen(word[i]) + 1;
+        out[i] = memcpy(text, word[i], size);
+        text += size;
+    }
+    return out;
+}

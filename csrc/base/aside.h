@@ -1,0 +1,49 @@
+/* Calls that look for no signals (those of libraries) run aside, in a thread of their own.  So a
+ * signal ends the caller's wait at once; the thread goes on until its call ends.
+ */
+#ifndef PLB_BASE_ASIDE_H
+#define PLB_BASE_ASIDE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_aside {
+    int (*run)(void *data, plb_err_t *err);
+    void (*free)(void *data);
+    void (*watch)(void); /* called every few milliseconds by the thread that waits; or NULL */
+    atomic_int *left;    /* number of calls that were left; the next call waits until it is 0 */
+} plb_aside_t;
+
+/** Run `run(data)`, and wait for its end.  Returns its code.
+ *
+ * PLB_ERR_INTERRUPTED: a signal came first.  Then `data` no longer belongs to the caller;
+ * `free(data)` is called when the run has ended.  So `data` must not point to memory of others. */
+int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
+
+/** Wait until no call that was left still runs. */
+void plb_aside_wait(atomic_int *left);
+
+/* ---- memory of its own ---------------------------------------------------------------------- */
+
+typedef struct plb_piece {
+    const void **at; /* a pointer to `bytes` bytes, or to NULL */
+    int64_t bytes;
+} plb_piece_t;
+
+#define PLB_PIECE(pointer, n)                                                                     \
+    {                                                                                             \
+        (const void **)&(pointer), (int64_t)sizeof *(pointer) * (n)                               \
+    }
+
+/** Replace each pointer by a copy of its bytes.  On failure, all of them become NULL. */
+int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err);
+
+/** Free what plb_aside_own has copied. */
+void plb_aside_disown(const plb_piece_t *piece, int n);
+
+/** Copy n strings into one block, which plb_free frees; NULL: out of memory. */
+const char **plb_aside_words(const char *const *word, int n);
+
+#endif

@@ -1,0 +1,12 @@
+/* Asks a library that a signal cannot interrupt. */
+#ifndef PLB_PARTITION_ASIDE_H
+#define PLB_PARTITION_ASIDE_H
+
+#include "partition/question.h"
+
+/** Let a library answer a question that has been checked.  If signals can interrupt this thread, a
+ * large question is copied, and answered in a thread of the library's own. */
+int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
+                        plb_err_t *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* Which calls that use MPI may run in a thread of their own (base/aside.h). */
+#ifndef PLB_PARTITION_LIBRARIES_ALONE_H
+#define PLB_PARTITION_LIBRARIES_ALONE_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+/** Whether this process is alone in comm, and each of its threads may call MPI.  With other ranks,
+ * a call must not be left: they would wait for it. */
+static inline bool plb_may_run_aside(MPI_Comm comm)
+{
+    int size = 0, level = MPI_THREAD_SINGLE;
+    MPI_Comm_size(comm, &size);
+    MPI_Query_thread(&level);
+    return size == 1 && level == MPI_THREAD_MULTIPLE;
+}
+
+#endif
