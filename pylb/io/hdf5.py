@@ -23,7 +23,7 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-MOST = 1 << 40  # bytes that a truncated file seems to have, with zeros after its end
+MOST = 1 << 40  # bytes; a truncated file seems to be this long, with zeros after its end
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
 MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)

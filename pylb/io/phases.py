@@ -18,7 +18,8 @@ from pylb.io.run_record import RunFacts
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 
-# vt appends a task without a collection to phase 0; this number tells the entities from it.
+# The collection that vt's entities get if they have none in a trace.  It tells them from the task
+# without a collection that vt appends to phase 0.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
@@ -128,7 +129,7 @@ class Phases:
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
     _phases: I64 | None = None
-    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h
+    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h: repeated phases
 
     COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
 

@@ -15,7 +15,7 @@ from pylb.files import text, understood
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
 
-MOST_HOSTS = 200  # their addresses have one byte
+MOST_HOSTS = 200  # an address has one byte for the host
 LEAST_MEMORY = 2**20  # bytes
 SWAP = 2**30  # bytes
 MOST_RANKS = 100_000  # limit of rank numbers in changes

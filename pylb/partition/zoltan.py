@@ -94,7 +94,7 @@ class _Parts:
         self.label = kept.astype(np.int32)
         self.index = np.full(k, -1, np.int32)
         self.index[kept] = np.arange(len(kept))
-        if shares is not None:  # a part with only fixed objects has almost no share
+        if shares is not None:  # a part with only fixed objects keeps a tiny share
             left = np.maximum(shares[kept], 1e-6 * shares.max())
             self.shares = left / left.sum()
 

@@ -74,7 +74,8 @@ class RunRecord(RunData):
         m = trace.replay("none").metrics
         lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
         none = np.zeros(len(lowest))
-        idle = np.append(0.0, m["idle_mean"])[: len(lowest)]  # recorded one iteration later
+        # How long a rank waited at the end of an iteration is recorded in the next one.
+        idle = np.append(0.0, m["idle_mean"])[: len(lowest)]
         columns = m["max"], m["max"], m["mean"], idle, lowest, m["min"], none, none
         figures: dict[str, Any] = dict(zip(FIGURES, columns, strict=True))
         return cls(n_ranks=trace.n_ranks, stretches=list(stretches_of(trace)), **figures)

@@ -76,4 +76,4 @@ def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -
     return PartnerSpeeds(known)
 
 
-Speeds = F64 | PartnerSpeeds | None  # of the ranks; None: all are equally fast
+Speeds = F64 | PartnerSpeeds | None  # speeds of ranks; None: all are equally fast

@@ -93,14 +93,12 @@ class LoadHistory:
         self._agreement, self._objects = agreement, objects
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
-        self._facts: Any = None  # properties of the objects with these loads
-        self._coords: F64 | None = None  # their positions, as changed since
+        self._facts: Any = None  # properties of the objects whose loads are kept
+        self._coords: F64 | None = None  # present positions of these objects
         self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
-        self._changed = (
-            False  # objects were added or removed since the last iteration, on some rank
-        )
+        self._changed = False  # on some rank, objects came or went since the last iteration
         self.full = False
 
     def change(self) -> None:
@@ -121,7 +119,7 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            if not self._loads:  # between loops add() and remove() act immediately
+            if not self._loads:  # now, since between loops add() and remove() act at once
                 self._facts = self._objects.facts()
             self._coords = self._objects.coords
             self._loads.append(seconds.copy())

@@ -17,7 +17,7 @@ from pylb.files import kind_of, understood, writing
 from pylb.io import hdf5
 from pylb.whatif.recorder.layout import OP, OpKind
 
-FORMATS = ("pylb operations 1", "pylb operations 2")  # from 2 on, texts have a fixed length
+FORMATS = ("pylb operations 1", "pylb operations 2")  # in 2, texts have a fixed length
 DTYPES = {"head": np.dtype(np.uint8)}
 NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
 MOST_NUMBER = 1e15  # largest number in `info`, in seconds or bytes
