@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the target for `whatif` and `suggest`."""
+    """Return the arguments for `whatif` and `suggest` that the command line gives."""
     out = {name: getattr(args, name) for name in AS_GIVEN}
     network = {k: v for k in ("alpha", "beta") if (v := getattr(args, k)) is not None}
     for name in ("speed", "share"):

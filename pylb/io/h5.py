@@ -266,10 +266,9 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """Read the complete stretches, and of a truncated last one the complete iterations.
+    """Return the stretches, the figures of each iteration, and the remaining objects by iteration.
 
-    Return them with the figures of each iteration, and the remaining objects by
-    iteration.
+    If the last stretch is truncated, only its complete iterations are read.
     """
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}

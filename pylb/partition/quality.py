@@ -141,7 +141,7 @@ class Counts(NamedTuple):
 def _graph_figures(
     cut: F64, weight: F64, boundary: F64, volume: F64, neighbours: NDArray[Any]
 ) -> dict[str, Any]:
-    """Return the figures of a graph by name."""
+    """Return the fields of `Quality` that need a graph, by name."""
     return {
         "cut_edges": cut.copy(),
         "cut_weight": weight.copy(),

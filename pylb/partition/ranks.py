@@ -105,7 +105,7 @@ class Ranks:
         return value
 
     def _tell(self, mine: RankFacts) -> None:
-        """Exchange `numbers` and digests of `same`, and `same` itself only if digests differ."""
+        """Exchange `numbers` and a hash of `same`, and `same` itself only if the hashes differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]
             return

@@ -257,7 +257,10 @@ def _fixed(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
-    """Return (new part, present part, size of the objects in both) over all ranks, ascending."""
+    """Return arrays of new part, present part and the size of the objects in both, over all ranks.
+
+    They are sorted by new part, then by present part.
+    """
     k, old, sizes = problem.parts, problem.old, problem.sizes
     assert old is not None
     known = old >= 0

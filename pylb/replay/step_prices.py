@@ -45,7 +45,7 @@ class Prices:
         self._loops = trace.recorded.loops if trace.recorded else []
 
     def _known(self, name: str) -> float:
-        """Return the last value that the run measured for this field of `Loop`; nan: none."""
+        """Return the last value that the run measured for this field of `Loop`, or nan."""
         known = [getattr(loop, name) for loop in self._loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 

@@ -163,7 +163,7 @@ class AdvisorLoop:
         return self.advice is not None
 
     def _keep(self, mine: Measured, stats: Stats | None) -> None:
-        """Keep the measurements of this rank."""
+        """Keep the measurements of this rank for the LB step and for the records."""
         state, records = self._state, self._state.records
         if state.options.lag:
             if mine.changed and len(records.rank_loads) and self.advice is None:

@@ -175,7 +175,7 @@ class LaggedLoop(IterationLoop):
             self._state.objects.store.passes += len(rows)
 
     def _join(self) -> None:
-        """Apply the program's `add` and `remove` on this rank."""
+        """Put into effect what the program asked for with `add` and `remove` on this rank."""
         objects = self._state.objects
         objects.stale = False
         self._state.records.stop()

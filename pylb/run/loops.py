@@ -53,7 +53,7 @@ class IterationLoop:
         return False
 
     def take(self) -> None:
-        """Enter iterations whose statistics have arrived into the records."""
+        """Add to the records the iterations whose statistics have arrived."""
 
     def settle(self) -> None:
         """Complete a loop that this rank left early, on all ranks.  Collective."""
