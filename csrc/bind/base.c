@@ -43,7 +43,8 @@ PLB_PY_FN1(exact_sum,
                   : PyErr_Format(PyExc_ValueError, "values[%zd]: expected 0 ... 1e30", i);
 }
 
-PLB_PY_FN0(trim, "trim()\n--\n\nGive freed memory back to the system.")
+PLB_PY_FN0(trim, "trim()\n--\n\n"
+                 "Give freed memory back to the operating system.")
 {
     plb_mem_trim();
     Py_RETURN_NONE;
@@ -51,8 +52,8 @@ PLB_PY_FN0(trim, "trim()\n--\n\nGive freed memory back to the system.")
 
 PLB_PY_FN(stop_when,
           "stop_when(stop, /)\n--\n\n"
-          "End this thread's calls of the core by KeyboardInterrupt, as soon as the list `stop`\n"
-          "has an item.")
+          "Let another thread end this thread's calls of the core: as soon as the list `stop`\n"
+          "has an item, they raise KeyboardInterrupt.")
 {
     PyObject *list;
     PLB_PY_TRY(plb_py_parse(c, "stop:L", &list));
@@ -98,8 +99,8 @@ PLB_PY_FN1(load_clock,
 
 PLB_PY_FN0(run_delay,
            "run_delay()\n--\n\n"
-           "Return the seconds that this thread has waited for a core so far; 0 if the\n"
-           "kernel does not count them, and on a virtual rank.")
+           "Return for how many seconds this thread has waited for a core so far.  0 if the\n"
+           "kernel does not count this, and on a virtual rank.")
 {
     return PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns());
 }
@@ -148,9 +149,10 @@ PLB_PY_FN(last_words,
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN0(cores, "cores()\n--\n\n"
-                  "Return bytes for crowd(): the host of this process, the cores that it may\n"
-                  "use, and its quota.")
+PLB_PY_FN0(cores,
+           "cores()\n--\n\n"
+           "Return as bytes, for crowd(): the host of this process, the cores that it may use,\n"
+           "and its quota.")
 {
     plb_cores_t here;
     plb_cores_here(&here);
@@ -160,8 +162,8 @@ PLB_PY_FN0(cores, "cores()\n--\n\n"
 PLB_PY_FN(crowd,
           "crowd(all, rank, /)\n--\n\n"
           "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
-          "The first three describe the ranks with the fewest cores per rank; words: e.g. \"4\n"
-          "ranks share 2 cores\".  capped: a quota limits this rank and no other.")
+          "The first three describe the group of ranks with the fewest cores per rank; words:\n"
+          "e.g. \"4 ranks share 2 cores\".  capped: a quota limits this rank and no other.")
 {
     PyObject *all;
     int32_t rank;
@@ -170,7 +172,7 @@ PLB_PY_FN(crowd,
     const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
     const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
     PLB_PY_RAISE_IF(rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
-                    "all: expected the cores() of each rank");
+                    "all: expected the bytes of cores() of each rank");
     const plb_cores_t *cores = (const plb_cores_t *)PyBytes_AS_STRING(all);
     PLB_PY_TRY(plb_py_check(c, plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err)));
     return Py_BuildValue("idsN", crowd.n_ranks, crowd.n_cores, crowd.words,

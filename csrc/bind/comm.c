@@ -26,7 +26,7 @@ typedef struct reorder {
     const char *from;
     char *to;
     const int32_t *index;
-    const int64_t *offset; /* or NULL */
+    const int64_t *offset; /* [items + 1] first row of each item; NULL: each item is one row */
     int64_t n, items, rows, row_bytes, packed_bytes;
     bool gather;
 } reorder_t;
@@ -88,19 +88,20 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
         }
     }
     return PyErr_Format(PyExc_ValueError,
-                        "expected contiguous arrays with rows of row_bytes bytes, valid "
-                        "indices, and an output with the same number of rows");
+                        "expected contiguous arrays with rows of row_bytes bytes, valid indices, "
+                        "and an output with as many rows as are copied");
 }
 
-PLB_PY_FN(gather, "gather(items, index, out, row_bytes, offset, /)\n--\n\n"
-                  "out[i] = items[index[i]]; with offsets item k has the rows offset[k] ...\n"
-                  "offset[k+1]-1.")
+PLB_PY_FN(gather,
+          "gather(items, index, out, row_bytes, offset, /)\n--\n\n"
+          "Copy items to out[i] = items[index[i]].  With offsets, item k has the rows offset[k]\n"
+          "... offset[k+1]-1.")
 {
     return reorder(c, true);
 }
 
 PLB_PY_FN(scatter, "scatter(packed, index, out, row_bytes, offset, /)\n--\n\n"
-                   "out[index[i]] = packed[i], the reverse of gather().")
+                   "Copy items to out[index[i]] = packed[i]: the reverse of gather().")
 {
     return reorder(c, false);
 }
@@ -127,7 +128,8 @@ PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
 
 enum { MOST_COLUMNS = 3 };
 
-/* Return the rows start ... end - 1 of the order as an array; `columns` holds their entries. */
+/* Return the rows start ... end - 1 of the route's order as an array; their entries come from
+ * `columns`. */
 static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
                               const int64_t *const column[], Py_ssize_t n_columns)
 {
@@ -189,7 +191,7 @@ static PyMethodDef methods[] = {
 
 typedef struct table {
     PyObject_HEAD plb_table_t core;
-    PyArrayObject *staged; /* the staged ids, or NULL */
+    PyArrayObject *staged; /* the ids of the call of stage() that waits for commit(), or NULL */
     int64_t *slot;
 } table_t;
 
@@ -226,10 +228,11 @@ static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *id
     return plb_py_hold(&c->held, ids, NPY_INT64, 1);
 }
 
-PLB_PY_METHOD1(table, stage,
-               "stage($self, ids, /)\n--\n\n"
-               "Make room for ids, which commit() then writes.  Returns None.  If an id is given\n"
-               "twice, nothing is staged, and the first two places of that id are returned.")
+PLB_PY_METHOD1(
+    table, stage,
+    "stage($self, ids, /)\n--\n\n"
+    "Make room for ids, whose entries commit() then writes.  Returns None.  If an id is\n"
+    "given twice, nothing is staged, and the first two indices of that id are returned.")
 {
     PyArrayObject *a = ids_of(self, c, arg);
     PLB_PY_GET(a);
@@ -273,8 +276,8 @@ static int commit(table_t *self, int64_t n, const int32_t *owner, const int64_t 
 
 PLB_PY_METHOD(table, commit,
               "commit($self, owner, local, data, /)\n--\n\n"
-              "Write the entries of the staged ids.  data None: old entries keep their user\n"
-              "data.")
+              "Write the entries of the ids that were given to stage().  data None: old entries\n"
+              "keep their user data.")
 {
     const int32_t *owner;
     const int64_t *local;
@@ -292,7 +295,7 @@ PLB_PY_METHOD(table, commit,
 
 PLB_PY_METHOD0(table, abandon,
                "abandon($self, /)\n--\n\n"
-               "Forget the staged ids, if there are any.")
+               "Forget the ids that were given to stage(), if there are any.")
 {
     if (self->staged != NULL) {
         plb_table_unstage(&self->core, PyArray_DATA(self->staged), PyArray_SIZE(self->staged));
@@ -351,7 +354,7 @@ PLB_PY_METHOD0(table, ids,
 {
     int64_t *ids = NULL;
     if (self->staged != NULL) {
-        ids_of(self, c, Py_None); /* raises */
+        ids_of(self, c, Py_None); /* raises the right exception */
     } else if ((ids = plb_py_new(c, NPY_INT64, self->core.n)) != NULL) {
         plb_table_ids(&self->core, ids);
     }

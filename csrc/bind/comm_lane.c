@@ -11,21 +11,22 @@ typedef struct exchanger {
     PyObject_HEAD plb_comm_t core;
 } exchanger_t;
 
-/* An exchange in one direction of a plan, for rows of one dtype and shape. */
+/* An exchange in one direction of a plan (pylb.comm.plan), for rows of one dtype and shape. */
 typedef struct lane {
     PyObject_HEAD plb_transfer_t core;
     PyObject *exchanger;
-    plb_py_held_t held; /* the arrays of the two sides */
+    plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
-    const int32_t *out_order, *in_order; /* or NULL */
+    const int32_t *out_order, *in_order; /* order of the rows in the array; NULL: they travel in
+                                            the order of the array */
     const int64_t *out_offset, *in_offset;
     int64_t n_out, n_in; /* lengths of out_order and in_order */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
     npy_intp dim[NPY_MAXDIMS];
-    char *packed, *came; /* copies of the rows in the order in which they travel; NULL: they travel
-                            in the order of the array */
+    char *packed, *came; /* copies of the rows that are sent and received, in the order in which
+                            they travel; NULL: no copy is needed */
     PyObject *send, *receive;
 } lane_t;
 
@@ -41,23 +42,23 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     if (!good) {
-        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and one "
-                                          "more start than ranks, from 0 on and not "
-                                          "decreasing");
+        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and starts that "
+                                          "begin with 0 and never decrease, one more than ranks");
     }
     return good ? 0 : -1;
 }
 
 /* ---- a lane --------------------------------------------------------------------------------- */
 
-/* The order in which the rows of an array travel. */
+/* The order in which the rows of an array travel: [n] indices of items, and [items + 1] first row
+ * of each item. */
 typedef struct order {
-    const int32_t *index;  /* [n] or NULL */
-    const int64_t *offset; /* [items + 1] or NULL */
+    const int32_t *index;  /* [n] or NULL: as in the array */
+    const int64_t *offset; /* [items + 1] or NULL: each item is one row */
     int64_t n, items;
 } order_t;
 
-/* Number of rows of the indexed array, or -1 with an exception. */
+/* Return the number of rows of the array that `index` refers to; -1 with an exception. */
 static int64_t rows_of(const plb_side_t *side, const order_t *o)
 {
     bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, o->offset[o->items]);
@@ -107,7 +108,7 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
     return 0;
 }
 
-/* Set dtype and shape of a row from an array like those that will be exchanged. */
+/* Set dtype and shape of a row to those of an array like the ones that will be exchanged. */
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
     PLB_PY_REFUSE_IF(PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)),
@@ -153,8 +154,8 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
-/* Return a new reference to `out` or, if that is None, to a new array, in which rows that receive
- * nothing are zero. */
+/* Return a new reference to `out`.  If that is None, return a new array, in which rows that
+ * receive nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
     if (out != Py_None) {
@@ -220,7 +221,8 @@ static PyObject *lane_finish(lane_t *self)
         }
     }
     PyEval_RestoreThread(state);
-    if (ret == PLB_ERR_INTERRUPTED) { /* the exchange goes on, and MPI still uses the arrays */
+    /* only the wait was interrupted: MPI still uses the arrays */
+    if (ret == PLB_ERR_INTERRUPTED) {
         return plb_py_raise(ret, &err);
     }
     PyObject *out = self->receive;
@@ -255,9 +257,9 @@ static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
 static PyMethodDef lane_methods[] = {
     {"begin", lane_begin, METH_VARARGS,
      "begin($self, rows, out, /)\n--\n\n"
-     "Begin to send rows; out: the array for the received rows, or None.  Returns True; or\n"
-     "False, and does nothing, if the arrays do not fit or an exchange of this lane is\n"
-     "under way."},
+     "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
+     "True.  Returns False and does nothing if the arrays do not fit, or if an exchange of\n"
+     "this lane is under way."},
     {"wait", lane_wait, METH_NOARGS,
      "wait($self, /)\n--\n\n"
      "Wait for the exchange and return the received rows."},
@@ -310,8 +312,7 @@ static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
     return plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
 }
 
-/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
- */
+/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
 static void exchanger_free(exchanger_t *self)
 {
     (void)self;
@@ -347,7 +348,7 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
     self->exchanger = Py_NewRef(exchanger);
     self->tag = tag;
     const int failed = lane_sides(self, c, sides, comm->size);
-    self->held = c->held; /* keeps the arrays as long as the lane lives */
+    self->held = c->held; /* the lane needs the arrays as long as it exists */
     c->held.n = 0;
     return failed != 0 || lane_kind(self, (PyArrayObject *)like) != 0 ||
                    lane_memory(self, c, comm) != 0
@@ -357,9 +358,9 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
 
 PLB_PY_TYPE(lane, "pylb._mpi.Lane",
             "Lane(exchanger, sides, like, tag)\n--\n\n"
-            "One direction of a plan, for rows of the dtype and shape of `like`. sides: (rank,\n"
-            "start, order, offset) and the number of items of what is sent, then of what is\n"
-            "received.", )
+            "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple\n"
+            "with (rank, start, order, offset) and the number of items of what is sent, then the\n"
+            "same of what is received.", )
 
 static int constants(PyObject *module)
 {

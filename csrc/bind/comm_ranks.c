@@ -11,17 +11,18 @@ typedef struct comm {
     PyObject_HEAD plb_comm_t core;
     plb_step_t step;
     plb_reducer_t reducer;
-    Py_buffer *held; /* the parts that are being sent */
+    Py_buffer *held; /* buffers of the parts that are being sent */
     Py_ssize_t n_held;
     PyObject *received; /* list of (source, [parts]) that the step under way has received */
-    PyObject *into;     /* dict of lists of arrays for the parts of each source, or NULL */
+    PyObject *into;     /* argument of `step`, owned: a dict from a source to a list of arrays
+                           for its parts; NULL: none */
     PyThreadState *state;
 } comm_t;
 
 /* ---- memory for parcels that arrive --------------------------------------------------------- */
 
-/* Return the array that the caller has provided for a part (a new reference); NULL: none of
- * them has its size. */
+/* Return the array of `into` that has the size of this part (a new reference); NULL: there is
+ * none. */
 static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
 {
     PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
@@ -169,8 +170,9 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 PLB_PY_METHOD(comm, step,
               "step($self, sample, sends, into=None, /)\n--\n\n"
               "Do one collective step: call begin() and wait().  Returns (record, received): the\n"
-              "merged statistics and a list of (source, [uint8 arrays]).  into: a dict from a\n"
-              "source to a list of arrays; a part is received into the array that has its size.")
+              "merged statistics, and a list of (source, [uint8 arrays]).  into: a dict from a\n"
+              "source to a list of arrays; a part of this source is received into the array that\n"
+              "has its size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
@@ -209,7 +211,7 @@ PLB_PY_METHOD(comm, bcast,
     return PLB_PY_NONE(c, c->code);
 }
 
-/* Return the bytes of each rank in `all`, as a list. */
+/* Return the bytes of each rank, which are one after the other in `all`, as a list. */
 static PyObject *cut(const char *all, const int64_t *size, int n)
 {
     PyObject *out = PyList_New(0);
@@ -265,8 +267,8 @@ PLB_PY_METHOD1(
     comm, reduction,
     "reduction($self, depth, /)\n--\n\n"
     "Return a capsule for pylb._core.AtSync, for up to `depth` nonblocking reductions at\n"
-    "a time.  It has two communicators of its own; the first call is collective.  Only\n"
-    "one AtSync may use it at a time.")
+    "a time.  They use two communicators of their own.  The first call is collective.\n"
+    "Only one AtSync may use the capsule at a time.")
 {
     const long depth = PyLong_AsLong(arg);
     PLB_PY_TRY(PyErr_Occurred());
@@ -296,11 +298,11 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     return plb_py_check(c, ret);
 }
 
-/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
- */
+/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
 static void comm_free(comm_t *self)
 {
-    if (self->step.phase == PLB_STEP_IDLE) { /* else MPI still reads these arrays */
+    /* otherwise MPI still reads these buffers: they are leaked */
+    if (self->step.phase == PLB_STEP_IDLE) {
         release_held(self);
         plb_step_free(&self->step);
     }
@@ -340,10 +342,12 @@ static PyMethodDef comm_methods[] = {
       "Whether a step is under way.")
 PLB_PY_PROPERTIES(comm, COMM)
 
-PLB_PY_TYPE(comm, "pylb._mpi.Comm",
-            "Comm(comm)\n--\n\n"
-            "Steps on pylb's own duplicate of a communicator of mpi4py. Collective.",
-            {Py_tp_getset, comm_getset}, )
+PLB_PY_TYPE(
+    comm, "pylb._mpi.Comm",
+    "Comm(comm)\n--\n\n"
+    "Collective steps on pylb's own duplicate of a communicator of mpi4py.  Making one is\n"
+    "collective.",
+    {Py_tp_getset, comm_getset}, )
 
 PLB_PY_FN0(library_version, "library_version()\n--\n\n"
                             "Return the version of the MPI library with which this module is\n"

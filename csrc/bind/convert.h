@@ -16,7 +16,7 @@
 
 typedef struct plb_py_field {
     const char *name;
-    char kind; /* a letter of plb_py_parse (views.h), or x: plb_exact_t */
+    char kind; /* type of the field: a letter of plb_py_parse (views.h), or x for plb_exact_t */
     size_t offset;
 } plb_py_field_t;
 
@@ -38,7 +38,7 @@ typedef struct plb_py_field {
 /** The value of one field, a new reference. */
 PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
 
-/** Return a struct as a new dict; as a new tuple. */
+/** Return a struct as a new dict; plb_py_tuple: as a new tuple. */
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
 PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
 
@@ -51,7 +51,8 @@ int plb_py_put(PyObject *dict, const char *name, PyObject *value);
 /** Fill a struct from a tuple of values; 0, or -1 with an exception. */
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
 
-/** Return n structs of `size` bytes as a list of tuples, or as a dict of float64 arrays. */
+/** Return n structs of `size` bytes each: as a list of tuples; plb_py_columns: as a dict of
+ * float64 arrays. */
 PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 
@@ -85,7 +86,7 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
-/** The speeds that a learner has found, (p,); None: all ranks seem equally fast. */
+/** Return the speeds that a learner has found, (p,); None: all ranks seem equally fast. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** Return the figures of a verdict (decide/trigger.h) by name, as a new dict. */

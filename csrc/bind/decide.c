@@ -37,7 +37,7 @@ static const plb_trigger_kind_t kind_callable = {
     .observe = observe_callable,
 };
 
-/* The kind of that name, or the one for callables; NULL with an exception. */
+/* Return the kind of trigger with that name, or the one for callables; NULL with an exception. */
 static const plb_trigger_kind_t *kind_of(PyObject *which)
 {
     if (PyCallable_Check(which)) {
@@ -106,11 +106,10 @@ PLB_PY_METHOD(trigger, balanced,
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
-PLB_PY_METHOD(
-    trigger, expect,
-    "expect($self, end, cost, /)\n--\n\n"
-    "Set what is known before the run.  end: the number of the last iteration plus 1, or\n"
-    "None if unknown; cost: expected seconds of an LB step, nan if unknown.")
+PLB_PY_METHOD(trigger, expect,
+              "expect($self, end, cost, /)\n--\n\n"
+              "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
+              "None: unknown.  cost: expected seconds of an LB step; nan: unknown.")
 {
     int64_t end;
     double cost;
@@ -165,9 +164,9 @@ static bool has_considered(plb_reason_t reason)
       "Whether it is a function of the user, which may answer differently on ranks.")             \
     X(trigger, params, params_of(&self->core), "Its parameters, a dict.")                         \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
-      "Why the last verdict, in words.")                                                          \
+      "Reason of the last verdict, in words.")                                                    \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
-      "Whether it considered an LB step and decided against it.")
+      "Whether the last verdict was against an LB step that the trigger had considered.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
 static PyObject *trigger_repr(PyObject *object)

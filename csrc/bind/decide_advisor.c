@@ -8,7 +8,7 @@
 typedef struct advisor {
     PyObject ob_base;
     plb_advisor_t core;
-    PyObject *decider; /* owned: the core borrows it */
+    PyObject *decider; /* owned: `core` borrows it */
 } advisor_t;
 
 static int advisor_init(advisor_t *self, plb_py_call_t *c)
@@ -28,7 +28,7 @@ static void advisor_free(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-/* Read a record from a tuple as plb_py_stats makes it; its exact sums were rounded there. */
+/* Read a record from a tuple that plb_py_stats has made; exact sums were rounded there. */
 static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 {
     double load, idle;
@@ -124,9 +124,9 @@ static PyMethodDef advisor_methods[] = {
 
 #define ADVISOR(X)                                                                                \
     X(advisor, due, PyBool_FromLong(self->core.due),                                              \
-      "Whether an LB step was advised, and its result is not known yet.")                         \
+      "Whether an LB step was advised whose result is not known yet.")                            \
     X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
-      "LB steps that were advised and that no rank carried out.")
+      "Number of LB steps that were advised and that no rank carried out.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
 PLB_PY_TYPE(advisor, "pylb._core.Advisor",
@@ -141,9 +141,9 @@ PLB_PY_TYPE(advisor, "pylb._core.Advisor",
 typedef struct steps {
     PyObject ob_base;
     plb_steps_t core;
-    plb_reduction_t alone; /* used with one rank */
-    PyObject *reduction;   /* the capsule, or None */
-    bool busy;             /* a thread waits without the GIL */
+    plb_reduction_t alone; /* reductions of a single rank, if there is only one */
+    PyObject *reduction;   /* the capsule with the reductions of all ranks, or None */
+    bool busy;             /* true: a thread waits without the GIL */
 } steps_t;
 
 static int steps_init(steps_t *self, plb_py_call_t *c)
@@ -172,9 +172,11 @@ static int64_t nanoseconds(double seconds)
     return seconds < 0.0 ? -1 : (int64_t)(1e9 * seconds);
 }
 
-PLB_PY_METHOD1(steps, begin,
-               "begin($self, sample, /)\n--\n\n"
-               "Contribute this rank's sample to the next step.  Returns at once.")
+PLB_PY_METHOD1(
+    steps, begin,
+    "begin($self, sample, /)\n--\n\n"
+    "Contribute this rank's sample (a tuple, see plb_py_sample in csrc/bind/rooms.h) to\n"
+    "the next step.  Returns at once.")
 {
     plb_stats_t mine;
     PLB_PY_TRY(plb_py_sample(arg, self->core.net->rank, &mine));
@@ -206,27 +208,29 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn
     return PLB_PY_OR(c, c->code, have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None));
 }
 
-PLB_PY_METHOD1(steps, take,
-               "take($self, seconds, /)\n--\n\n"
-               "Return the record that is due.  None: no record is due, or it did not arrive\n"
-               "within `seconds` (negative: no limit).")
+PLB_PY_METHOD1(
+    steps, take,
+    "take($self, seconds, /)\n--\n\n"
+    "Return the record that is due.  Return None if no record is due, or if it did not\n"
+    "arrive within `seconds` (negative: no limit).")
 {
     return taken(self, c, arg, plb_steps_take);
 }
 
-PLB_PY_METHOD1(steps, next,
-               "next($self, seconds, /)\n--\n\n"
-               "Return the oldest record under way, even if it is not due.  None: there is\n"
-               "none, or it did not arrive within `seconds` (negative: no limit).")
+PLB_PY_METHOD1(
+    steps, next,
+    "next($self, seconds, /)\n--\n\n"
+    "Return the oldest record under way, even if it is not due.  Return None if there is\n"
+    "none, or if it did not arrive within `seconds` (negative: no limit).")
 {
     return taken(self, c, arg, plb_steps_next);
 }
 
 PLB_PY_METHOD(steps, leave,
               "leave($self, sample, seconds, /)\n--\n\n"
-              "Contribute for the last time (sample None: nothing), and wait until no record\n"
-              "is under way, for at most `seconds` (negative: no limit).  Returns True if none\n"
-              "is under way; False: call it again.")
+              "Contribute for the last time (sample None: contribute nothing), and wait until no\n"
+              "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
+              "none is under way; False if the time is over: call it again.")
 {
     PyObject *sample;
     double seconds;
@@ -251,12 +255,12 @@ static PyMethodDef steps_methods[] = {PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(s
 
 #define STEPS(X)                                                                                  \
     X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
-      "Whether a record is due before the next contribution.")                                    \
+      "Whether a record must be taken before the next contribution.")                             \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
-      "Records that were begun and not taken.")                                                   \
+      "Number of records that were begun and not taken.")                                         \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
       "Whether ranks are in different steps, have failed or left.")                               \
-    X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken.")
+    X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken, a tuple.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps",

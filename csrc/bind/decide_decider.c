@@ -5,8 +5,8 @@
 typedef struct decider {
     PyObject ob_base;
     plb_decider_t core;
-    PyObject *trigger, *candidates; /* owned: the core borrows their contents */
-    bool busy;                      /* a thread is placing with it without the GIL */
+    PyObject *trigger, *candidates; /* owned, because `core` borrows their contents */
+    bool busy;                      /* true: a thread uses the decider without the GIL */
 } decider_t;
 
 /* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
@@ -104,7 +104,7 @@ PLB_PY_METHOD(decider, network,
 
 PLB_PY_METHOD1(decider, limit,
                "limit($self, bytes, /)\n--\n\n"
-               "Set the memory limit of rank 0.")
+               "Set the memory limit of rank 0 in bytes; negative: none.")
 {
     const long long bytes = PyLong_AsLongLong(arg);
     if (bytes == -1 && PyErr_Occurred()) {
@@ -114,11 +114,10 @@ PLB_PY_METHOD1(decider, limit,
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(
-    decider, expect,
-    "expect($self, end, cost, /)\n--\n\n"
-    "Set what is known before the run.  end: the number of the last iteration plus 1, or\n"
-    "None if unknown; cost: expected seconds of a first LB step, nan if unknown.")
+PLB_PY_METHOD(decider, expect,
+              "expect($self, end, cost, /)\n--\n\n"
+              "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
+              "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.")
 {
     int64_t end;
     double cost;
@@ -185,10 +184,10 @@ PLB_PY_METHOD1(decider, previewed,
 PLB_PY_METHOD(
     decider, choose,
     "choose($self, reason=-1, n_objects=0, /)\n--\n\n"
-    "Begin an LB step.  reason: number of the reason; -1: the reason of the last verdict;\n"
-    "n_objects: of all ranks; 0: not known, then a central strategy is selected.\n"
-    "Returns the index of the strategy, and the index of a refinement that may replace\n"
-    "it, or -1.")
+    "Begin an LB step, and choose its strategy.  reason: number of the reason; -1: that\n"
+    "of the last verdict.  n_objects: number of objects on all ranks; 0: not known, then\n"
+    "a central strategy is selected.  Returns the index of the strategy, and the index of\n"
+    "a refinement that may replace it, or -1.")
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
@@ -203,7 +202,7 @@ PLB_PY_METHOD(
 }
 
 /* Read the arguments (snapshot, here, work, ...) by `spec`.  The objects after `work` go to
- * more[4]; the last of these is the drift. */
+ * more[4]; more[3] is the drift. */
 static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
 {
     PyObject *snapshot, *here, *work;
@@ -305,8 +304,8 @@ PLB_PY_METHOD(decider, placed,
 PLB_PY_METHOD(
     decider, balanced,
     "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n--\n\n"
-    "End the LB step.  given: True: `cost` is its whole cost, even if its parts took\n"
-    "longer; False: the cost is at least the sum of the parts.")
+    "End the LB step.  given: True: `cost` is the cost of the whole LB step, even if its\n"
+    "parts took longer; False: the cost is at least the sum of the parts.")
 {
     plb_step_done_t done = {0};
     PLB_PY_TRY(plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
@@ -388,20 +387,22 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
 #undef X
 
 #define DECIDER(X)                                                                                \
-    X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
+    X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings),                        \
+      "Number of LB steps so far.")                                                               \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
-      "Whether the cost of an LB step is not known yet.")                                         \
+      "Whether an estimate of the cost of a first LB step would be used.")                        \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
       "Whether `judge` has anything new: iterations have passed since the last call.")            \
     X(decider, ledger,                                                                            \
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \
-      "(off, paid, saved, until) of the ledger.")                                                 \
+      "State of the ledger: (whether LB steps are switched off, seconds that LB steps cost, "     \
+      "seconds that they saved, iteration until which they are off).")                            \
     X(decider, dropped, plb_py_dict(dropped_fields, &self->core.dropped),                         \
-      "Sums of the receipts that were dropped, a dict.")                                          \
+      "Sums over the receipts that were dropped, a dict.")                                        \
     X(decider, speed,                                                                             \
       self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
-      "Estimated speeds of the ranks, (p,); None: they seem equal.")
+      "Estimated speeds of the ranks, (p,); None: they seem equally fast.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
@@ -424,8 +425,8 @@ plb_decider_t *plb_py_decider(PyObject *object)
 
 PLB_PY_FN(first_cost,
           "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
-          "Return the cost of a first LB step, in seconds, for a rank that sends away all of\n"
-          "its objects.")
+          "Return the cost of a first LB step, in seconds, if `objects` objects with `bytes`\n"
+          "bytes in all leave the busiest rank.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;

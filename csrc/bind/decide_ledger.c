@@ -27,7 +27,8 @@ static void ledger_free(ledger_t *self)
 
 PLB_PY_METHOD1(ledger, catch_up,
                "catch_up($self, rows, /)\n--\n\n"
-               "Record m iterations: rows of time, maximum and mean load, (m, 3 or more).")
+               "Record m iterations at once: rows of time, maximum and mean load, (m, 3 or more)\n"
+               "float64.")
 {
     int ret = PLB_OK;
     PyArrayObject *rows = plb_py_hold(&c->held, arg, NPY_FLOAT64, 2);
@@ -86,7 +87,7 @@ PLB_PY_METHOD1(ledger, allows,
 PLB_PY_METHOD(
     ledger, balanced,
     "balanced($self, iteration, strategy, statistics, seconds, migration, whole, /)\n--\n\n"
-    "Record an LB step: the seconds of its parts and of the whole, nan where not known.")
+    "Record an LB step: the seconds of its parts and of the whole; nan: not known.")
 {
     int64_t iteration;
     int32_t strategy;
@@ -99,8 +100,7 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD1(ledger, theta,
                "theta($self, strategy, /)\n--\n\n"
-               "Return the expected seconds of an LB step with a strategy; nan where not\n"
-               "known.")
+               "Return the expected seconds of an LB step with a strategy; nan: not known.")
 {
     const long i = PyLong_AsLong(arg);
     return PyErr_Occurred() ? NULL : PyFloat_FromDouble(plb_ledger_theta(&self->core, (int32_t)i));
@@ -126,10 +126,12 @@ static PyMethodDef ledger_methods[] = {
 
 PLB_PY_TYPE(ledger, "pylb._core.Ledger",
             "Ledger(strategies, params)\n--\n\n"
-            "Records costs and savings of LB steps, and tells whether rebalancing pays: a\n"
-            "state machine.  params: one value for each of ledger().", )
+            "Records what LB steps cost and save, and tells whether rebalancing pays: a state\n"
+            "machine. params: one value for each parameter that ledger() lists.", )
 
-PLB_PY_FN0(ledger, "ledger()\n--\n\nReturn the parameters of the ledger.")
+PLB_PY_FN0(ledger,
+           "ledger()\n--\n\n"
+           "Return (name, default, least, most, unit, help) of each parameter of the ledger.")
 {
     return plb_py_params(plb_ledger_params, PLB_N_LEDGER);
 }
@@ -183,10 +185,11 @@ PLB_PY_METHOD(selector, observe,
                      PyBool_FromLong(self->core.choice.needed));
 }
 
-PLB_PY_METHOD(selector, balanced,
-              "balanced($self, candidate, before, after, cost, migrations, /)\n--\n\n"
-              "Record an LB step with this candidate: max/mean before and after, seconds,\n"
-              "migrations.")
+PLB_PY_METHOD(
+    selector, balanced,
+    "balanced($self, candidate, before, after, cost, migrations, /)\n--\n\n"
+    "Record an LB step with this candidate: max/mean before and after, seconds, number of\n"
+    "migrations.")
 {
     plb_outcome_t o;
     int32_t candidate;
@@ -239,14 +242,15 @@ static PyMethodDef selector_methods[] = {
     {0},
 };
 
-PLB_PY_TYPE(
-    selector, "pylb._core.Selector",
-    "Selector(candidates, alpha, beta, params)\n--\n\n"
-    "Chooses the strategy to rebalance with: a state machine that gets iterations and\n"
-    "LB steps.  candidates: a list of (refinement, looks_at); params: one value for each of\n"
-    "selection().  Use pylb.Selector.", )
+PLB_PY_TYPE(selector, "pylb._core.Selector",
+            "Selector(candidates, alpha, beta, params)\n--\n\n"
+            "Chooses the strategy to rebalance with: a state machine that gets iterations and LB\n"
+            "steps.  candidates: a list of (refinement, looks_at); params: one value for each\n"
+            "parameter that selection() lists.  Use pylb.Selector.", )
 
-PLB_PY_FN0(selection, "selection()\n--\n\nReturn the parameters of the strategy selection.")
+PLB_PY_FN0(selection,
+           "selection()\n--\n\n"
+           "Return (name, default, least, most, unit, help) of each parameter of the selection.")
 {
     return plb_py_params(plb_selection_params, PLB_N_SELECTION);
 }

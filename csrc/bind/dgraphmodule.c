@@ -8,7 +8,8 @@
 
 static atomic_int *left; /* of pylb._zoltan */
 
-/* Read comm, first, start, to, owner and one more number; 0, or -1 with an exception. */
+/* Read comm, first, start, to, owner and one more number, as color() and order() take them; 0, or
+ * -1 with an exception. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
 {
     PyObject *user;
@@ -30,9 +31,10 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
     return good ? 0 : -1;
 }
 
-PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
-                 "Return the colour of each vertex of this rank, which differs from the\n"
-                 "colours of all vertices within `distance` (1 or 2) edges.  Collective.")
+PLB_PY_FN(color,
+          "color(comm, first, start, to, owner, distance, /)\n--\n\n"
+          "Return the colour of each vertex of this rank.  It differs from the colours of all\n"
+          "vertices within `distance` (1 or 2) edges.  Collective.")
 {
     plb_dgraph_t graph;
     MPI_Comm comm;
@@ -45,9 +47,9 @@ PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
 
 PLB_PY_FN(order,
           "order(comm, first, start, to, owner, total, /)\n--\n\n"
-          "Return (perm, first, parent).  perm: new places of this rank's vertices.  On rank 0\n"
-          "also the first column of each block of the ordered matrix, and the parent of each\n"
-          "block.  Collective.")
+          "Return (perm, first, parent).  perm: new number of each vertex of this rank.  On\n"
+          "rank 0, first is the first column of each block of the ordered matrix, and parent\n"
+          "the parent of each block.  Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};

@@ -1,5 +1,5 @@
-/* Room io: recorded runs of vt.  A scan is a capsule that holds the file's text (any object
- * with a buffer: mmap, bytes) and the index of it. */
+/* Room io: recorded runs of vt.  A scan is a capsule that holds the text of a file (any object
+ * with a buffer: mmap, bytes) and the index of this text. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -20,8 +20,8 @@ static void free_scan(PyObject *capsule)
 
 PLB_PY_FN(vt_scan,
           "vt_scan(text, name, /)\n--\n\n"
-          "Index one rank's LBDatafile.  Returns a capsule that keeps `text` (a buffer);\n"
-          "`name` goes into messages.  The GIL is released.")
+          "Index one rank's LBDatafile.  Returns a capsule that keeps `text` (a buffer). name:\n"
+          "the file's name for error messages.  The GIL is released.")
 {
     PyObject *text;
     const char *name;
@@ -150,7 +150,7 @@ PLB_PY_FN(vt_merge,
 typedef struct held_plan {
     plb_vt_plan_t plan;
     const plb_vt_scan_t **files;
-    PyObject *list; /* keeps the scans alive */
+    PyObject *list; /* the list of scans, which must exist as long as the plan */
 } held_plan_t;
 
 static const char plan_name[] = "pylb._core.vt_plan";
@@ -177,7 +177,7 @@ static int make_plan(held_plan_t *out, plb_py_call_t *c)
         &n_comms, &rank, &n_tasks));
     out->list = Py_NewRef(list);
     PLB_PY_PASS((out->files = scans_of(list)) == NULL);
-    run.task_entity = (int32_t *)task_entity; /* never written */
+    run.task_entity = (int32_t *)task_entity; /* only read */
     run.comm_src = (int32_t *)comm_src;
     run.comm_dst = (int32_t *)comm_dst;
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
@@ -228,7 +228,8 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, vt_plan), PLB_PY_ENTRY(fn, vt_write), {0},
 };
 
-/* Tuples with the texts of entity_type, comm_type and the user columns, by code. */
+/* Add tuples with the names of the entity types, the communication types and the user columns, in
+ * the order of their numbers. */
 static int constants(PyObject *module)
 {
 #define X(name, text) text,

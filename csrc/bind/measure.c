@@ -26,8 +26,8 @@ PLB_PY_FN(
 
 PLB_PY_FN1(stats,
            "stats(samples, /)\n--\n\n"
-           "Return the merged record of the samples of ranks 0, 1, ... (a list), like the steps\n"
-           "of pylb._mpi.")
+           "Merge the samples of ranks 0, 1, ... (a list) into one record, as the steps of\n"
+           "pylb._mpi do, and return it.")
 {
     plb_stats_t all, record;
     PLB_PY_RAISE_IF(!PyList_Check(arg) || PyList_GET_SIZE(arg) == 0, PyExc_ValueError,

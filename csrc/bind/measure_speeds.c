@@ -34,8 +34,8 @@ PLB_PY_FN(speeds_fit,
 
 PLB_PY_FN(drum_power,
           "drum_power(parent, cpu, comm, w_comm, /)\n--\n\n"
-          "Return the share of each place of a tree in the work; the root has 1.  parent:\n"
-          "places in an order in which parents come before children.")
+          "Return the share of the work for each place of a tree; the root has 1.  parent: the\n"
+          "parent of each place; parents come before their children.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm, *power;
@@ -81,7 +81,7 @@ static PyMethodDef methods[] = {
 typedef struct learner {
     PyObject ob_base;
     plb_learner_t core;
-    bool busy; /* a thread is using it without the GIL */
+    bool busy; /* true: a thread uses it without the GIL */
 } learner_t;
 
 static int learner_init(learner_t *self, plb_py_call_t *c)
@@ -98,9 +98,11 @@ static void learner_free(learner_t *self)
     }
 }
 
-PLB_PY_METHOD(learner, observe,
-              "observe($self, key, rank, seconds, work, /)\n--\n\n"
-              "Add the times of objects under another placement; work may be None.")
+PLB_PY_METHOD(
+    learner, observe,
+    "observe($self, key, rank, seconds, work, /)\n--\n\n"
+    "Add the times of objects under another placement, in seconds.  work: the user's own\n"
+    "estimates, or None.")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -152,10 +154,11 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
       "Whether each rank's speed has changed since the previous placement.")                      \
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
-      "Fraction of the variance that speeds explain.")                                            \
+      "Fraction of the variance of moved objects' times that the speeds explain.")                \
     X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
-      "Gain of log likelihood by the speeds, compared with the best rival.")                      \
-    X(learner, sizes, sizes_of(&self->core), "Number of objects that each placement holds.")
+      "Gain of the speeds over the best rival in predicting times, a logarithm of likelihoods "   \
+      "(csrc/measure/evidence.h).")                                                               \
+    X(learner, sizes, sizes_of(&self->core), "Number of objects in each remembered placement.")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
 PLB_PY_TYPE(learner, "pylb._core.SpeedLearner",
@@ -191,8 +194,8 @@ PLB_PY_METHOD0(repeats, begin,
 
 PLB_PY_METHOD(repeats, observe,
               "observe($self, seconds, busy, /)\n--\n\n"
-              "Add a measurement of the busy ranks. Returns whether every rank is measured well\n"
-              "enough.")
+              "Add a measurement.  busy: whether each rank had rows.  Returns whether no rank is\n"
+              "far from its mean.")
 {
     const double *seconds;
     const bool *busy;
@@ -203,8 +206,8 @@ PLB_PY_METHOD(repeats, observe,
 
 PLB_PY_METHOD(repeats, predicted,
               "predicted($self, seconds, expected, which, /)\n--\n\n"
-              "Compare measured times with times that were predicted from measurements of\n"
-              "nearly the same parts; this shows how large the noise is.")
+              "Learn how large the noise is, by comparing measured times with times that were\n"
+              "predicted from measurements of nearly the same parts.")
 {
     const double *seconds, *expected;
     const bool *which;
@@ -237,7 +240,7 @@ static PyMethodDef repeats_methods[] = {
 
 #define REPEATS(X)                                                                                \
     X(repeats, mean, plb_py_copy(self->core.mean, self->core.p, NPY_FLOAT64),                     \
-      "Accepted seconds of each rank, (p,).")                                                     \
+      "Mean seconds of each rank, (p,).")                                                         \
     X(repeats, n, plb_py_copy(self->core.n, self->core.p, NPY_INT64),                             \
       "Number of measurements in each mean, (p,) int64.")
 PLB_PY_PROPERTIES(repeats, REPEATS)

@@ -4,8 +4,8 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* Add the loads of this rank's objects.  The rank's load is their exact sum, rounded once: so
- * the maximum over the ranks is never below the mean. */
+/* Add the loads of this rank's objects.  The rank's load is their exact sum, rounded once.  So
+ * rounding never makes the maximum over the ranks smaller than the mean. */
 static int add_loads(plb_stats_t *s, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -52,7 +52,8 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* a record; mixed: the ranks' contributions differed where they must be equal */
+    /* A record as Python sees it.  mixed: true: the ranks' contributions differed where they must
+     * be equal. */
     typedef struct shown {
         plb_stats_t stats;
         bool mixed;

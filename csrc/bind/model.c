@@ -25,7 +25,8 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
     }
     PLB_PY_SNAPSHOT(VIEW)
 #undef VIEW
-    /* The arrays are the caller's, and may have changed since the snapshot was made. */
+    /* The check is repeated: the arrays are the caller's, and may have changed since the snapshot
+     * was made. */
     return plb_py_check(call, plb_snapshot_check(out, &call->err));
 }
 
@@ -111,8 +112,8 @@ PLB_PY_FN(rank_times,
 
 PLB_PY_FN(phase_times,
           "phase_times(snapshot, alpha, beta, /)\n--\n\n"
-          "Like rank_times(), with the messages that each rank sends to others: alpha seconds\n"
-          "per message, beta seconds per byte.")
+          "Like rank_times(), but with messages between ranks: alpha seconds per message and\n"
+          "beta seconds per byte that a rank sends.")
 {
     PyObject *object;
     plb_network_t network;
@@ -153,8 +154,8 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
 
 #define MODELS "start:i8+ rows:f8 speed:f8 "
 
-/* Complete p models whose arrays were read, and check them; `points`: number of points of all
- * models. */
+/* Complete p models whose arrays were read, and check them; `points` is the number of points of
+ * all models together. */
 static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
 {
     models->p = (int32_t)p;
@@ -172,7 +173,7 @@ static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
      check_models(&models, p, points) != 0)
 
 PLB_PY_FN(fpm_check, "fpm_check(start, rows, speed, /)\n--\n\n"
-                     "Raise an error for the first invalid model.")
+                     "Raise an error that describes the first invalid model.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1;
@@ -235,8 +236,9 @@ static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, d
 
 PLB_PY_FN(fpm_split,
           "fpm_split(start, rows, speed, n, /)\n--\n\n"
-          "Return integer parts[p] of n rows such that all ranks end at nearly the same time;\n"
-          "and the time at which all would end if parts need not be integers.")
+          "Return integers parts[p] that add up to n rows, such that all ranks end at nearly\n"
+          "the same time; and the time at which all would end if parts did not have to be\n"
+          "integers.")
 {
     plb_fpm_t models;
     int64_t p = -1, points = -1, n, *parts;

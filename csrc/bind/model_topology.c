@@ -1,4 +1,4 @@
-/* Room model: topologies: hop-bytes, the most loaded link, and parts on places. */
+/* Room model, topologies: hop-bytes, the most loaded link, and which part goes to which place. */
 #include "model/topology.h"
 
 #include "bind/rooms.h"
@@ -62,9 +62,10 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
     return plb_topology_link(&q->machine, &q->flows, q->place, most, err);
 }
 
-PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
-                     "Return, for the flows between parts, the sum of bytes times hops, and\n"
-                     "the bytes over the most loaded link.")
+PLB_PY_FN(hop_bytes,
+          "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
+          "Return two figures of the flows between parts: the sum of bytes times hops, and the\n"
+          "bytes over the most loaded link.")
 {
     question_t q;
     double sum = 0.0, most = 0.0;
@@ -73,9 +74,10 @@ PLB_PY_FN(hop_bytes, "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\
     return Py_BuildValue("dd", sum, most);
 }
 
-PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
-                     "Return a new place for each part.  Its hop-bytes are at most those of\n"
-                     "the given `place`.")
+PLB_PY_FN(map_parts,
+          "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
+          "Return a new place for each part, such that the hop-bytes are at most those of the\n"
+          "given `place`.")
 {
     question_t q;
     int32_t *place;

@@ -1,13 +1,15 @@
-/* Room partition: calls of the loaded libraries, orders, the quality of a partition, and which
- * objects move. */
+/* Room partition: calls of libraries, orders, the quality of a partition, and which objects move.
+ */
 #include "bind/library.h"
 #include "bind/rooms.h"
 #include "partition/moves.h"
 #include "partition/quality.h"
 #include "partition/remap.h"
 
-PLB_PY_FN1(install, "install(partitioner, /)\n--\n\n"
-                    "Add a library to the table, from the capsule of its module.")
+PLB_PY_FN1(install,
+           "install(partitioner, /)\n--\n\n"
+           "Add a library to the table of partitioners, from the capsule that its module has\n"
+           "made.")
 {
     const plb_partitioner_t *library = PyCapsule_GetPointer(arg, PLB_PY_PARTITIONER);
     return library == NULL ? NULL : PLB_PY_NONE(c, plb_partitioner_install(library, &c->err));
@@ -25,8 +27,8 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* Get the part of each vertex from the library (NULL: part[] has them already), then improve
- * them by V-cycles. */
+/* Get the part of each vertex from the library (NULL: they are in part[] already), then improve
+ * the parts by V-cycles. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   int32_t *part, plb_err_t *err)
 {
@@ -47,14 +49,14 @@ static int answer(const plb_partitioner_t *library, const plb_question_t *q, int
 
 PLB_PY_FN(
     partition,
-    "partition(library, vertices, parts, *, n_weights=1, n_dims=0, weight=None, share=None,\n"
-    "          start=None, to=None, edge_weight=None, net_start=None, pin=None,\n"
-    "          net_weight=None, coords=None, fixed=None, old=None, old_cost=None, part=None,\n"
-    "          imbalance=1.03, seed=0, cycles=-1, options=[])\n--\n\n"
-    "Return the part of each vertex, from an installed library, or (None) from `part`;\n"
-    "with `cycles` refined by that many V-cycles.  csrc/partition/question.h has the\n"
-    "arguments. Arrays of int32 (share and coords: float64) are not copied; options is\n"
-    "[name, value, ...]. The GIL is released.")
+    "partition(library, vertices, parts, *, n_weights=1, n_dims=0, weight=None, share=None,\n     "
+    "     start=None, to=None, edge_weight=None, net_start=None, pin=None,\n          "
+    "net_weight=None, coords=None, fixed=None, old=None, old_cost=None, part=None,\n          "
+    "imbalance=1.03, seed=0, cycles=-1, options=[])\n--\n\n"
+    "Return the part of each vertex.  The parts come from an installed library; or, if\n"
+    "library is None, from `part`.  Then they are refined by `cycles` V-cycles.\n"
+    "csrc/partition/question.h has the arguments.  Arrays of int32 (share and coords:\n"
+    "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {
     const char *name;
     int32_t cycles = -1, *part;
@@ -85,8 +87,9 @@ PLB_PY_FN(
     PLB_PY_TRY(finish(&q, m, nets, pins));
     PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     if ((library == NULL) != (given != NULL)) {
-        return plb_py_raise(
-            PLB_FAIL(&c->err, PLB_ERR_VALUE, "library and part: expected one of them"), &c->err);
+        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_VALUE,
+                                     "library and part: expected one of the two, not both"),
+                            &c->err);
     }
     PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     if (given != NULL) {
@@ -113,10 +116,10 @@ PLB_PY_FN(connectivity,
                                  .n_nets = q.n_nets,
                                  .net_start = (int32_t *)q.net_start,
                                  .pin = (int32_t *)q.pin,
-                                 .net_weight = (int32_t *)q.net_weight}; /* only read */
+                                 .net_weight = (int32_t *)q.net_weight}; /* not written */
     int ret = plb_partition_check(&q, &c->err);
     for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
-        if (q.fixed[v] < 0) { /* plb_partition_check takes -1 as: not fixed */
+        if (q.fixed[v] < 0) { /* plb_partition_check accepts -1, which means: not fixed */
             ret = PLB_FAIL(&c->err, PLB_ERR_RANGE, "part[%d] is %d: expected zero or more", v,
                            q.fixed[v]);
         }
@@ -127,8 +130,8 @@ PLB_PY_FN(connectivity,
 }
 
 PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
-                "Return the number of entries in each column of the Cholesky factor, if the\n"
-                "rows and columns are in the order perm.")
+                "Return the number of entries in each column of the Cholesky factor, if rows and\n"
+                "columns are ordered by perm.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
@@ -139,8 +142,7 @@ PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
         good = to[e] >= 0 && to[e] < n;
     }
     PLB_PY_RAISE_IF(!good, PyExc_ValueError,
-                    "start, to, perm: expected rows of a graph, and a "
-                    "place for each vertex");
+                    "start, to, perm: expected rows of a graph, and a new number for each vertex");
     PLB_PY_GET(entries = plb_py_new(c, NPY_INT64, n));
     PLB_PY_RUN(c, plb_cholesky_fill((int32_t)n, start, to, perm, entries, &c->err));
     return plb_py_out(c, entries);
@@ -148,17 +150,18 @@ PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The arguments that several functions share: rows of a graph or of nets, and the parts of the
- * objects. */
+/* The arguments that several functions share: rows of a graph or of nets, and the part of each
+ * object. */
 typedef struct rows_question {
     plb_rows_t rows;
     plb_places_t places;
 } rows_question_t;
 
-PLB_PY_FN(scan_rows, "scan_rows(name, start, to, first, objects, /)\n--\n\n"
-                     "Check rows.  Returns (loops, skew): the number of edges from an object\n"
-                     "to itself, and a sum of hashes; the graph is symmetric if skew summed\n"
-                     "over all ranks is 0.  Arrays of int32 and int64 are not copied.")
+PLB_PY_FN(scan_rows,
+          "scan_rows(name, start, to, first, objects, /)\n--\n\n"
+          "Check rows.  Returns (loops, skew): the number of edges from an object to itself,\n"
+          "and a sum of hashes.  The graph is symmetric if the sum of skew over all ranks is 0.\n"
+          "Arrays of int32 and int64 are not copied.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -209,7 +212,8 @@ PLB_PY_FN(graph_quality,
 
 PLB_PY_FN(nets_quality,
           "nets_quality(start, pin, weight, parts, first, part, ghost, ghost_part, /)\n--\n\n"
-          "Return (connectivity - 1, cut nets), both weighted.")
+          "Return two weighted sums over the nets: (number of parts of the net - 1), and 1 if\n"
+          "the net is cut.")
 {
     rows_question_t q;
     double connectivity = 0.0, cut = 0.0;
@@ -237,9 +241,10 @@ PLB_PY_FN(part_sums,
     return plb_py_sealed(c, sums);
 }
 
-PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
-                 "Return the new number of each part, such that as much as possible stays in\n"
-                 "place; csrc/partition/remap.h.")
+PLB_PY_FN(remap,
+          "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
+          "Return the new number of each part, chosen such that as much data as possible stays\n"
+          "in place; csrc/partition/remap.h.")
 {
     plb_new_names_t in = {0};
     int32_t *name;

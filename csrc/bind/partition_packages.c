@@ -1,5 +1,5 @@
-/* Room partition: partitioners that are Python packages, in the table of libraries.  A question
- * becomes NumPy arrays for pylb.partition.packages, whose answer becomes the parts. */
+/* Room partition: partitioners that are Python packages, as entries in the table of libraries.  A
+ * question becomes NumPy arrays for pylb.partition.packages, and the answer becomes the parts. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 
@@ -43,7 +43,7 @@ static int ask(const char *name, const plb_question_t *q, int32_t *part, plb_err
     return ret;
 }
 
-/* X(name of the package, what it takes) */
+/* X(name of the package, which inputs it accepts) */
 #define PACKAGES(X)                                                                               \
     X(mtkahypar, PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED)                        \
     X(kaminpar, PLB_TAKES_GRAPH)

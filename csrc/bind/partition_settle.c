@@ -1,11 +1,12 @@
-/* Room partition: completes a distributed partition; linked into pylb._mpi. */
+/* Room partition: what follows a partition over several ranks (partition/ranks/settle.h); linked
+ * into pylb._mpi. */
 #include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 
 #include "partition/ranks/settle.h"
 
-/* The handle of a communicator; the first call also loads mpi4py's table. */
+/* Return the MPI communicator of an mpi4py object; the first call also loads mpi4py's table. */
 static MPI_Comm *ready(PyObject *comm)
 {
     static bool imported = false;
@@ -43,12 +44,12 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
 }
 
 PLB_PY_FN(settle,
-          "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n"
-          "       fixed, kept_part, kept_old, kept)\n--\n\n"
-          "Return (new name of each part or None; part and rank of each object; id, row, rank,\n"
-          "part of those that leave; the same of those that arrive; objects and weights of each\n"
-          "part; number and size of all objects that change their part).  Collective;\n"
-          "csrc/partition/ranks/settle.h.")
+          "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n "
+          "      fixed, kept_part, kept_old, kept)\n--\n\n"
+          "Return (new number of each part or None; part and rank of each object; id, row,\n"
+          "rank, part of the objects that leave; the same of those that arrive; number of\n"
+          "objects and weights of each part; number and size of all objects that change their\n"
+          "part).  Collective; csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};
     plb_new_parts_t *p = &in.parts;

@@ -1,5 +1,5 @@
 /* Room place: the table of strategies, a call of one strategy, Python callables as strategies,
- * shares of rows and rectangles. */
+ * rows and rectangles in given proportions. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -34,7 +34,8 @@ static PyObject *python_snapshot(const plb_snapshot_t *s)
     return out;
 }
 
-/* Call the callable through pylb.strategies, which checks the answer and gives clear errors. */
+/* Call the callable through pylb.place.registry, which checks the answer and gives clear errors.
+ */
 static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
 {
     PyObject *snapshot = python_snapshot(in);
@@ -157,8 +158,8 @@ PLB_PY_FN(place,
 
 PLB_PY_FN(apportion,
           "apportion(share, n, /)\n--\n\n"
-          "Return integers proportional to share[p] that add up to n, by the largest remainder;\n"
-          "ties: the lowest index.")
+          "Return integers that add up to n and are proportional to share[p], by the largest\n"
+          "remainder; ties: the lowest index.")
 {
     const double *share;
     int64_t p = -1, n, *parts;
@@ -180,8 +181,9 @@ static int check_shares(int64_t p)
 
 PLB_PY_FN(rectangles_columns,
           "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
-          "Return (column[p], perimeter): the column of each rectangle, chosen for the least\n"
-          "sum of half perimeters, or as given; and that sum.")
+          "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
+          "column: the column of each rectangle, either as given, or chosen for the least sum\n"
+          "of half perimeters; perimeter: that sum.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -202,8 +204,9 @@ PLB_PY_FN(rectangles_columns,
     return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
 }
 
-PLB_PY_FN(rectangles_place, "rectangles_place(share, column, rows, cols, /)\n--\n\n"
-                            "Return box[p, 4]: first row and end, first column and end.")
+PLB_PY_FN(rectangles_place,
+          "rectangles_place(share, column, rows, cols, /)\n--\n\n"
+          "Return box[p, 4]: for each rectangle, first row and end, first column and end.")
 {
     const double *share;
     const int32_t *column;

@@ -1,5 +1,5 @@
-/* Room place, distributed strategies: the agent of one rank, whose notes the caller sends and
- * receives; and the messages and bytes of a placement on virtual ranks. */
+/* Room place, distributed strategies: the agent of one rank (place/kit/agent.h), whose notes the
+ * caller sends and receives; and the messages and bytes of a placement on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -24,10 +24,10 @@ static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 /* ---- the agent of one rank ------------------------------------------------------------------ */
 
 typedef struct agent {
-    PyObject_HEAD plb_py_held_t held; /* the arrays that `share` uses */
+    PyObject_HEAD plb_py_held_t held; /* the arrays that the agent reads */
     plb_share_t share;
     plb_agent_t *core;
-    bool at_work; /* a thread is in a round, without the GIL */
+    bool at_work; /* true: a thread is in a round, without the GIL */
 } agent_t;
 
 static int agent_init(agent_t *self, plb_py_call_t *c)
@@ -51,7 +51,7 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     const plb_strategy_t *strategy = distributed(name, n_params);
     PLB_PY_PASS(strategy == NULL);
     self->core = plb_agent_new(strategy->agent, s, &opts, &c->err);
-    self->held = c->held; /* keeps the arrays as long as the agent lives */
+    self->held = c->held; /* the agent needs the arrays as long as it exists */
     c->held.n = 0;
     return self->core != NULL ? 0 : plb_py_check(c, c->err.code);
 }
@@ -74,7 +74,7 @@ static int64_t count_notes(PyObject *received)
         const Py_ssize_t size =
             PyList_GET_SIZE(parts) == 1 ? PyObject_Size(PyList_GET_ITEM(parts, 0)) : -1;
         PLB_PY_REFUSE_IF(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0, PyExc_ValueError,
-                         "the message of rank %d does not consist of notes", rank);
+                         "the message of rank %d is not a whole number of notes", rank);
         n += size / (Py_ssize_t)sizeof(plb_note_t);
     }
     return n;
@@ -136,10 +136,10 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 PLB_PY_METHOD(
     agent, round,
     "round($self, received, tally, /)\n--\n\n"
-    "Do one round.  received: (rank, [buffer]) in order of rank: what other ranks sent in\n"
-    "the previous round.  tally: two sums, two maxima and two counts over all ranks.\n"
-    "Returns what to send, in the form of `received`, and this rank's contribution to the\n"
-    "next tally.")
+    "Do one round.  received: what other ranks sent in the previous round, a list of\n"
+    "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over\n"
+    "all ranks.  Returns what to send, in the same form as `received`, and this rank's\n"
+    "contribution to the next tally.")
 {
     static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
                                            PLB_PY_FIELD(plb_tally_t, sum[1]),
@@ -177,9 +177,9 @@ static PyObject *rank_of(const agent_t *self)
     X(agent, done, PyBool_FromLong(self->core->done), "Whether the placement is known.")          \
     X(agent, rank, rank_of(self), "New rank of each of this rank's own objects, (n,) int32.")     \
     X(agent, memory, PyLong_FromLongLong(self->core->memory),                                     \
-      "Bytes of the objects that are on this rank afterwards.")                                   \
+      "Bytes of the objects that are on this rank under the new placement.")                      \
     X(agent, times, Py_BuildValue("dd", self->core->own_before, self->core->own_after),           \
-      "Seconds of this rank in an iteration, before and after.")
+      "Seconds of this rank in an iteration, before and after the LB step.")
 PLB_PY_PROPERTIES(agent, AGENT)
 
 PLB_PY_TYPE(agent, "pylb._core.Agent",
@@ -195,7 +195,7 @@ PLB_PY_FN(traffic,
           "traffic(snapshot, strategy, params, seed, /)\n--\n\n"
           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-          "entries that it held.")
+          "entries and notes in its memory at a time.")
 {
     PyObject *object;
     const char *name;

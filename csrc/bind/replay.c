@@ -9,7 +9,7 @@ typedef struct replay {
     plb_measured_step_t *steps; /* owned */
 } replay_t;
 
-/* Read the measured LB steps from a list of tuples; the replay owns them. */
+/* Read the measured LB steps from a list of tuples; the replay keeps them. */
 static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_replay_opts_t *opts)
 {
     static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
@@ -60,10 +60,11 @@ static void replay_free(replay_t *self)
     Py_XDECREF(self->decider);
 }
 
-PLB_PY_METHOD(replay, loop,
-              "loop($self, first, n, cost, /)\n--\n\n"
-              "Begin a loop of n iterations with the next phases.  cost: seconds that a first\n"
-              "LB step may take, or nan.")
+PLB_PY_METHOD(
+    replay, loop,
+    "loop($self, first, n, cost, /)\n--\n\n"
+    "Begin a loop of n iterations; the first one has the number `first`.  The next phases\n"
+    "belong to it.  cost: expected seconds of a first LB step, or nan.")
 {
     plb_loop_t loop = {0};
     PLB_PY_TRY(plb_py_parse(c, "first:l n:l cost:d", &loop.first, &loop.n, &loop.cost));
@@ -84,9 +85,10 @@ PLB_PY_METHOD1(replay, feed,
 PLB_PY_METHOD(
     replay, settle,
     "settle($self, left, early=False, /)\n--\n\n"
-    "Let the decider observe the last phase that was fed, although the next one is not\n"
-    "known yet.  left: a trace with one phase, the objects that exist now; None: those of the\n"
-    "last phase.  early: the loop was left before its end, and another one follows.")
+    "Let the decider observe the last phase that was fed, although the next phase is not\n"
+    "known yet.  left: a trace with one phase, the objects that exist now; None: those of\n"
+    "the last phase.  early: True: the loop was left before its end, and another one\n"
+    "follows.")
 {
     PyObject *left = Py_None;
     bool early = false;
@@ -100,10 +102,11 @@ PLB_PY_METHOD(
                : Py_NewRef(Py_None);
 }
 
-PLB_PY_METHOD1(replay, metrics,
-               "metrics($self, begin, /)\n--\n\n"
-               "Return (metrics as a dict of arrays, seconds) of the phases from `begin` on, and\n"
-               "forget those before, unless the times of the ranks are kept.")
+PLB_PY_METHOD1(
+    replay, metrics,
+    "metrics($self, begin, /)\n--\n\n"
+    "Return (metrics as a dict of arrays, seconds) of the phases from number `begin` on.\n"
+    "The figures of earlier phases are forgotten, unless the times of the ranks are kept.")
 {
     plb_replay_t *core = &self->core;
     const long long begin = PyLong_AsLongLong(arg), n = core->n, first = core->first;
@@ -136,9 +139,9 @@ static PyObject *take_times(plb_replay_t *core)
 PLB_PY_METHOD0(
     replay, take,
     "take($self, /)\n--\n\n"
-    "Return (rank of each task, seconds of each rank in each phase); None in place of an\n"
-    "array that was not kept.  Call it only once, at the end: the caller takes over the\n"
-    "arrays.")
+    "Return (rank of each task, seconds of each rank in each phase); an array that was\n"
+    "not kept is None.  Call it only once, at the end, because the caller becomes the\n"
+    "owner of the arrays.")
 {
     PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
     self->core.rank = NULL;
@@ -152,12 +155,12 @@ static PyMethodDef replay_methods[] = {
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
-    "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
-    "Replays a recorded run under a decider (None: without); csrc/replay/replay.h says\n"
-    "what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
-    "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
-    "migration, whole).", )
+    "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n      "
+    " per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
+    "Replays a recorded run under a decider (None: without one); csrc/replay/replay.h\n"
+    "describes the arguments.  model: (alpha, beta, steps, handling, pace).  steps: the\n"
+    "LB steps that were measured, as (iteration, strategy, migrations, bytes, statistics,\n"
+    "placing, migration, whole).", )
 
 PLB_PY_FN1(repeats,
            "repeats(trace, /)\n--\n\n"

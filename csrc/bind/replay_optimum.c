@@ -1,7 +1,8 @@
 /* Room replay: generated programs, and the best schedule of LB steps. */
 #include "bind/rooms.h"
 
-/* View a pylb.Imbalance (or any object with its attributes).  0, or -1 with an exception. */
+/* View a pylb.Imbalance, or any object with its attributes, as a C struct.  0, or -1 with an
+ * exception. */
 static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
 {
     PLB_PY_PASS(plb_py_fields(c, object, "iterations:l mean:d residual:d start:d", &out->n,
@@ -33,8 +34,8 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 PLB_PY_FN(program_optimum,
           "program_optimum(program, cost, /)\n--\n\n"
           "Return the best schedule as (seconds, iterations at whose end to rebalance, lower\n"
-          "bound, exact, strategies), like trace_optimum(); here the bound is equal to the\n"
-          "seconds, exact is True, and strategies is None.")
+          "bound of the seconds, exact, strategies), like trace_optimum().  Here the lower\n"
+          "bound is equal to the seconds, exact is True, and strategies is None.")
 {
     PyObject *object;
     plb_program_t program = {0};
@@ -48,8 +49,8 @@ PLB_PY_FN(program_optimum,
 
 PLB_PY_FN(program_run,
           "program_run(program, trigger, cost, /)\n--\n\n"
-          "Return (seconds of each iteration, iterations at whose end it rebalanced) under a\n"
-          "fresh trigger.")
+          "Run the program under a new trigger.  Returns (seconds of each iteration, iterations\n"
+          "at whose end it rebalanced).")
 {
     PyObject *object, *which;
     double cost, *time = NULL;
@@ -66,8 +67,8 @@ PLB_PY_FN(program_run,
                      Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
 }
 
-/* Read strategies as (entry of the table or callable, what it looks at); `params` has the
- * parameters of all of them in sequence. 0, or -1 with an exception. */
+/* Read strategies as a list of (entry of the table or callable, looks_at); `params` has the
+ * parameters of all of them, one after the other.  0, or -1 with an exception. */
 static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
                          plb_candidate_strategy_t *out)
 {
@@ -91,8 +92,8 @@ static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params,
 PLB_PY_FN(trace_optimum,
           "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
           "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
-          "bound of the seconds, whether it is exact, index of the strategy of each LB step).\n"
-          "seconds is inf if no schedule takes less than `upper`.")
+          "bound of the seconds, whether the schedule is proven to be the best, index of the\n"
+          "strategy of each LB step).  seconds is inf if no schedule takes less than `upper`.")
 {
     PyObject *object, *rows;
     const double *params;

@@ -4,8 +4,8 @@
 
 #include "bind/views.h"
 
-/** View a pylb.Snapshot or a pylb.Trace (or any object with the same attributes). 0, or -1 with
- * an exception. */
+/** View a pylb.Snapshot or a pylb.Trace, or any object with the same attributes, as a C struct. 0,
+ * or -1 with an exception. */
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
@@ -37,13 +37,12 @@ const plb_keys_t *plb_py_keys(PyObject *object);
 /** Name of capsules that hold a plb_reduction_t. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 
-/** Add the time that the loop over a pylb._core.Recorder has measured so far to its present
- * object. */
+/** End the time interval that the loop over a pylb._core.Recorder is measuring now, and add it to
+ * the present object. */
 void plb_py_recorder_cut(PyObject *recorder);
 
-/** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE if the
- * table has that size, else PLB_ESTIMATE_ROWS.  The caller must check that the size is one of
- * these. */
+/** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE or
+ * PLB_ESTIMATE_ROWS, by its size.  The caller must check that the size is one of these. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,

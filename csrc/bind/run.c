@@ -1,7 +1,7 @@
-/* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums
- * the loads, contributes the statistics, processes results that have arrived, and answers.  It
- * waits only if it must; while it waits, other threads can take the GIL, and other processes
- * the core. */
+/* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums the
+ * loads, contributes the statistics, processes results that have arrived, and answers.  It waits
+ * only if it must; while it waits, other threads can take the GIL, and other processes the
+ * processor. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -9,15 +9,15 @@ enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 
 typedef struct atsync {
     PyObject_HEAD plb_atsync_t core;
-    plb_reduction_t alone;       /* used without MPI */
-    PyObject *reduction;         /* the capsule, or None */
-    PyObject *trigger, *decider; /* owned; decider: or None */
+    plb_reduction_t alone;       /* reductions of a single rank, without MPI */
+    PyObject *reduction;         /* the capsule with the reductions of all ranks, or None */
+    PyObject *trigger, *decider; /* owned; decider may be None */
     PyObject *recorder;          /* owned */
-    PyObject *answers;           /* tuple, by plb_atsync_answer_t */
-    PyObject *index_of;          /* dict from key to index; NULL if the rank runs as a whole */
+    PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
+    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.object_store.Store */
-    int64_t *slot; /* slot of each object; a rank that runs as a whole has slot[0] */
-    bool idle;     /* since `wait` began, no object has ended an iteration or gone on */
+    int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
+    bool idle;     /* true: since `wait` began, no object has ended an iteration or gone on */
     plb_wait_t wait;
     PyThreadState *state;
 } atsync_t;
@@ -29,7 +29,7 @@ static int64_t now_ns(void)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-/* Set the slot of each object: an object that was here before keeps its slot, the others join
+/* Set the slot of each object.  An object that was here before keeps its slot; the others join
  * and get new ones. */
 static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_t *slot)
 {
@@ -75,7 +75,7 @@ static int set_off(atsync_t *self)
     return ret == PLB_OK ? 0 : -1;
 }
 
-/* Remove objects that are no longer here.  Call this after the others have joined, because a
+/* Remove objects that are no longer here.  Call this after new objects have joined, because a
  * rank without objects would run ahead. */
 static int drop_slots(atsync_t *self, PyObject *index_of)
 {
@@ -115,8 +115,8 @@ static int bind_each(atsync_t *self, PyObject *keys)
     return -1;
 }
 
-/* Bind a rank that runs as a whole, i.e. without objects of its own.  The first call joins the
- * loop and begins the first iteration. */
+/* Join the loop as a rank without objects of its own; the first call also begins the first
+ * iteration. */
 static int bind_whole(atsync_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -139,8 +139,8 @@ out:
 PLB_PY_METHOD(
     atsync, bind,
     "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
-    "Set the objects of this rank.  keys: a tuple of their keys, or None if the rank runs\n"
-    "as a whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
+    "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
+    "whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
     "window: the n sums of loads; estimates: the table; all three as for end_pass().")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
@@ -162,7 +162,7 @@ PLB_PY_METHOD(
     Py_RETURN_NONE;
 }
 
-/* Enter the loads of an iteration, of object i or (-1) of all, into the estimates. */
+/* Add the loads of an iteration to the estimates: of object i, or of all objects if i is -1. */
 static void end_pass(atsync_t *self, Py_ssize_t i)
 {
     const Py_ssize_t n = PyArray_SIZE(self->seconds), end = i < 0 ? n : i + 1;
@@ -192,7 +192,7 @@ static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsyn
     return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
 }
 
-/* Return whether the caller must wait.  At the end of the loop it waits until all ranks are
+/* Return whether the caller must wait.  At the end of the loop a rank waits until all ranks are
  * there. */
 static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 {
@@ -221,8 +221,8 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 static int check_bound(const atsync_t *self, bool each)
 {
     PLB_PY_REFUSE_IF(self->slot == NULL || (self->index_of != NULL) != each, PyExc_RuntimeError,
-                     "bind() was called for objects, but this call is for the "
-                     "whole rank, or vice versa");
+                     "bind() was called for objects but this call is for the whole rank, or the "
+                     "other way round");
     return 0;
 }
 
@@ -262,11 +262,12 @@ static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
 }
 
 enum { atsync_reached_how = METH_FASTCALL };
-PyDoc_STRVAR(atsync_reached_doc,
-             "reached($self, key, load=None, /)\n--\n\n"
-             "End an iteration of one object; or ask again, if the last answer was pause.\n"
-             "Returns one of `answers`: go, pause, balance, end or failed.  load: the load of\n"
-             "the iteration; None: the measured time.  Never waits.");
+PyDoc_STRVAR(
+    atsync_reached_doc,
+    "reached($self, key, load=None, /)\n--\n\n"
+    "End an iteration of one object; or ask again, if the last answer was pause. Returns\n"
+    "one of `answers`: go, pause, balance, end or failed.  load: the load of the\n"
+    "iteration in seconds; None: the measured time.  Never waits.");
 static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     atsync_t *self = (atsync_t *)object;
@@ -295,11 +296,12 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
     return answer_or_raise(self, ret, answer, &err);
 }
 
-PLB_PY_METHOD0(atsync, ask,
-               "ask($self, /)\n--\n\n"
-               "Ask what this rank must do: pause, balance, end (all ranks have ended) or\n"
-               "failed.  If no object has ended an iteration in between, each further call\n"
-               "sleeps for up to 0.2 ms.")
+PLB_PY_METHOD0(
+    atsync, ask,
+    "ask($self, /)\n--\n\n"
+    "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
+    "If no object has ended an iteration since the last call, the call sleeps for up to\n"
+    "0.2 ms.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);
@@ -331,11 +333,12 @@ static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_
     }
 }
 
-PLB_PY_METHOD1(atsync, serve,
-               "serve($self, seconds, /)\n--\n\n"
-               "Help the other ranks until nothing is under way (all ranks have ended, or are\n"
-               "about to rebalance), for at most `seconds` (negative: no limit).  Returns\n"
-               "whether nothing is under way.")
+PLB_PY_METHOD1(
+    atsync, serve,
+    "serve($self, seconds, /)\n--\n\n"
+    "Help the other ranks with their reductions, for at most `seconds` (negative: no\n"
+    "limit).  Returns True as soon as nothing is under way, because all ranks have ended\n"
+    "or are about to rebalance; False if the time is over.")
 {
     const double seconds = PyFloat_AsDouble(arg);
     PLB_PY_TRY(PyErr_Occurred());
@@ -352,10 +355,11 @@ PLB_PY_METHOD0(atsync, balanced,
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD1(atsync, give_up,
-               "give_up($self, failed, /)\n--\n\n"
-               "Leave the loop; `serve` still helps the other ranks.  failed: True: the other\n"
-               "ranks must leave the loop, too; False: they go on.")
+PLB_PY_METHOD1(
+    atsync, give_up,
+    "give_up($self, failed, /)\n--\n\n"
+    "Leave the loop; call `serve` afterwards, to help the other ranks.  failed: True: the\n"
+    "other ranks must leave the loop, too; False: they go on.")
 {
     const int is = PyObject_IsTrue(arg);
     return is < 0 ? NULL : PLB_PY_NONE(c, plb_atsync_give_up(&self->core, is, now_ns(), &c->err));
@@ -366,13 +370,14 @@ PLB_PY_METHOD1(atsync, give_up,
 PLB_PY_METHOD0(
     atsync, rows,
     "rows($self, /)\n--\n\n"
-    "Return (m, 9) float64 for the iterations whose statistics have become known since\n"
-    "the last call: time, max, mean, idle, utilization, min, messages and bytes; load\n"
-    "of this rank.")
+    "Return (m, 9) float64, a row for each iteration whose statistics have become known\n"
+    "since the last call: time, max, mean, idle, utilization, min, messages and bytes\n"
+    "over all ranks; load of this rank.")
 {
     PyObject *out = plb_py_copy2(self->core.row, self->core.n_rows,
                                  sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
-    self->core.n_rows = out == NULL ? self->core.n_rows : 0; /* a long loop needs no more memory */
+    /* the rows are free again, so a long loop needs no more memory */
+    self->core.n_rows = out == NULL ? self->core.n_rows : 0;
     return out;
 }
 
@@ -412,7 +417,7 @@ PLB_PY_PROPERTIES(atsync, ATSYNC)
 
 /* ---- the type ------------------------------------------------------------------------------- */
 
-/* The reductions of the capsule, or those of a single rank; NULL with an exception. */
+/* Return the reductions of the capsule, or those of a single rank; NULL with an exception. */
 static const plb_reduction_t *reduction_of(atsync_t *self, plb_py_call_t *c, int lag)
 {
     if (self->reduction != Py_None) {
@@ -466,7 +471,7 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-/* Only the recorder refers to objects of the program. */
+/* Only the recorder refers to objects of the program: clearing it breaks every cycle. */
 static int atsync_clear(PyObject *object)
 {
     Py_CLEAR(((atsync_t *)object)->recorder);
@@ -501,9 +506,10 @@ PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",
     "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
     "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
-    "of pylb._mpi.Comm, or None: one rank.  decider: the one with this trigger, which\n"
-    "observes each iteration, or None.  answers: the objects to return for go, pause,\n"
-    "balance, end and failed.  lag: D, 0: none.  balance: False: only measure.",
+    "made by pylb._mpi.Comm; None: there is one rank.  decider: the one that has this\n"
+    "trigger, which observes each iteration; or None.  answers: the objects to return for\n"
+    "go, pause, balance, end and failed.  lag: the lag; 0: none.  balance: False: only\n"
+    "measure.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

@@ -3,7 +3,7 @@
 
 typedef struct keys {
     PyObject_HEAD plb_keys_t core;
-    PyArrayObject *array; /* owns the keys, or NULL: they are added one by one */
+    PyArrayObject *array; /* the array with the keys, owned; NULL: they are added one by one */
 } keys_t;
 
 static int keys_init(keys_t *self, plb_py_call_t *c)
@@ -48,7 +48,7 @@ PLB_PY_METHOD1(keys, add,
 
 PLB_PY_METHOD1(keys, find,
                "find($self, key, /)\n--\n\n"
-               "Return the place of a key, or -1.")
+               "Return the index of a key, or -1.")
 {
     const long long key = PyLong_AsLongLong(arg);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(plb_keys_find(&self->core, key));
@@ -64,7 +64,7 @@ static int find_each(const plb_keys_t *self, const int64_t *key, int64_t n, int3
 
 PLB_PY_METHOD(keys, places,
               "places($self, keys, /)\n--\n\n"
-              "Return the place of each key, or -1.")
+              "Return the index of each key, or -1.")
 {
     const int64_t *key;
     int64_t n = -1;
@@ -92,8 +92,8 @@ PLB_PY_PROPERTIES(keys, KEYS)
 
 PLB_PY_TYPE(keys, "pylb._core.Keys",
             "Keys(keys=None)\n--\n\n"
-            "Different keys and their places 0 ... n-1. keys: a contiguous array of int64 that\n"
-            "must not change; None: they are added one by one.",
+            "Different keys, with an index 0 ... n-1 each.  keys: a contiguous array of int64\n"
+            "that must not change; None: they are added one by one.",
             {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )
 
 const plb_keys_t *plb_py_keys(PyObject *object)

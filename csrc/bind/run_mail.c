@@ -1,8 +1,9 @@
-/* Room run: the messages that the objects of one rank send and receive. */
+/* Room run: the messages that the objects of one rank send and receive.  A letter is a message to
+ * one object (bind/wire.h); a pile is a list of letters. */
 #include "bind/rooms.h"
 #include "bind/wire.h"
 
-enum { OUT_OF_BAND = 2048 }; /* bytes; larger arrays are sent from their own memory */
+enum { OUT_OF_BAND = 2048 }; /* bytes; a larger array is sent from its own memory */
 
 typedef struct pile {
     plb_letter_t *letter;
@@ -15,19 +16,19 @@ typedef struct mail {
     PyTypeObject *frozen;
     pile_t out;     /* sent in this iteration */
     pile_t coming;  /* arrived, but not delivered yet */
-    pile_t astray;  /* arrived, but the target is on another rank */
+    pile_t astray;  /* arrived, but the target object is on another rank */
     pile_t in;      /* delivered: the messages of the last iteration */
     int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
     int64_t *start;
-    int64_t n;  /* objects that were here at the delivery */
-    int64_t at; /* place of the object that was looked up last */
+    int64_t n;  /* number of objects that were here at the delivery */
+    int64_t at; /* index of the object that was looked up last */
     plb_talk_t talk;
     int64_t casts; /* number of multicasts so far */
 } mail_t;
 
 /* ---- piles ---------------------------------------------------------------------------------- */
 
-/* Make room for another letter.  0, or -1 with an exception. */
+/* Make room for another letter in a pile.  0, or -1 with an exception. */
 static int grow(pile_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -50,7 +51,7 @@ static int push(void *arg, plb_letter_t letter)
     return 0;
 }
 
-/* Drop all letters.  Freeing their data may run any code, which may see this pile. */
+/* Drop all letters.  Freeing their data may run Python code, which then finds the pile empty. */
 static void empty(pile_t *self)
 {
     pile_t old = *self;
@@ -93,14 +94,15 @@ static int key_of(PyObject *object, const char *name, int64_t *key)
     return overflow == 0 ? 0 : -1;
 }
 
-/* The keys of the objects that are here; none before bind(). */
+/* Return the keys of the objects that are here; there are none before bind(). */
 static const plb_keys_t *keys_of(const mail_t *self)
 {
     static const plb_keys_t none = {0};
     return self->keys != NULL ? plb_py_keys(self->keys) : &none;
 }
 
-/* Place of an object that is here, or -1.  Programs mostly look up objects in their order. */
+/* Return the index of an object that is here, or -1.  Programs mostly look up objects one after
+ * the other. */
 static int64_t place_of(mail_t *self, int64_t key)
 {
     const plb_keys_t *keys = keys_of(self);
@@ -147,7 +149,8 @@ static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n
     return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* Read the *n keys of any iterable into new memory of the call.  NULL with an exception. */
+/* Read the keys of any iterable into new memory, which lives as long as the call; *n: their
+ * number. NULL with an exception. */
 static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 {
     PyObject *items = PySequence_Tuple(given);
@@ -169,10 +172,11 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
     return key;
 }
 
-PLB_PY_METHOD(mail, multicast,
-              "multicast($self, targets, source, data, copy, /)\n--\n\n"
-              "Send data to several objects, like post() to each of them in turn, but at most\n"
-              "once to a rank.")
+PLB_PY_METHOD(
+    mail, multicast,
+    "multicast($self, targets, source, data, copy, /)\n--\n\n"
+    "Send data to several objects.  It has the same effect as post() to each of them in\n"
+    "turn, but the data is sent at most once to each rank.")
 {
     PyObject *targets, *source, *data;
     bool copy;
@@ -203,8 +207,8 @@ PLB_PY_METHOD(mail, multicast,
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Return the number of messages of this iteration whose data are neither constants nor arrays of
- * numbers: restoring them may fail. */
+/* Return the number of messages of this iteration with frozen (pickled) data: restoring these may
+ * fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;
@@ -215,7 +219,7 @@ static int64_t frozen_in(const mail_t *self)
     return n;
 }
 
-/* Return the targets of a pile, or (sources true) its sources, as an array. */
+/* Return the targets of a pile's letters as an array; sources true: the sources instead. */
 static PyObject *ends_of(const pile_t *self, bool sources)
 {
     npy_intp n = (npy_intp)self->n;
@@ -229,8 +233,9 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, messages, wire, others) for the letters to one rank: their number, packed bytes,
- * and the list of data that are too large or of other types (bind/wire.h). */
+/* Append (rank, messages, wire, others) for the letters to one rank: number of messages, packed
+ * bytes, and the list of data that are not packed because they are too large or of other types
+ * (bind/wire.h). */
 static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                          int64_t n, PyObject *parcels)
 {
@@ -248,7 +253,7 @@ static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const
     return failed ? -1 : 0;
 }
 
-/* Put letters index[n] of a pile among those that have arrived here. */
+/* Put the letters index[n] of a pile among those that have arrived here. */
 static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t n)
 {
     int failed = 0;
@@ -260,7 +265,7 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
     return failed;
 }
 
-/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out; if it
+/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out.  If it
  * is `me`, this rank, the letter is put among those that have arrived. */
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
@@ -309,9 +314,9 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
 PLB_PY_METHOD(
     mail, pack,
     "pack($self, to, me, /)\n--\n\n"
-    "Pack the messages of this iteration; to[n]: the rank of each, below 0: do not pack\n"
-    "it.  Returns a list of (rank, messages, wire, others), see csrc/bind/wire.h.\n"
-    "Messages to rank `me`, this rank, have arrived.")
+    "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do\n"
+    "not pack it.  Returns a list of (rank, messages, wire, others), see\n"
+    "csrc/bind/wire.h. Messages to rank `me`, this rank, have arrived.")
 {
     return pack(self, c, &self->out);
 }
@@ -326,10 +331,11 @@ PLB_PY_METHOD(mail, forward,
     return out;
 }
 
-PLB_PY_METHOD(mail, pack_inboxes,
-              "pack_inboxes($self, to, /)\n--\n\n"
-              "Pack the messages to objects that move.  to[n]: the new rank of each object\n"
-              "that is here; below 0: the object stays.")
+PLB_PY_METHOD(
+    mail, pack_inboxes,
+    "pack_inboxes($self, to, /)\n--\n\n"
+    "Pack the messages in the inboxes of objects that move.  to[n]: the new rank of each\n"
+    "object that is here; negative: the object stays.")
 {
     const int32_t *to;
     int64_t n = keys_of(self)->n;
@@ -348,7 +354,7 @@ PLB_PY_METHOD(mail, pack_inboxes,
 
 PLB_PY_METHOD(mail, take,
               "take($self, wire, others, /)\n--\n\n"
-              "Unpack messages that pack() has packed on another rank; they have then arrived.")
+              "Unpack messages that pack() has packed on another rank.  They have then arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
@@ -364,17 +370,18 @@ PLB_PY_METHOD(mail, take,
 
 PLB_PY_METHOD0(mail, open,
                "open($self, /)\n--\n\n"
-               "Begin a delivery.  Messages of a delivery that failed are dropped.")
+               "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
 {
     empty(&self->coming);
     empty(&self->astray);
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD0(mail, part,
-               "part($self, /)\n--\n\n"
-               "Among the messages that have arrived, set aside those to objects on other\n"
-               "ranks.  Returns their targets and sources.")
+PLB_PY_METHOD0(
+    mail, part,
+    "part($self, /)\n--\n\n"
+    "Among the messages that have arrived, set aside those to objects on other ranks, for\n"
+    "forward().  Returns their targets and sources.")
 {
     int64_t kept = 0, i = 0;
     int failed = 0;
@@ -394,10 +401,11 @@ PLB_PY_METHOD0(mail, part,
                : Py_BuildValue("NN", ends_of(&self->astray, false), ends_of(&self->astray, true));
 }
 
-PLB_PY_METHOD0(mail, restore,
-               "restore($self, /)\n--\n\n"
-               "Restore (unpickle) the frozen data of the messages that have arrived, and copy\n"
-               "the arrays of multicasts: each receiver may change its own.")
+PLB_PY_METHOD0(
+    mail, restore,
+    "restore($self, /)\n--\n\n"
+    "Restore (unpickle) the frozen data of the messages that have arrived, and copy the\n"
+    "arrays of multicasts, because each receiver may change its own.")
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
@@ -416,7 +424,7 @@ PLB_PY_METHOD0(mail, restore,
     Py_RETURN_NONE;
 }
 
-/* Sort the delivered messages for the objects that are here, and drop the others. */
+/* Sort the delivered messages by the objects that are here, and drop messages to other objects. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
     const int64_t n = keys_of(self)->n, m = self->in.n;
@@ -424,7 +432,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
     plb_err_t *err = &c->err;
     int64_t *source = NULL;
     int32_t *to = NULL;
-    if (m == 0) { /* most programs with very many objects send nothing */
+    if (m == 0) { /* saves time: most programs with very many objects send nothing */
         self->n = 0;
         return 0;
     }
@@ -477,7 +485,7 @@ PLB_PY_METHOD0(mail, deliver,
     return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Keep the delivered letters to objects with these keys (wanted false: to all other objects),
+/* Keep the delivered letters to objects with these keys (wanted is false: to all other objects),
  * and drop the rest. */
 static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 {
@@ -496,11 +504,12 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
     return failed;
 }
 
-PLB_PY_METHOD1(mail, bind,
-               "bind($self, keys, /)\n--\n\n"
-               "Set the objects that are here; keys: a pylb._core.Keys.  They keep their\n"
-               "messages, and get those that have arrived from other ranks together with\n"
-               "objects.")
+PLB_PY_METHOD1(
+    mail, bind,
+    "bind($self, keys, /)\n--\n\n"
+    "Set the objects that are here.  keys: a pylb._core.Keys.  The objects keep their\n"
+    "messages; objects that have come from other ranks get the messages that came with\n"
+    "them.")
 {
     const plb_keys_t *keys = plb_py_keys(arg);
     PLB_PY_GET(keys);
@@ -517,10 +526,11 @@ PLB_PY_METHOD1(mail, bind,
                                                                          : Py_NewRef(Py_None);
 }
 
-PLB_PY_METHOD1(mail, inbox,
-               "inbox($self, key, /)\n--\n\n"
-               "Return the messages to an object that is here: a list of (source, data), sorted\n"
-               "by source.  Raises UnknownKeyError if it is elsewhere.")
+PLB_PY_METHOD1(
+    mail, inbox,
+    "inbox($self, key, /)\n--\n\n"
+    "Return the messages to an object that is here: a list of (source, data), sorted by\n"
+    "source.  Raises UnknownKeyError if the object is elsewhere.")
 {
     int64_t key;
     PLB_PY_TRY(key_of(arg, "key", &key));
@@ -547,11 +557,12 @@ PLB_PY_METHOD1(mail, inbox,
 
 /* ---- the graph ------------------------------------------------------------------------------ */
 
-PLB_PY_METHOD0(mail, edges,
-               "edges($self, /)\n--\n\n"
-               "Return the communication graph since the last clear(), (m, 5) int64: source,\n"
-               "target, bytes, number of messages, number of the multicast that the edge is\n"
-               "part of (0: none).")
+PLB_PY_METHOD0(
+    mail, edges,
+    "edges($self, /)\n--\n\n"
+    "Return the communication graph since the last clear(), (m, 5) int64: source, target,\n"
+    "bytes, number of messages, number of the multicast to which the edge belongs (0:\n"
+    "none).")
 {
     return plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64);
 }
@@ -566,8 +577,9 @@ PLB_PY_METHOD0(mail, clear,
 
 PLB_PY_METHOD1(mail, forget,
                "forget($self, keys, /)\n--\n\n"
-               "Forget the messages to removed objects, and their part of the communication\n"
-               "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
+               "Forget the messages to objects that were removed, and their part of the\n"
+               "communication graph.  keys: a pylb._core.Keys of these objects.  Call bind()\n"
+               "afterwards.")
 {
     const plb_keys_t *gone = plb_py_keys(arg);
     if (gone == NULL || filter(self, gone, false) != 0) {
@@ -576,7 +588,9 @@ PLB_PY_METHOD1(mail, forget,
     return PLB_PY_NONE(c, plb_talk_drop(&self->talk, gone, &c->err));
 }
 
-PLB_PY_METHOD0(mail, drop, "drop($self, /)\n--\n\nForget what was sent in this iteration.")
+PLB_PY_METHOD0(mail, drop,
+               "drop($self, /)\n--\n\n"
+               "Forget the messages that were sent in this iteration.")
 {
     empty(&self->out);
     Py_RETURN_NONE;
@@ -654,11 +668,16 @@ static PyMethodDef mail_methods[] = {
 };
 
 #define MAIL(X)                                                                                   \
-    X(mail, n_coming, PyLong_FromLongLong(self->coming.n), "Messages that have arrived.")         \
-    X(mail, arrived, ends_of(&self->coming, false), "Their targets, (n_coming,) int64.")          \
-    X(mail, n_sent, PyLong_FromLongLong(self->out.n), "Messages of this iteration so far.")       \
-    X(mail, targets, ends_of(&self->out, false), "Their targets, (n_sent,) int64.")               \
-    X(mail, sources, ends_of(&self->out, true), "Their sources, (n_sent,) int64.")                \
+    X(mail, n_coming, PyLong_FromLongLong(self->coming.n),                                        \
+      "Number of messages that have arrived.")                                                    \
+    X(mail, arrived, ends_of(&self->coming, false),                                               \
+      "Targets of the messages that have arrived, (n_coming,) int64.")                            \
+    X(mail, n_sent, PyLong_FromLongLong(self->out.n),                                             \
+      "Number of messages that were sent in this iteration so far.")                              \
+    X(mail, targets, ends_of(&self->out, false),                                                  \
+      "Targets of the messages that were sent in this iteration, (n_sent,) int64.")               \
+    X(mail, sources, ends_of(&self->out, true),                                                   \
+      "Sources of the messages that were sent in this iteration, (n_sent,) int64.")               \
     X(mail, n_frozen, PyLong_FromLongLong(frozen_in(self)),                                       \
       "How many messages of this iteration may fail to be restored.")
 PLB_PY_PROPERTIES(mail, MAIL)

@@ -1,7 +1,5 @@
-/* Room run: the recorder: iterates over a rank's objects and times what the program does with
- * each.
- *
- * The clock is read once per object: the end of one is the beginning of the next. */
+/* Room run: the recorder: iterates over a rank's objects and measures how long the program takes
+ * for each.  The clock is read once per object: the end of one is the beginning of the next. */
 #include "bind/rooms.h"
 
 struct loop;
@@ -11,27 +9,27 @@ typedef struct recorder {
     PyArrayObject *keys;    /* [n] int64 */
     PyObject *values;       /* list of the objects */
     PyArrayObject *seconds; /* [n] float64, seconds in this iteration so far */
-    struct loop *running;   /* the loop that is timing an object now, or NULL; borrowed */
+    struct loop *running;   /* the loop that is measuring an object now; NULL: none; borrowed */
 } recorder_t;
 
-/* One `for` loop.  It owns the arrays that it writes to, so they stay valid whatever the loop's
- * body does. */
+/* One `for` loop.  It owns the arrays to which it writes, so they exist whatever the loop's body
+ * does. */
 typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyArrayObject *keys;
     PyObject *values;
-    PyObject *pair; /* the last (key, object); reused unless the body has kept it */
+    PyObject *pair; /* the last (key, object); reused unless the loop's body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
-    Py_ssize_t next; /* number of the next object; the one before it is being timed */
-    int64_t last;    /* when it began */
+    Py_ssize_t next; /* index of the next object; the one before it is being measured */
+    int64_t last;    /* ns: when the present object began */
 } loop_t;
 
 static void stop_clock(loop_t *self, int64_t now)
 {
     if (self->next > 0) {
         double *seconds = PyArray_DATA(self->seconds);
-        const int64_t ns = now - self->last; /* 0 if the clock stepped back */
+        const int64_t ns = now - self->last; /* otherwise the clock has stepped back */
         seconds[self->next - 1] += ns > 0 ? 1e-9 * (double)ns : 0.0;
     }
 }
@@ -51,7 +49,7 @@ static void loop_end(loop_t *self)
     }
 }
 
-/* The pair (key, object); NULL with an exception. */
+/* Return the pair (key, object); NULL with an exception. */
 static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 {
     PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);
@@ -68,12 +66,13 @@ static PyObject *pair_of(loop_t *self, Py_ssize_t i)
         PyObject *old[2] = {PyTuple_GET_ITEM(self->pair, 0), PyTuple_GET_ITEM(self->pair, 1)};
         PyTuple_SET_ITEM(self->pair, 0, key);
         PyTuple_SET_ITEM(self->pair, 1, value);
-        if (!PyObject_GC_IsTracked(self->pair)) { /* the collector leaves plain pairs alone */
+        /* the garbage collector does not track a pair whose items were plain values */
+        if (!PyObject_GC_IsTracked(self->pair)) {
             PyObject_GC_Track(self->pair);
         }
         PyObject *pair = Py_NewRef(self->pair);
         Py_DECREF(old[0]);
-        Py_DECREF(old[1]); /* may call anything */
+        Py_DECREF(old[1]); /* may run any Python code */
         return pair;
     }
     PyTuple_SET_ITEM(self->pair, 0, key);
@@ -96,7 +95,7 @@ static PyObject *loop_next(PyObject *object)
     return pair_of(self, self->next++);
 }
 
-/* Also ends the timing if the program leaves the loop by break or an exception. */
+/* Ends the measurement, too, if the program has left the loop by break or an exception. */
 static void loop_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -217,10 +216,10 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
                : PLB_ESTIMATE_ROWS;
 }
 
-PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
-                    "Update the estimates like estimate(); the table may also have the first\n"
-                    "four rows only.  Then add loads[n] to window[n], and set the loads to\n"
-                    "zero.")
+PLB_PY_FN(end_pass,
+          "end_pass(loads, table, window, /)\n--\n\n"
+          "Update the estimates as estimate() does; the table may also have only the first four\n"
+          "rows.  Then add loads[n] to window[n], and set the loads to zero.")
 {
     PyObject *object[3];
     PLB_PY_TRY(plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]));
@@ -241,10 +240,10 @@ PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(
-    pick,
-    "pick(values, places, /)\n--\n\n"
-    "Return a list of the values at these places of `values`, a list. Each place must exist.")
+PLB_PY_FN(pick,
+          "pick(values, places, /)\n--\n\n"
+          "Return a list of values[i] for each index i in `places`; values is a list.  Every\n"
+          "index must exist.")
 {
     PyObject *values;
     const int64_t *place;

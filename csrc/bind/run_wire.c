@@ -3,12 +3,12 @@
 
 typedef struct head {
     int64_t target, source;
-    int16_t kind; /* NumPy type of an array, or OTHER ... NOTHING below */
+    int16_t kind; /* NumPy type of an array, or one of OTHER ... NOTHING below */
     int16_t ndim;
-    int32_t more;  /* further targets of a multicast: they follow the head, 8 bytes each.  Below 0:
-                    * minus their number; the receivers share the data */
-    int64_t extra; /* an array: whether its layout is that of Fortran; frozen data: number of
-                      bytes; an integer: its value */
+    int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
+                      bytes each. Negative: minus that number, and the receivers share the data */
+    int64_t extra; /* of an array: 1 if its layout is that of Fortran; of frozen data: number of
+                      bytes; of an integer: its value */
 } head_t;
 
 enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
@@ -27,7 +27,7 @@ static bool is_plain(PyObject *data, npy_intp most)
            PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
 }
 
-/* The head of a letter, and the bytes that follow it. */
+/* Return the head of a letter, and the data that follow it. */
 static head_t head_of(const plb_letter_t *letter, npy_intp most, const PyTypeObject *frozen,
                       int64_t *n_bytes)
 {
@@ -80,7 +80,7 @@ static char *put_array(char *to, PyArrayObject *a)
     return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
 }
 
-/* The end of the letters that belong to the same message as letter[index[i]]. */
+/* Return the end of the letters that belong to the same message as letter[index[i]]. */
 static int64_t end_of(const plb_letter_t *letter, const int32_t *index, int64_t i, int64_t n)
 {
     int64_t end = i + 1;
@@ -165,7 +165,7 @@ static PyObject *get_array(reader_t *self, const head_t *head)
     return a;
 }
 
-/* Frozen data: bytes of that type. */
+/* Read frozen (pickled) data: an object of type `frozen`. */
 static PyObject *get_frozen(reader_t *self, const head_t *head, PyTypeObject *frozen)
 {
     if (head->extra < 0 || head->extra > INT64_MAX - 8 ||
@@ -205,7 +205,8 @@ static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, 
     }
 }
 
-/* Read the further targets of a message, and return them; they are in the wire, so not aligned. */
+/* Return a pointer to the further targets of a message, and skip them.  They are in the wire, so
+ * not aligned. */
 static const char *get_targets(reader_t *self, const head_t *head)
 {
     const char *at = self->at;
@@ -218,7 +219,7 @@ static const char *get_targets(reader_t *self, const head_t *head)
     return at;
 }
 
-/* Take one message: a letter for each of its targets. */
+/* Take one message: make a letter for each of its targets. */
 static int take_each(const head_t *head, const char *targets, PyObject *data,
                      int (*take)(void *arg, plb_letter_t letter), void *arg)
 {

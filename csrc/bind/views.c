@@ -108,12 +108,12 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
 /* Where values are read from: a tuple and a dict of arguments, or the attributes of an object. */
 typedef struct source {
     PyObject *args, *kwargs, *object;
-    Py_ssize_t n_args, n_keywords; /* read so far */
+    Py_ssize_t n_args, n_keywords; /* number of values that were read so far */
 } source_t;
 
 enum { LONGEST_NAME = 64 };
 
-/* Read "name:kind flags" at `*spec`, and advance it; false at the end. */
+/* Read an item "name:kind flags" at `*spec`, and advance `*spec`; false at the end. */
 typedef struct item {
     char name[LONGEST_NAME];
     char kind, size;
@@ -148,7 +148,7 @@ static bool next_item(const char **spec, item_t *out)
     return true;
 }
 
-/* Return a new reference; NULL: the value is absent, or an exception is set. */
+/* Return a new reference; NULL: the value is absent, or there is an exception. */
 static PyObject *value_of(source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
@@ -299,7 +299,7 @@ static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_li
         int failed = value == NULL && PyErr_Occurred();
         void *to = va_arg(targets, void *);
         int64_t *n = is_array(&item) ? va_arg(targets, int64_t *) : NULL;
-        if (value == NULL) { /* the target keeps what it has */
+        if (value == NULL) { /* an absent argument: its target keeps its value */
         } else if (item.kind == 'I') {
             plb_ints_t *ints = to;
             ints->wide =
@@ -311,12 +311,12 @@ static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_li
         } else {
             failed = read_one(&item, value, to);
         }
-        Py_XDECREF(value); /* still referenced by its owner, or by `held` */
+        Py_XDECREF(value); /* its owner or `held` still refers to it */
         if (failed) {
             return -1;
         }
     }
-    if (*spec == '.') { /* the rest is read by another call */
+    if (*spec == '.') { /* another call reads the rest */
         return 0;
     }
     PLB_PY_REFUSE_IF(self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args),
@@ -463,7 +463,8 @@ PyObject *plb_py_take(void *data, int64_t n, int type)
         Py_DECREF(owner);
         return NULL;
     }
-    if (PyArray_SetBaseObject((PyArrayObject *)array, owner) != 0) { /* steals owner */
+    /* steals the reference to `owner` */
+    if (PyArray_SetBaseObject((PyArrayObject *)array, owner) != 0) {
         Py_DECREF(array);
         return NULL;
     }
@@ -513,7 +514,8 @@ void plb_py_lock(plb_py_call_t *c)
     PyEval_RestoreThread(c->state);
 }
 
-/* In a thread's dictionary: the list that tells it to stop, once it has an item. */
+/* Key in a thread's dictionary: its value is the list that tells the thread to stop, once it has
+ * an item. */
 static const char stop_key[] = "pylb_stop";
 
 int plb_py_stop_when(PyObject *list)

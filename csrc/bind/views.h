@@ -41,12 +41,13 @@ typedef struct plb_py_held {
 
 typedef struct plb_py_call {
     PyObject *args, *kwargs;
-    Py_ssize_t n_args, n_keywords; /* read already */
+    Py_ssize_t n_args, n_keywords; /* number of arguments that were read already */
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
     PyThreadState *state;  /* while the GIL is released; its address is plb_py_tick's argument */
-    plb_interrupt_t outer; /* previous setting: that of the outer call if this is in a callback */
+    plb_interrupt_t outer; /* previous setting, to be restored: that of the outer call, if this
+                              call is in a callback */
     int code;
     plb_err_t err;
 } plb_py_call_t;
@@ -77,8 +78,8 @@ int plb_py_parse(plb_py_call_t *c, const char *spec, ...);
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
 
-/** Set *data to a view of `object`, of any shape, with n entries (below 0: any number); None gives
- *  NULL.  0, or -1 with an exception that names it. */
+/** Set *data to a view of `object`, of any shape, with n entries (n negative: any number); None
+ * gives NULL.  0, or -1 with an exception that names `object` by `name`. */
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data);
 
@@ -156,8 +157,8 @@ PyObject *plb_py_no_memory(void);
         }                                                                                         \
     } while (0)
 
-/** `value` if the code is PLB_OK, else NULL with the exception of the code; then `value` is not
- *  evaluated. */
+/** Return `value` if the code `ret` is PLB_OK; else raise the exception of the code and return
+ * NULL, and do not evaluate `value`. */
 #define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
 #define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))
 
@@ -177,11 +178,11 @@ PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
-/** A new read-only array that takes over `data` (from plb_malloc), also on failure; NULL gives
- * None. */
+/** Return a new read-only array that takes over `data` (from plb_malloc).  `data` is freed if this
+ * fails.  NULL gives None. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
-/** Zeroed memory that lives as long as this call; NULL with an exception. */
+/** Return zeroed memory that lives as long as this call; NULL with an exception. */
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
 /* ---- views of larger things ----------------------------------------------------------------- */
@@ -215,16 +216,17 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** The data of a contiguous array of n entries of this type, or of records of `size` bytes;
+/** Return the data of a contiguous array of n entries of this type, or of records of `size` bytes;
  * borrowed, never copied.  NULL with an exception. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
-/** View communicators, given by the starts of their members and the members. 0, or -1. */
+/** View communicators: `start` says where the members of each begin in `member`.  0, or -1 with an
+ * exception. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
-/** View a list of str: name, value, .... The strings belong to the list, the array to the call.
- * None gives NULL. 0, or -1 with an exception. */
+/** View a list of str (name, value, ...) as an array of texts.  The texts belong to the list, the
+ * array to the call.  None gives NULL.  0, or -1 with an exception. */
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
 
 /* ---- functions and types -------------------------------------------------------------------- */
@@ -283,7 +285,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     }
 
 /* The properties of a type from a table of X(type, name, value, doc), in which `self` is the
- * object: static functions, and the array type##_getset. */
+ * object. Makes static functions, and the array type##_getset. */
 #define PLB_PY_GETTER(type, name, value, text)                                                    \
     static PyObject *type##_get_##name(PyObject *object, void *unused PLB_PY_UNUSED)              \
     {                                                                                             \
@@ -295,8 +297,9 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     TABLE(PLB_PY_GETTER)                                                                          \
     static PyGetSetDef type##_getset[] = {TABLE(PLB_PY_GETSET){0}};
 
-/* A bound type: type##_init(self, c) fills a zeroed type##_t (0, or -1 with an exception),
- * type##_free(self) frees it, also after a failed or missing init; type##_methods; more slots. */
+/* A bound type.  The file defines type##_init(self, c), which fills a zeroed type##_t (0, or -1
+ * with an exception); type##_free(self), which frees it, also after a failed or missing init; and
+ * type##_methods.  More slots may follow. */
 #define PLB_PY_TYPE(type, full_name, text, ...)                                                   \
     PyDoc_STRVAR(type##_doc, text);                                                               \
     static PyObject *type##_new(PyTypeObject *of, PyObject *args, PyObject *kwargs)               \
@@ -332,19 +335,18 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  * has no subclasses.) */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
 
-/** Set *busy; false with an exception if it is set already by another thread that runs without
- * the GIL. */
+/** Set *busy.  If another thread, which runs without the GIL, has set it already: false with an
+ * exception. */
 bool plb_py_enter(bool *busy, const char *who);
 
-/* The things that a file of this folder adds to its module: functions, types, and more by `more`.
- */
+/* What a file of this folder adds to its module: functions, types, and other things by `more`. */
 typedef struct plb_py_room {
     PyMethodDef *methods;
     PyType_Spec *types[3];
     int (*more)(PyObject *module);
 } plb_py_room_t;
 
-/** 0, or -1 with an exception. */
+/** Add them to the module.  0, or -1 with an exception. */
 int plb_py_add(PyObject *module, const plb_py_room_t *room);
 
 #ifdef Py_mod_multiple_interpreters
@@ -354,7 +356,7 @@ int plb_py_add(PyObject *module, const plb_py_room_t *room);
 #define PLB_PY_ONE_INTERPRETER
 #endif
 
-/* The whole module pylb._NAME, which `exec` fills. */
+/* The definition of the module pylb._NAME; `exec` fills the module. */
 #define PLB_PY_MODULE(name, text, exec)                                                           \
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec}, PLB_PY_ONE_INTERPRETER{0, NULL}};     \
     static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "pylb._" #name,             \

@@ -4,7 +4,7 @@
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;
-    PyObject *kept; /* dict by rank: keeps its arrays of operations and steps alive */
+    PyObject *kept; /* dict from rank to its arrays of operations and times: keeps them alive */
     int32_t n_ranks;
 } simulation_t;
 
@@ -44,11 +44,12 @@ static void simulation_free(simulation_t *self)
     Py_XDECREF(self->kept);
 }
 
-PLB_PY_METHOD(simulation, feed,
-              "feed($self, rank, ops, closed, steps, /)\n--\n\n"
-              "Pass all operations of a rank that are known so far.  closed: True: no more will\n"
-              "follow; False: more may follow.  steps: an array that gets the times of these\n"
-              "operations, one record each; or None.")
+PLB_PY_METHOD(
+    simulation, feed,
+    "feed($self, rank, ops, closed, steps, /)\n--\n\n"
+    "Pass all operations of a rank that are known so far.  closed: True: no more\n"
+    "operations will follow; False: more may follow.  steps: an array that gets the times\n"
+    "of these operations, one record each; or None.")
 {
     int32_t rank;
     bool closed;
@@ -62,7 +63,7 @@ PLB_PY_METHOD(simulation, feed,
         return NULL;
     }
     PLB_PY_RAISE_IF(step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op), PyExc_ValueError,
-                    "fewer steps than operations");
+                    "steps has fewer records than there are operations");
     PLB_PY_TRY(
         plb_py_check(c, plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
                                         step ? PyArray_DATA(step) : NULL, &c->err)));
@@ -94,11 +95,12 @@ PLB_PY_METHOD0(simulation, run,
     return PyLong_FromLong(missing);
 }
 
-PLB_PY_METHOD0(simulation, times,
-               "times($self, /)\n--\n\n"
-               "Return (p, 7) float64, for each rank: the second at which it ended (or that it\n"
-               "has reached); seconds of work, of waiting in MPI, and of pauses; operations\n"
-               "done; its end (a plb_end_t); messages to it that it has not received.")
+PLB_PY_METHOD0(
+    simulation, times,
+    "times($self, /)\n--\n\n"
+    "Return (p, 7) float64, for each rank: the second at which it ended, or that it has\n"
+    "reached; seconds of work, of waiting in MPI, and of pauses; number of operations\n"
+    "done; how it ended (a plb_end_t); number of messages to it that it has not received.")
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
@@ -113,10 +115,11 @@ PLB_PY_METHOD0(simulation, times,
     return plb_py_out(c, to);
 }
 
-PLB_PY_METHOD0(simulation, memory,
-               "memory($self, /)\n--\n\n"
-               "Return the number of bytes that the simulation itself uses, without the arrays\n"
-               "given to feed().")
+PLB_PY_METHOD0(
+    simulation, memory,
+    "memory($self, /)\n--\n\n"
+    "Return the number of bytes of memory that the simulation itself uses, without the\n"
+    "arrays given to feed().")
 {
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
@@ -170,7 +173,8 @@ static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, op_layout), {0}};
 
 static int constants(PyObject *module)
 {
-    static const char *const waiting[] = {"block", "yield", "spin"}; /* plb_waiting_t */
+    /* in the order of plb_waiting_t */
+    static const char *const waiting[] = {"block", "yield", "spin"};
     PyObject *flags = Py_BuildValue("{sisisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL,
                                     "ANY_SOURCE", PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG,
                                     "SYNCHRONOUS", PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED,

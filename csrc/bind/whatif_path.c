@@ -28,7 +28,8 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     return n != NULL ? 0 : -1;
 }
 
-/* View the arrays of a recording, and pair its messages; 0, or -1 with an exception. */
+/* View the arrays of a recording, and find out which send each receive took.  0, or -1 with an
+ * exception. */
 static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
                 recording_t *out)
 {
@@ -39,8 +40,8 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
         c, PLB_PY_UNLOCKED(c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
 }
 
-/* Compute the lengths for each query, (change, procedure, from, to, kept, alpha, beta): one
- * row each. */
+/* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta), and write
+ * one row for each. */
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
                        int64_t *lengths, int32_t *stuck)
 {
@@ -64,10 +65,10 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queri
 
 PLB_PY_FN(path_lengths,
           "path_lengths(ops, comm_start, comm_member, queries, /)\n--\n\n"
-          "Return the lengths of the critical path if the program were changed: for each query\n"
-          "the ns of the longest path to each rank's end, (queries, p) int64, and how many\n"
-          "ranks wait forever.  queries: a list of (change, procedure, from, to, kept, alpha,\n"
-          "beta); csrc/whatif/path.h explains them.")
+          "Return the lengths of the critical path if the program were changed.  For each\n"
+          "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
+          "and the number of ranks that would wait forever.  queries: a list of (change,\n"
+          "procedure, from, to, kept, alpha, beta); csrc/whatif/path.h explains them.")
 {
     PyObject *ops, *start, *member, *queries, *out = NULL;
     recording_t run;
@@ -102,7 +103,7 @@ static plb_path_hop_t **hops_of(const plb_streams_t *streams)
     return hop;
 }
 
-/* The results; all arrays but `stretch` are outputs of the call. */
+/* The results; all arrays except `stretch` are outputs of the call. */
 typedef struct longest {
     int64_t *ns, *by_rank, *by_procedure;
     plb_stretch_t *stretch; /* [n] owned */
@@ -110,7 +111,7 @@ typedef struct longest {
     int32_t stuck;
 } longest_t;
 
-/* Find the longest path: its stretches and its shares. */
+/* Find the longest path: its stretches, and the parts of it on each rank and in each procedure. */
 static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n_procedures,
                 longest_t *out, plb_err_t *err)
 {
@@ -161,9 +162,10 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 
 PLB_PY_FN(critical_path,
           "critical_path(ops, comm_start, comm_member, alpha, beta, n_procedures, /)\n--\n\n"
-          "Return the ns of the longest path to each rank's end; the stretches (rank, first,\n"
-          "last, ns) of the critical path, (k, 4) int64; its ns by rank and by procedure; how\n"
-          "many ranks wait forever (if any do, there are no stretches).")
+          "Return four results: the nanoseconds of the longest path to each rank's end; the\n"
+          "stretches of the critical path, (k, 4) int64: rank, first and last operation,\n"
+          "nanoseconds; its nanoseconds on each rank and in each procedure; and the number of\n"
+          "ranks that wait forever (if any do, there are no stretches).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};

@@ -1,8 +1,7 @@
 /* Messages between objects as bytes.  Small plain arrays, numbers and data that are already
- * pickled are copied, in a tenth of the time of pickle.  Other data are left to pickle.
- *
- * A multicast is a letter for each receiver, one after the other, all with the same data, which
- * the wire holds once. */
+ * pickled are copied, in a tenth of the time that pickle takes.  Other data are left to pickle.
+ * A letter is a message to one object.  A multicast consists of several letters in a row, one for
+ * each receiver, all with the same data, which are in the bytes (the wire) only once. */
 #ifndef PLB_BIND_WIRE_H
 #define PLB_BIND_WIRE_H
 
@@ -28,7 +27,7 @@ bool plb_is_numbers(PyObject *data);
  * with an exception. */
 PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
 
-/** The size of the data for the communication graph. */
+/** Return the number of bytes of the data, for the communication graph. */
 int64_t plb_bytes_of(PyObject *data);
 
 /** Whether letter b, which follows a, belongs to the same multicast. */
@@ -37,15 +36,15 @@ static inline bool plb_same_cast(const plb_letter_t *a, const plb_letter_t *b)
     return b->cast != 0 && a->cast == b->cast && a->source == b->source && a->data == b->data;
 }
 
-/** Pack the letters letter[index[n]] into bytes.  Sets *messages: a multicast counts once.  Data
- * that are not packed are appended to the list `others`: arrays of more than `most` bytes, and
- * objects of other types; but objects of type `frozen` (a subclass of bytes) are packed.  NULL
- * with an exception. */
+/** Pack the letters letter[index[n]] into bytes.  Sets *messages, in which a multicast counts
+ * once. Arrays of more than `most` bytes, and objects of other types, are not packed but appended
+ * to the list `others`.  Objects of type `frozen` (a subclass of bytes) are packed.  NULL with an
+ * exception. */
 PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
                         PyTypeObject *frozen, PyObject *others, int64_t *messages);
 
-/** Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference.  -1
- *  with an exception, also if the wire or the list `others` ends too early. */
+/** Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference to the
+ * data. -1 with an exception, also if the wire or the list `others` ends too early. */
 int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
                     int (*take)(void *arg, plb_letter_t letter), void *arg);
 

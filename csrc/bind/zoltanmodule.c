@@ -42,7 +42,8 @@ static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
     return out;
 }
 
-/* Set the communicator of a question (None: this process alone); return its size, or -1. */
+/* Set the communicator of a question (None: only this process); return its number of ranks, or
+ * -1. */
 static int read_comm(PyObject *comm, plb_zoltan_t *q)
 {
     int ranks = 1;
@@ -59,14 +60,14 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
 
 PLB_PY_FN(
     partition,
-    "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
-    "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
-    "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
-    "          imports=False, spare=0, scale=0.0)\n--\n\n"
-    "Return (part of each own object, Zoltan's code, its messages, its cuts or None).\n"
-    "Collective over comm (None: this process alone); csrc/partition/libraries/zoltan.h\n"
-    "has the arguments.  Arrays of their type are not copied; options is [name, value,\n"
-    "...].  The GIL is released.")
+    "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, "
+    "weight=None,\n          share=None, coords=None, start=None, to=None, edge_weight=None, "
+    "net_start=None,\n          pin=None, net_weight=None, fixed=None, size=None, options=[], "
+    "keep=False,\n          imports=False, spare=0, scale=0.0)\n--\n\n"
+    "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
+    "or None). Collective over comm (None: only this process);\n"
+    "csrc/partition/libraries/zoltan.h has the arguments.  Arrays of the right type are\n"
+    "not copied; options is [name, value, ...]. The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -115,7 +116,7 @@ PLB_PY_FN(
 PLB_PY_FN1(spare,
            "spare(comm, /)\n--\n\n"
            "Return which of the structures that are kept with comm this rank does not use now,\n"
-           "one bit each.  `partition` may use those that no rank uses.  Local.")
+           "as bits of a number.  `partition` may use those that no rank uses.  Local.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(arg);
     return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
@@ -137,8 +138,10 @@ static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, i
     return PyArray_DATA(a);
 }
 
-PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
-                  "Return the part in whose region each point lies.  The GIL is released.")
+PLB_PY_FN(points,
+          "points(cuts, n_dims, points, /)\n--\n\n"
+          "Return the part in whose region each point lies.  cuts: from partition(keep=True).\n"
+          "The GIL is released.")
 {
     PyObject *capsule, *object;
     int32_t dims, *part;
@@ -155,8 +158,9 @@ PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
 
 PLB_PY_FN(boxes,
           "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
-          "Return (start, part): the parts whose regions each box meets.  name: the part of\n"
-          "each region; None: region i is part i.  The GIL is released.")
+          "Return (start, part): the parts whose regions each box meets; those of box i are\n"
+          "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
+          "region i is part i.  The GIL is released.")
 {
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;
@@ -180,7 +184,7 @@ PLB_PY_FN(boxes,
 }
 
 PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
-                   "Return (lo, hi) of each part under RCB, one after the other.")
+                   "Return (lo, hi) of the region of each part under RCB, one after the other.")
 {
     PyObject *capsule;
     int32_t dims, parts;

@@ -79,11 +79,11 @@ int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_
 
 static const char *reason_of(const plb_receipt_t *r)
 {
-    return r->kind == PLB_DECISION_OFF      ? "LB steps have cost more than they saved lately"
-           : r->kind == PLB_DECISION_SPEEDS ? "the trigger asked for no LB step, but with better "
-                                              "estimates of the ranks' speeds "
-                                              "time can be saved"
-                                            : plb_reason_words(r->verdict.reason);
+    return r->kind == PLB_DECISION_OFF ? "LB steps have cost more than they saved lately"
+           : r->kind == PLB_DECISION_SPEEDS
+               ? "the trigger asked for no LB step, but better estimates of the ranks' speeds "
+                 "show that an LB step saves time"
+               : plb_reason_words(r->verdict.reason);
 }
 
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)

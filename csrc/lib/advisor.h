@@ -10,7 +10,7 @@
 #include "lib/plan.h"
 #include "lib/settings.h"
 
-/* Figures of a step, for the record. */
+/* Figures of a step, for the run record. */
 typedef struct plb_step_row {
     double time, max, mean, idle, utilization, min;
     double load; /* load of this rank */
@@ -23,20 +23,21 @@ typedef struct plb_lib_advisor {
     plb_decider_t decider;
     plb_advisor_t core;
     plb_steps_t steps;
-    bool ready; /* true: the environment was read, and no options can be set any more; false: they
+    bool ready; /* true: the environment was read, and options can no longer be set; false: they
                    can */
     bool begun, with_cells;
     bool over; /* true: there are no more steps; false: there may be */
     int64_t fingerprint;
     plb_clock_t clock; /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;
-    int64_t step;            /* number of the next step */
-    int64_t n_observed;      /* number of merged records that were observed */
-    const pylb_cells *cells; /* cells of the step that ends, during pylb_advise_cells; else NULL */
+    int64_t step;       /* number of the next step */
+    int64_t n_observed; /* number of merged records that were observed */
+    const pylb_cells
+        *cells; /* the cells of the present step, during pylb_advise_cells; else NULL */
 
-    /* This step, on this rank. */
+    /* This rank's figures of the present step. */
     double work;
-    int64_t started;  /* ns: time of pylb_start; 0: not between pylb_start and pylb_stop */
+    int64_t started;  /* ns: time of pylb_start; 0: pylb_start was not called, or pylb_stop was */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     int64_t moved_ns; /* nanoseconds of the redistributions in this step */
@@ -44,11 +45,12 @@ typedef struct plb_lib_advisor {
     bool rebalanced;
 
     pylb_plan plan;    /* plan of the last step; plan.ranks is NULL: there is none */
-    int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
+    int64_t *exported; /* [n_exported] owned: keys of the cells that the plan sends to other ranks,
+                          ascending */
     int64_t n_exported;
 
-    int64_t *answer; /* [p] owned: scratch for the answers of the program's own trigger; NULL: the
-                        trigger is one of pylb's */
+    int64_t *answer; /* [p] owned: scratch memory for the answers of the program's own trigger on
+                        all ranks; NULL: the trigger is one of pylb's */
     plb_step_row_t *row; /* [n_rows] owned */
     int64_t n_rows, room;
 } plb_lib_advisor_t;
@@ -57,10 +59,10 @@ typedef struct plb_lib_advisor {
  *  error `ranks` is freed. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
-/** Close an open advisor, as pylb_advisor_close. */
+/** Close an open advisor, for pylb_advisor_close. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
-/** The advisor of a handle; NULL with PLB_ERR_STATE: it was closed. */
+/** Return the advisor of a handle; NULL with PLB_ERR_STATE if it was closed. */
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 
 /* Begin a function of pylb.h: declare `err`, the error of this thread, and `self`, the advisor of
@@ -72,20 +74,22 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
         return err->code;                                                                         \
     }
 
-/** Call before the first call that measures or ends a step: the environment overrides options. */
+/** Read the environment, which overrides options.  Call this before the first call that measures
+ * or ends a step. */
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
-/** Call before the first step ends.  Collective even after an error, so that no rank waits for a
- *  rank that has one. */
+/** Make the settings final, and make the decider.  Call this before the first step ends.
+ * Collective; a rank that has an error calls it, too, so that no other rank waits for it. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
-/** Whether the program measures, and passes all seconds itself. */
+/** Whether pylb measures no time itself: the program measures, and passes all seconds. */
 static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
 {
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
-/* Call these before and after a migration of the plan; arg: the advisor. */
+/* Call the first one before a migration of the plan, and the second one after it; arg: the
+ * advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);
 

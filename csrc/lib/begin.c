@@ -15,7 +15,8 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
     return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
 }
 
-/* Make the decider of these settings.  Without cells, its strategy is the code's own. */
+/* Make the decider of these settings.  Without cells, its only strategy is the code's own
+ * redistribution. */
 static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -63,7 +64,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The collective part is called even after an error, so that no rank waits for this one. */
+/* The collective part is reached even after an error, so that no other rank waits for this one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
     self->begun = true;

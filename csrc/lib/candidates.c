@@ -6,7 +6,8 @@
 #include "decide/advisor.h"
 #include "lib/registered.h"
 
-/* List the strategies from which "auto" chooses: those of the table, as in Python. */
+/* List the strategies from which "auto" chooses: those of the table that Python's "auto" also
+ * uses. */
 static int32_t count(const plb_strategy_t **out, int64_t *n_params)
 {
     int32_t n = 0;

@@ -9,7 +9,7 @@ typedef struct plb_candidates {
     plb_candidate_strategy_t *list; /* [n] owned */
     int32_t n;
     double *params; /* owned: the parameters of all strategies in the list, one after the other */
-    double selection[PLB_N_SELECTION]; /* parameters of the selection */
+    double selection[PLB_N_SELECTION]; /* parameters of the selection (decide/select.h) */
 } plb_candidates_t;
 
 /** List the strategies of the settings.  Call it after plb_settings_close.  with_cells: false: the

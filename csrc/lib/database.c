@@ -70,7 +70,7 @@ static head_t head_of(const pylb_cells *c)
     return h;
 }
 
-/* Bytes that a rank sends: the head, and each array that is not NULL. */
+/* Return the number of bytes that a rank sends: the head, and each array that is not NULL. */
 static int64_t wire_bytes(const pylb_cells *c)
 {
     int64_t size = (int64_t)sizeof(head_t);
@@ -108,7 +108,7 @@ out:
 
 typedef struct keyed {
     int64_t key;
-    int64_t at; /* place in the gathered order */
+    int64_t at; /* index in the gathered order */
 } keyed_t;
 
 typedef struct database {
@@ -134,7 +134,7 @@ static int by_key(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Set *out to the cells of a rank: pointers into the bytes that it has sent. */
+/* Set *out to the cells of a rank: pointers into the bytes that the rank has sent. */
 static head_t unpack(const char *wire, pylb_cells *out)
 {
     head_t h;
@@ -152,7 +152,7 @@ static head_t unpack(const char *wire, pylb_cells *out)
     return h;
 }
 
-/* Check that all ranks with cells have given the same arrays. */
+/* Check that all ranks that have cells gave the same kinds of arrays. */
 static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
 {
     int first = -1;
@@ -209,8 +209,8 @@ out:
     return ret;
 }
 
-/* Copy the cells of rank r.  where[i]: index, in the order of the keys, of the i-th gathered cell.
- */
+/* Copy the cells of rank r.  where[i]: index, in the order of the keys, of cell i in the gathered
+ * order. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -311,13 +311,13 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The first part of rank 0's answer.  The second part: number of cells and speed of each rank, and
- * the rank of each cell in the gathered order. */
+/* The first part of rank 0's answer.  The second part has the number of cells and the speed of
+ * each rank, and the new rank of each cell in the gathered order. */
 typedef struct reply {
     int32_t code;
     char text[512];
     plb_placing_t placing;
-    double seconds; /* the result of preview() or rehearse() */
+    double seconds; /* result of the question: seconds saved (preview) or needed (rehearse) */
     int64_t n, migrations, bytes;
 } reply_t;
 
@@ -354,7 +354,7 @@ static int preview(const question_t *self, database_t *db, int p, double *speed,
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
 }
 
-/* Estimate the time to send the cells: that of the rank with the most bytes.  Nothing moves. */
+/* Estimate the time to send the cells: that of the rank with the most bytes.  Nothing is moved. */
 static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                     plb_err_t *err)
 {
@@ -376,7 +376,8 @@ out:
     return ret;
 }
 
-/* Answer on rank 0: `wire` has the gathered cells; `tail` gets count[p], speed[p], rank[n]. */
+/* Compute the answer on rank 0.  `wire` has the gathered cells; `tail` gets count[p], speed[p],
+ * rank[n]. */
 static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
                   const int64_t *size, reply_t *reply, char **tail, plb_err_t *err)
 {
@@ -398,7 +399,7 @@ out:
     return ret;
 }
 
-/* Take this rank's part of the answer, and count the cells that it gets from each rank. */
+/* Copy this rank's part of the answer, and count the cells that it will get from each rank. */
 static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
                 plb_placed_t *out, plb_err_t *err)
 {

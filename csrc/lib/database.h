@@ -18,9 +18,9 @@ typedef struct plb_placed {
 /** Check the cells of a rank, except for their loads and for duplicate keys. */
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
 
-/** Place the cells of all ranks by the decider's choice.  Collective; an error is raised on all
- *  ranks.  Owned: plb_placed_free, also after an error.  timed: true: report
- *  the seconds that pylb itself needed; false: report 0. */
+/** Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
+ * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: true:
+ * report the seconds that pylb itself needed; false: report 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
 /** Estimate the seconds per step that a new placement would save (plb_decider_preview).
@@ -28,9 +28,9 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
 int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                          double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step; the result is the same on all ranks.  It measures an LB
- * step that runs no strategy and moves nothing, and adds the time to send the cells by this
- * network. Collective. */
+/** Estimate the seconds of an LB step; the result is the same on all ranks.  This does an LB step
+ * that runs no strategy and moves nothing, measures it, and adds the time to send the cells by
+ * this network.  Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 

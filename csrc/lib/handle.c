@@ -7,8 +7,8 @@
 
 static _Thread_local plb_err_t last;
 
-static _Atomic(plb_handle_t *)
-    handles; /* a list of all handles ever opened, so that no memory counts as lost */
+static _Atomic(plb_handle_t *) handles; /* a list of all handles that were ever opened, so that
+                                           tools which look for lost memory find them */
 
 plb_err_t *plb_lib_error(void)
 {

@@ -7,7 +7,7 @@
 
 #include "base/param.h"
 
-/** Read a number.  PLB_ERR_VALUE: the text is not a number, or continues after it. */
+/** Read a number.  PLB_ERR_VALUE: the text is not a number, or has more after the number. */
 int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err);
 
 /** Read a whole number of `least` ... 2^53. */
@@ -17,8 +17,8 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
 /** Read "yes" or "no". */
 int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err);
 
-/** Make value[n], the defaults of a table of parameters (NULL: n is 0).  The caller owns *value.
- */
+/** Make value[n], the defaults of a table of parameters.  *value is NULL if n is 0.  The caller
+ * owns it. */
 int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err);
 
 /** Set the parameter `name` of `owner`, a strategy or a trigger.  PLB_ERR_KEY: it has no such

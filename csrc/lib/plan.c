@@ -112,7 +112,7 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
     return ret;
 }
 
-/* Compute size[n] of the items from offset[n + 1]. */
+/* Compute size[i], the number of elements of item i, from offset[n + 1]. */
 static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *err)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ out:
     return ret;
 }
 
-/* Move the items as arrays of elements. */
+/* Move items of different sizes, as arrays of elements. */
 static int move_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
                       int64_t bytes, char *to, const int64_t *new_offset, plb_err_t *err)
 {

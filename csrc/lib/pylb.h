@@ -110,8 +110,8 @@ PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
-/** Make an advisor for the ranks of a communicator of Fortran (an integer, or the MPI_VAL of a
- *  type(MPI_Comm)).  Collective.  Only in libpylb_mpi. */
+/** Make an advisor for the ranks of a Fortran communicator, given as an integer or as the MPI_VAL
+ * of a type(MPI_Comm).  Collective.  Only in libpylb_mpi. */
 PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
 /** Set an option before the first step, to the same value on all ranks.
@@ -148,16 +148,16 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *  take; PYLB_ERR_STATE: the first step has begun. */
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
-/** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective; completes
- *  what is under way, and writes the record.  If other ranks go on, they get PYLB_ERR_STATE.
- *  MPI_Finalize closes advisors that are still open, without a record. */
+/** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
+ * reductions under way, and writes the record.  If other ranks go on with steps, they get
+ * PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still open, without a record. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
 /** Get the rank of this process and the number of ranks.  Either may be NULL.  Local. */
 PYLB_CALL int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks);
 
-/* Measure the seconds of this rank's work in the step, in one or more parts that add up.  Local.
- * PYLB_ERR_STATE: start within start, stop without start. */
+/* Measure the seconds of this rank's work in the step.  If there are several parts, they add up.
+ * Local.  PYLB_ERR_STATE: start was called twice without stop, or stop without start. */
 PYLB_CALL int pylb_start(pylb_advisor *lb);
 PYLB_CALL int pylb_stop(pylb_advisor *lb);
 
@@ -166,14 +166,14 @@ PYLB_CALL int pylb_stop(pylb_advisor *lb);
 PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 
 /** End a step, and get whether to rebalance now.  *rebalance is 1 if the program has to
- * redistribute its data now, else 0; the same on all ranks.  Collective: one nonblocking
- * reduction; the call waits for its result or, with a lag, for the result of `lag` steps before.
- * PYLB_ERR_STATE: the ranks are in different steps, a rank has left or failed; then there are no
- * more steps, and the advisor can only be closed. */
+ * redistribute its data now, else 0; the same on all ranks.  Collective: it begins one
+ * nonblocking reduction, and waits for its result; with a lag, it waits for the result of the
+ * step `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps, or a rank has left
+ * or failed; then there are no more steps, and the advisor can only be closed. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
-/* Call these before and after the redistribution that was advised: its time is its cost.  Local.
- */
+/* Call these before and after the redistribution that was advised: the time between them is its
+ * cost.  Local. */
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
@@ -181,24 +181,25 @@ PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
  * of pylb_rebalance_begin and pylb_rebalance_end, or in addition to them.  Local. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
-/* The cells of a rank.  Call pylb_cells_init, then set what you have; every array belongs to the
- * caller and is only read during the call.  The same arrays are given on all ranks. */
+/* The cells of a rank.  Call pylb_cells_init, then set what you have.  Every array belongs to the
+ * caller, and is only read during the call.  All ranks must give the same kinds of arrays. */
 typedef struct pylb_cells {
-    size_t size;              /* set by pylb_cells_init */
-    int64_t n;                /* cells of this rank */
-    const double *load;       /* [n] seconds of each in this step; required */
-    const int64_t *key;       /* [n] a number for each cell, unique over all ranks; or NULL: cells
-                               * are numbered by rank and index */
-    const int64_t *bytes;     /* [n] bytes that a migration sends, or NULL */
-    const int64_t *memory;    /* [n] bytes that a cell occupies, or NULL */
-    const uint8_t *fixed;     /* [n] 1: must stay, 0: may move; NULL: all 0 */
-    const double *coords;     /* [3 n] coordinates, or NULL */
-    int64_t n_edges;          /* messages of this rank's cells in a step; they need keys */
-    const int64_t *src, *dst; /* [n_edges] keys */
-    const double *edge_bytes; /* [n_edges] */
+    size_t size;           /* set by pylb_cells_init */
+    int64_t n;             /* cells of this rank */
+    const double *load;    /* [n] seconds of each cell in this step; required */
+    const int64_t *key;    /* [n] a number for each cell, unique over all ranks; or NULL: cells
+                            * are numbered by rank and index */
+    const int64_t *bytes;  /* [n] bytes that a migration sends, or NULL */
+    const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
+    const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */
+    const double *coords;  /* [3 n] coordinates, or NULL */
+    int64_t n_edges; /* number of messages (edges) that this rank's cells send in a step; edges
+                        need `key` */
+    const int64_t *src, *dst; /* [n_edges] keys of sender and receiver */
+    const double *edge_bytes; /* [n_edges] bytes of each message */
 } pylb_cells;
 
-/** Set every field to "none". */
+/** Set every field to "not given". */
 PYLB_API void pylb_cells_init(pylb_cells *cells);
 
 /* A plan: the new rank of each cell. */
@@ -208,31 +209,32 @@ typedef struct pylb_plan pylb_plan;
  * nothing has to move; otherwise it belongs to the advisor and is valid until the next step.  The
  * load of this rank is the sum of its cells' loads.  Collective.  An advisor takes either every
  * step by this function or every step by pylb_advise.  PYLB_ERR_VALUE: a load is negative or NaN;
- *  PYLB_ERR_KEY: two cells have the same key; both on all ranks. */
+ * PYLB_ERR_KEY: two cells have the same key; all ranks get the error. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
-/** rank[n]: the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local. */
+/** Return rank[n], the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local.
+ */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
 
-/** How many cells this rank will have; 0 if plan is NULL.  Local. */
+/** Return how many cells this rank will have; 0 if plan is NULL.  Local. */
 PYLB_API int64_t pylb_plan_n(const pylb_plan *plan);
 
-/** How many cells of all ranks move; 0 if plan is NULL.  Local. */
+/** Return how many cells of all ranks move; 0 if plan is NULL.  Local. */
 PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 
-/** Get how many cells this rank sends to each rank, and gets from each: send[n_ranks],
- *  receive[n_ranks].  Cells that stay count in both.  Local; either may be NULL. */
+/** Get how many cells this rank sends to each rank, send[n_ranks], and gets from each rank,
+ * receive[n_ranks].  Cells that stay count in both.  Local; either may be NULL. */
 PYLB_CALL int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive);
 
-/** Move an array of items, one for each cell: from[n] items of `bytes` each, to[pylb_plan_n]
- *  items.  They arrive in the order of the ranks that they come from; those of one rank keep their
- *  order.  Collective, with the same `bytes` on all ranks. */
+/** Move an array with one item for each cell: from[n] has items of `bytes` bytes, to[pylb_plan_n]
+ * gets the new ones.  They arrive in the order of the ranks from which they come; items of one
+ * rank keep their order.  Collective, with the same `bytes` on all ranks. */
 PYLB_CALL int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to);
 
-/** Move items of different sizes: cell i has the elements offset[i] ... offset[i + 1] - 1 of
- *  `bytes` each.  First call pylb_plan_offsets, which fills new_offset[pylb_plan_n + 1].  Then
- *  allocate new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Both collective.
- */
+/** Move items of different sizes: cell i has the elements offset[i] ... offset[i + 1] - 1, of
+ * `bytes` bytes each.  First call pylb_plan_offsets, which fills new_offset[pylb_plan_n + 1].
+ * Then allocate new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Both are
+ * collective. */
 PYLB_CALL int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset);
 PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset,
                                       size_t bytes, void *to, const int64_t *new_offset);
@@ -244,9 +246,10 @@ typedef struct pylb_receipt {
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
-    double before, predicted; /* max/mean before the LB step and expected after it; NAN: unknown */
-    double cost;              /* seconds of the LB step; 0 without one */
-    double gain;              /* seconds that it has saved so far; NAN: not known yet */
+    double before, predicted; /* max/mean before the LB step; max/mean that was expected after it;
+                                 NAN: unknown */
+    double cost;              /* seconds of the LB step; 0: there was none */
+    double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */
     int64_t migrations;       /* cells that moved */
 } pylb_receipt;
 
@@ -255,8 +258,8 @@ typedef struct pylb_receipt {
  */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
-/** Get the receipt of decision i, from 0.  Its texts are valid as long as the advisor is open.
- *  Local. */
+/** Get the receipt of decision i (from 0).  Its texts are valid as long as the advisor is open.
+ * Local. */
 PYLB_CALL int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt);
 
 /* ---- placement ------------------------------------------------------------------------------ */
@@ -269,25 +272,26 @@ typedef struct pylb_snapshot {
     int32_t n_ranks;
     const double *load;                 /* [n_objects] seconds on a rank of speed 1; required */
     const int32_t *rank;                /* [n_objects] present rank of each object; required */
-    const int64_t *key;                 /* [n_objects] or NULL */
+    const int64_t *key;                 /* [n_objects] a number for each object, or NULL */
     const int64_t *bytes;               /* [n_objects] bytes that a migration sends, or NULL */
     const int64_t *memory;              /* [n_objects] bytes of memory of each object, or NULL */
     const uint8_t *migratable;          /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
-    const double *coords;               /* [3 n_objects] or NULL */
+    const double *coords;               /* [3 n_objects] coordinates, or NULL */
     int64_t n_edges;                    /* messages of a step, from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
-    const double *edge_bytes, *edge_messages; /* [n_edges]; messages may be NULL: one per edge */
-    const double *speed;                      /* [n_ranks] or NULL: 1 */
-    const double *background;                 /* [n_ranks] seconds of other work, or NULL */
-    const int64_t *memory_limit;              /* [n_ranks] or NULL */
-    const int32_t *node;                      /* [n_ranks] node of each rank, or NULL */
+    const double *edge_bytes,
+        *edge_messages;       /* [n_edges]; edge_messages may be NULL: each edge is one message */
+    const double *speed;      /* [n_ranks], or NULL: all speeds are 1 */
+    const double *background; /* [n_ranks] seconds of other work, or NULL */
+    const int64_t *memory_limit; /* [n_ranks] bytes, or NULL: no limits */
+    const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } pylb_snapshot;
 
-/** Set every field to "none". */
+/** Set every field to "not given". */
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
-/** Place the objects: rank[n_objects].  `params`: "name=value name=value", or NULL for defaults.
- *  Local. */
+/** Compute rank[n_objects], the new rank of each object.  `params`: "name=value name=value"; NULL:
+ * defaults.  Local. */
 PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                          uint64_t seed, int32_t *rank);
 
@@ -297,22 +301,24 @@ PYLB_CALL int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank
 
 typedef struct pylb_metrics {
     double max, mean, min, std; /* seconds */
-    double max_over_mean;       /* 1 is perfect */
+    double max_over_mean;       /* max/mean; 1 is perfect */
     double percent;             /* 100 (max/mean - 1) */
     double efficiency;          /* mean/max */
-    double idle_mean, idle_max; /* seconds: mean of max - time; max - min */
+    double idle_mean, idle_max; /* seconds: mean over the ranks of max - time; max - min */
 } pylb_metrics;
 
 /** Compute the imbalance metrics of time[n], n >= 1.  Local. */
 PYLB_CALL int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics);
 
-/** Name of strategy i = 0, 1, ..., and what it does; NULL after the last one. */
+/** Return the name of strategy i = 0, 1, ..., and by the other function what it does; NULL after
+ * the last strategy. */
 PYLB_API const char *pylb_strategy_name(int i);
 PYLB_API const char *pylb_strategy_help(int i);
 
 /* ---- triggers ------------------------------------------------------------------------------- */
 
-/* When to rebalance, for a program that reduces its own statistics. */
+/* A trigger says when to rebalance.  This interface is for a program that reduces its own
+ * statistics. */
 typedef struct pylb_trigger pylb_trigger;
 
 /** Make a trigger; `params` as in pylb_place. */
@@ -335,10 +341,11 @@ PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, dou
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
-/** The reason of the last answer, in words; NULL if the handle is invalid. */
+/** Return the reason of the last answer, in words; NULL if the handle is invalid. */
 PYLB_API const char *pylb_trigger_reason(const pylb_trigger *trigger);
 
-/** Name of trigger i = 0, 1, ..., and what it does; NULL after the last one. */
+/** Return the name of trigger i = 0, 1, ..., and by the other function what it does; NULL after
+ * the last trigger. */
 PYLB_API const char *pylb_trigger_name(int i);
 PYLB_API const char *pylb_trigger_help(int i);
 
@@ -349,22 +356,24 @@ PYLB_API const char *pylb_trigger_help(int i);
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy under a new name.  In this process it is then a strategy like all others.
- *  The name is copied.  Do not call it while other threads use the library. */
+/** Register a strategy under a new name.  In this process it can then be used like all others.
+ * The name is copied.  Do not call this while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
-/* Figures of the iterations since the last LB step (Boulmier 2021: tau, u and U). */
+/* Figures of the iterations since the last LB step.  Boulmier 2021 has the letters tau (here n),
+ * u and U. */
 typedef struct pylb_cycle {
-    int64_t n;        /* iterations */
-    double u, U;      /* seconds: max - mean of the last iteration, and its sum over all */
+    int64_t n; /* number of iterations */
+    double u,
+        U; /* seconds: max - mean of the last iteration; sum of max - mean over all n iterations */
     double max, mean; /* seconds, of the last iteration */
-    double cost;      /* seconds of an LB step, NAN: not known */
+    double cost;      /* seconds of an LB step; NAN: not known */
 } pylb_cycle;
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
- *  the same on all ranks, so it may depend on the cycle and `user` only.  The ranks compare their
- *  answers in each step; if they differ, or the trigger has failed on a rank, all ranks get the
- *  error, and there are no more steps. */
+ * the same on all ranks, so it may use only the cycle and `user`.  The ranks compare their
+ * answers in each step.  If these differ, or if the trigger has failed on a rank, all ranks get
+ * the error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

@@ -12,8 +12,8 @@
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* JSON has neither NaN nor infinity: NaN becomes null, and infinity a number that is too large for
- * a double, which readers take for infinity. */
+/* JSON has neither NaN nor infinity.  NaN becomes null.  Infinity becomes a number that is too
+ * large for a double, which readers convert to infinity. */
 static void put_number(FILE *f, double x)
 {
     if (isnan(x)) {
@@ -107,7 +107,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
             (long long)s->steps);
 }
 
-/* load[p][n]: the load of each rank in each step. */
+/* Write load[p][n], the load of each rank in each step. */
 static void put_steps(FILE *f, const plb_lib_advisor_t *self, const double *load)
 {
     const int p = self->ranks->size;
@@ -183,7 +183,8 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name beside `path`, so that nobody can have put a link there. */
+/* Create a file with a random name beside `path`: so nobody can have put a link under this name.
+ */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;
@@ -195,7 +196,7 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Write under another name first, so that the file is complete when it appears. */
+/* Write under another name first: so the file is complete when it appears under its own name. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;

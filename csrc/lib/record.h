@@ -1,4 +1,4 @@
-/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.read take. */
+/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.read can read. */
 #ifndef PLB_LIB_RECORD_H
 #define PLB_LIB_RECORD_H
 

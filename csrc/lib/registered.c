@@ -9,10 +9,10 @@
 #include "lib/snapshot.h"
 #include "partition/question.h"
 
-/* The user's own strategy or trigger.  It stays until the process ends. */
+/* A strategy or trigger of the user's own.  It stays until the process ends. */
 typedef struct own {
-    plb_strategy_t strategy; /* set if it is a strategy, else zero */
-    plb_trigger_kind_t kind; /* set if it is a trigger, else zero */
+    plb_strategy_t strategy; /* used if it is a strategy, else zero */
+    plb_trigger_kind_t kind; /* used if it is a trigger, else zero */
     pylb_strategy_fn place;
     pylb_trigger_fn when;
     void *user;
@@ -82,7 +82,8 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                                 self->name, code);
 }
 
-/* The trigger's kind is a member of the own_t that was registered. */
+/* Observe an iteration by the user's function, which is in the own_t that has this trigger's kind
+ * as a member. */
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));

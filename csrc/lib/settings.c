@@ -153,7 +153,7 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter: it is checked when the strategy and the trigger are known. */
+/* Keep a parameter; it is checked later, when strategy and trigger are known. */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;

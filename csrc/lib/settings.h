@@ -10,17 +10,19 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
-    double *strategy_params, *trigger_params; /* owned; set by plb_settings_close; strategy_params:
-                                                 of the selection, if the strategy is "auto" */
-    plb_network_t network;                    /* cost of messages; zeros: not given */
-    int64_t every;                            /* steps between LB steps; 0: the trigger decides */
-    int64_t lag, seed, steps;                 /* steps: negative: not known */
-    bool off;                                 /* true: measure only; false: rebalance, too */
+    double *strategy_params,
+        *trigger_params; /* owned; set by plb_settings_close; strategy_params: of the strategy, or
+                            of the selection if the strategy is "auto" */
+    plb_network_t network;    /* cost of messages; zeros: not given */
+    int64_t every;            /* number of steps between LB steps; 0: the trigger decides */
+    int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
+    bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
-    char **option, **value; /* [n] owned: parameters, in the order in which they were set */
+    char **option, **value; /* [n] owned: names and values of the parameters, in the order in which
+                               they were set */
     int n;
 } plb_settings_t;
 
@@ -34,23 +36,23 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 /** Let the environment override options.  Call it before the first step. */
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
 
-/** Set the parameters, after all options have been set. */
+/** Check and set the parameters.  Call it after all options have been set. */
 int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
-/** Whether LB steps are switched off while they do not pay. */
+/** Whether LB steps are to be switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the speeds of the ranks are learned; and whether pylb checks if the last LB step
- * achieves what it predicted.  The rules are those of Python's Advisor. */
+/** Whether the ranks' speeds are to be learned.  plb_settings_watches: whether pylb checks if the
+ * last LB step achieves what it predicted.  The rules are those of Python's Advisor. */
 bool plb_settings_learns(const plb_settings_t *self);
 bool plb_settings_watches(const plb_settings_t *self);
 
-/** The parameters that "strategy.X" sets: those of the strategy, or of the selection for "auto".
- */
+/** Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the
+ * selection for "auto". */
 const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
                                                const char **name);
 
-/** A fingerprint, 0 or more, of the settings that must be the same on all ranks. */
+/** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */
 int64_t plb_settings_fingerprint(const plb_settings_t *self);
 
 #endif

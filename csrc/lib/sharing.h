@@ -5,9 +5,9 @@
 #include "base/cores.h"
 #include "comm/transport.h"
 
-/** Find the ranks with the fewest cores per rank, and whether a quota of processor time limits
- *  this rank alone (*capped).  Rank 0 prints a line if these ranks wait for one another.
- *  Collective. */
+/** Find the group of ranks with the fewest cores per rank, and whether a quota of processor time
+ * limits this rank and no other (*capped).  If the ranks of the group wait for one another, rank
+ * 0 prints a line that says so.  Collective. */
 int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, plb_err_t *err);
 
 #endif

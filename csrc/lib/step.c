@@ -8,7 +8,8 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-static const int64_t PATIENCE_NS = 10000000000; /* after this time, print that this rank waits */
+static const int64_t PATIENCE_NS =
+    10000000000; /* after this time, the rank prints that it waits */
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 
@@ -18,8 +19,8 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Find out whether the last plan was carried out.  If most cells that it sends away are still
- * here, it was not.  If they are gone, it was, even if the program has not reported it. */
+/* Find out whether the last plan was carried out.  It was not if most of the cells that it sends
+ * away are still here.  It was if they are gone, even if the program has not reported it. */
 static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -122,7 +123,7 @@ out:
     return ret;
 }
 
-/* Estimate the cost of a first LB step if pylb chooses the strategy, as in Python. */
+/* Estimate the cost of a first LB step if pylb chooses the strategy, as Python's Advisor does. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double cost;
@@ -156,8 +157,8 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
-/* What a rank's trigger has answered, which is sent as that many bytes: so every rank gets the
- * answers of all. */
+/* What a rank's trigger has answered.  It is sent as that many bytes: so every rank gets the
+ * answers of all ranks by the gather's table of sizes. */
 enum { GO_ON, LB_STEP, FAILED };
 
 /* Compare the answers of all ranks.  Collective. */
@@ -187,9 +188,9 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     return ret;
 }
 
-/* Ask the decider.  Collective if the trigger is a function of the program: ranks with different
- * answers would wait for each other without end.  pylb's own triggers answer the same on all
- * ranks. */
+/* Ask the decider.  Collective if the trigger is a function of the program, because ranks with
+ * different answers would wait for each other without end.  pylb's own triggers give the same
+ * answer on all ranks. */
 static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     int ret = ask_decider(self, ask, err);
@@ -225,7 +226,8 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End the steps: take the records that are under way.  If this rank has an error, return that. */
+/* End the steps: take the records that are under way.  Return `failed` if it is an error of this
+ * rank. */
 static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -236,7 +238,7 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-/* Tell the other ranks that this rank has an error: all ranks end. */
+/* Tell the other ranks that this rank has an error, so that all ranks end. */
 static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     plb_stats_t mine;
@@ -283,7 +285,8 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
     return PLB_OK;
 }
 
-/* Do all of a step except the plan.  `failed`: the code of an error in this rank's arguments. */
+/* Do everything in a step except the plan.  `failed`: the code of an error in this rank's
+ * arguments, or PLB_OK. */
 static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
                 plb_ask_t *ask, plb_err_t *err)
 {
@@ -386,7 +389,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             PLB_PASS(observe(self, &ask, err));
-            plb_advisor_abandon(&self->core); /* an LB step that is due does not take place */
+            plb_advisor_abandon(&self->core); /* an LB step that is due will not take place */
         }
     }
     const bool broken = plb_steps_broken(&self->steps);

@@ -4,7 +4,7 @@
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
-/* The time in ns, never 0: 0 means that nothing has begun. */
+/* Return the time in ns.  It is never 0, because 0 means that nothing has begun. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
     return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
@@ -29,7 +29,7 @@ int pylb_stop(pylb_advisor *lb)
     PLB_LIB_BEGIN(self, err, lb);
     PLB_FAIL_IF(self->started == 0, err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     const int64_t ns = now_of(self) - self->started;
-    self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* the clock may have been set back */
+    self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* otherwise the clock has been set back */
     self->started = 0;
     return PLB_OK;
 }
@@ -71,8 +71,8 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* Do nothing: a migration between pylb_rebalance_begin and pylb_rebalance_end is timed by these.
- */
+/* Measures nothing: a migration between pylb_rebalance_begin and pylb_rebalance_end is part of
+ * their time. */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;

@@ -7,20 +7,23 @@
 
 enum { NONE = -1 };
 
-/* The dual problem: profit[i] >= gain - price[p] for each gain, with equality if i is at p; a
- * place with room left has price 0, an item without a place has profit 0. */
+/* The dual problem: profit[i] >= gain - price[p] for each gain of item i at place p, with
+ * equality if i is at p.  A place with room left has price 0; an item without a place has profit
+ * 0. */
 typedef struct search {
     const plb_gains_t *in;
     int32_t *room, *place;  /* the answer */
-    double *profit, *price; /* [n_items], [n_places] */
+    double *profit, *price; /* [n_items] and [n_places] the dual variables */
     int32_t *first, *next;  /* [n_places], [n_items] linked lists of the items at each place */
-    double *distance; /* [n_places] of the places reached in this search; infinite for others */
+    double *distance; /* [n_places] distance of each place reached in this search; INFINITY: not
+                         reached */
     int32_t *from;    /* [n_places] the item from which each place was reached */
     int32_t *reached, n_reached;
-    plb_heap_t heap; /* of places; a place may be in it several times */
+    plb_heap_t heap; /* the places by distance; a place may be in it several times */
 } search_t;
 
-/* The end of the cheapest path so far: a place with room, or an item that loses its place. */
+/* The end of the cheapest path so far.  It is a place with room, or an item that loses its place.
+ */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -28,7 +31,7 @@ typedef struct end {
 
 static double positive(double x)
 {
-    return x > 0.0 ? x : 0.0; /* negative only by rounding */
+    return x > 0.0 ? x : 0.0; /* negative only because of rounding */
 }
 
 /* Extend the search from an item at `distance` to the places for which the item has a gain. */

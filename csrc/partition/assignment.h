@@ -17,10 +17,11 @@ typedef struct plb_gains {
     const double *gain;
 } plb_gains_t;
 
-/** Find place[n_items], the place of each item or -1, with the largest sum of gains, such that
- * no place p has more than room[p] items. room[n_places] becomes the room that is left.
- * Shortest augmenting paths with prices (Jonker and Volgenant, 1987; places with room: Ahuja,
- * Magnanti and Orlin, 1993).  At most O(items * gains * log places), usually far less. */
+/** Find place[n_items], the place of each item or -1, with the largest sum of gains, such that no
+ * place p has more than room[p] items.  room[n_places] becomes the room that is left.  The
+ * method: shortest augmenting paths with prices (Jonker and Volgenant, 1987; for places with
+ * room: Ahuja, Magnanti and Orlin, 1993).  At most O(items * gains * log places), usually far
+ * less. */
 int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err);
 
 #endif

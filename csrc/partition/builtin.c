@@ -24,8 +24,8 @@ static void anchored_free(anchored_t *self)
     PLB_FREE(self->weight, self->fixed, self->net_start, self->pin, self->net_weight);
 }
 
-/* Count the edges as anchor() adds them, from the lower vertex to the higher one.  In a graph that
- * is not symmetric these may be more than half of the entries. */
+/* Count the edges that anchor() will add: those from the lower vertex to the higher one.  In a
+ * graph that is not symmetric these may be more than half of the entries. */
 static int64_t count_edges(const plb_question_t *in)
 {
     int64_t out = 0;
@@ -170,7 +170,7 @@ static int read_cycles(const plb_question_t *in, int32_t *cycles, plb_err_t *err
     return PLB_OK;
 }
 
-/* Partition; with an old partition, start from it. */
+/* Partition from scratch; if there is an old partition, improve that instead. */
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int32_t cycles = CYCLES;

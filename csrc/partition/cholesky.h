@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/** Count the entries of each column of the Cholesky factor L, including the diagonal: column[n]
- * in the new order.  perm[n]: the new place of each vertex, a permutation; the graph is
+/** Count the entries of each column of the Cholesky factor L, including the diagonal: column[n],
+ * in the new order.  perm[n]: the new number of each vertex, a permutation; the graph is
  * symmetric.  Time O(entries of L), memory O(n) (the symbolic part of Davis' LDL, 2005). */
 int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
                       int64_t *column, plb_err_t *err);

@@ -13,7 +13,7 @@ void plb_hypergraph_free(plb_hypergraph_t *self)
     *self = (plb_hypergraph_t){0};
 }
 
-/* Make room for nets, which are then added one by one. */
+/* Make room for nets, which are added one by one afterwards. */
 static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int64_t n_pins,
                  bool fixed, plb_err_t *err)
 {
@@ -152,7 +152,7 @@ static int by_print(const void *a, const void *b)
     return x->net < y->net ? -1 : 1;
 }
 
-/* Whether two nets have the same pins, in any order.  `stamp` is not in `seen` yet. */
+/* Whether two nets have the same pins, in any order.  `stamp` must not be in `seen`. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
 {
@@ -182,7 +182,8 @@ static void drop_merged(plb_hypergraph_t *self)
         }
         memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
         self->net_weight[kept] = self->net_weight[e];
-        self->net_start[kept++] = at; /* never overwrites what is still to be read */
+        /* what is written never overwrites what is still to be read */
+        self->net_start[kept++] = at;
         at += n;
     }
     self->net_start[kept] = at;
@@ -281,14 +282,16 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-enum { LARGE_NET = 400 }; /* nets with more pins are ignored: they cost much and change little */
+/* nets with more pins are ignored: they take much time and change little */
+enum { LARGE_NET = 400 };
 
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* of each cluster, named by its first vertex */
-    int32_t *of, *fixed;   /* [n_vertices] */
-    double *score;         /* of the clusters next to the current vertex */
+    int64_t most, *weight; /* most: largest weight of a cluster; weight: that of each cluster,
+                              which has the number of its first vertex */
+    int32_t *of, *fixed;   /* [n_vertices] cluster of each vertex; its fixed part */
+    double *score;         /* how strongly the current vertex is connected with each cluster */
     int32_t *beside, n_beside;
 } clusters_t;
 
@@ -324,8 +327,8 @@ static void rate(clusters_t *self, int32_t v)
     }
 }
 
-/* The cluster with the strongest connection to v relative to the cluster's weight, or v's own.
- * Clears the scores. */
+/* Return the cluster with the strongest connection to v, relative to the cluster's weight; if
+ * there is none, v's own cluster.  Clears the scores. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;
@@ -385,7 +388,8 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     for (int32_t i = 0; i < self->n_vertices; i++) {
         PLB_TRY(plb_interrupted(32));
         const int32_t v = order[i];
-        if (c.of[v] != v || size[v] > 1) { /* it has joined a cluster, or others have joined it */
+        /* v has joined a cluster, or others have joined that of v */
+        if (c.of[v] != v || size[v] > 1) {
             continue;
         }
         rate(&c, v);

@@ -12,14 +12,16 @@
 
 typedef struct plb_hypergraph {
     int32_t n_vertices, n_nets;
-    int32_t *net_start, *pin;    /* vertices of net e: pin[net_start[e] ...], each once */
-    int32_t *vertex_start, *net; /* nets of vertex v: net[vertex_start[v] ...] */
-    int32_t *weight;             /* [n_vertices] */
-    int32_t *net_weight;         /* [n_nets], above zero */
-    int32_t *fixed;              /* [n_vertices] part or -1, or NULL */
+    int32_t *net_start,
+        *pin; /* vertices of net e: pin[net_start[e]] ... pin[net_start[e + 1] - 1], each once */
+    int32_t *vertex_start,
+        *net;        /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
+    int32_t *weight; /* [n_vertices] */
+    int32_t *net_weight; /* [n_nets], above zero */
+    int32_t *fixed;      /* [n_vertices] part that a vertex must get, or -1; NULL: all -1 */
 } plb_hypergraph_t;
 
-/** Make the hypergraph of a question; an edge of its graph is a net with two vertices.  Nets with
+/** Make the hypergraph of a question.  An edge of its graph is a net with two vertices.  Nets with
  * one vertex or no weight are left out, and duplicate pins count once.  `self` owns its arrays. */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
@@ -29,33 +31,32 @@ void plb_hypergraph_free(plb_hypergraph_t *self);
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
-/** Extract the hypergraph of n of the vertices: index[n_vertices] has their new numbers, -1:
- * left out.
- *  fixed[n]: their fixed parts (NULL: none). */
+/** Extract the hypergraph of n of the vertices.  index[n_vertices]: their new numbers; -1: the
+ * vertex is left out.  fixed[n]: parts that they must get (NULL: any). */
 int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
                            const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err);
 
-/** Group strongly connected vertices into *n clusters of at most `most` weight:
- * cluster[n_vertices].  A cluster only has vertices with the same label (NULL: any), and not
- * with different fixed parts. */
+/** Group strongly connected vertices into *n clusters of at most `most` weight;
+ * cluster[n_vertices] is the cluster of each vertex.  All vertices of a cluster have the same
+ * label (label is NULL: any labels), and no two of them have different fixed parts. */
 int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
                            plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
 
-/** connectivity - 1 of a partition. */
+/** Compute connectivity - 1 of a partition. */
 int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
                                 int64_t *out, plb_err_t *err);
 
-/* Limits of the parts' loads. */
+/* The largest weights that parts may have. */
 typedef struct plb_limits {
     int32_t n_parts;
     const int64_t *limit; /* [n_parts] */
 } plb_limits_t;
 
-/** Refine a partition by k-way local searches after Fiduccia and Mattheyses.  Each starts from a
- * vertex at the boundary, makes the moves of best gain, also negative ones, and undoes those
- * after the best state.  Parts above their limit are first brought below it if possible.
- * connectivity - 1 only increases if the limits require it.
- *  *after: connectivity - 1. */
+/** Refine a partition by k-way local searches after Fiduccia and Mattheyses.  Each search starts
+ * from a vertex at the boundary, makes the moves of best gain, even if the gain is negative, and
+ * undoes the moves after the best state.  First, parts above their limit are brought below it, if
+ * possible. connectivity - 1 only increases if the limits require it.  *after: connectivity - 1.
+ */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 

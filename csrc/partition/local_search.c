@@ -15,7 +15,8 @@
 enum {
     PATIENCE = 100, /* a search ends after this many moves without a gain */
     MAX_ROUNDS = 12,
-    WIDE_NET = 1000, /* a move does not queue the vertices of nets with more pins */
+    WIDE_NET =
+        1000, /* after a move, the vertices of nets with more pins than this are not queued */
 };
 
 /* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
@@ -105,12 +106,13 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    slot_t *slot;    /* the parts that net e touches, from net_start[e] on */
-    int32_t *n_slot; /* [n_nets] */
+    slot_t *slot; /* the parts that net e touches: slot[net_start[e]] and the n_slot[e] - 1 entries
+                     after it */
+    int32_t *n_slot; /* [n_nets] number of parts that each net touches */
     queue_t queue;
-    int64_t *conn; /* [k] weight of the nets of a vertex that touch each part */
+    int64_t *conn; /* [k] for the present vertex: total weight of its nets that touch each part */
     int32_t *touched, n_touched;
-    int32_t *round_of; /* [n_vertices] the last round in which it moved */
+    int32_t *round_of; /* [n_vertices] the last round in which each vertex moved */
     int32_t *woken, *woken_at, n_woken, stamp;
     move_t *moves;
     int32_t n_moves, round;
@@ -128,7 +130,7 @@ static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
     return NULL;
 }
 
-/* Add a pin of net e in a part; return the number of pins that the net now has there. */
+/* Record a pin of net e in a part; return the number of pins that the net now has there. */
 static int32_t add_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -150,8 +152,8 @@ static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
     return left;
 }
 
-/* The best move of v: its gain and its target; -1 if no adjacent part has room.  Ties: the part
- * with the lowest load, then the lowest number. */
+/* Return the gain of the best move of v; *to: its target, or -1 if no adjacent part has room.
+ * Ties: the part with the lowest load, then the lowest number. */
 static int64_t best_move(search_t *s, int32_t v, int32_t *to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -161,7 +163,7 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j], w = hg->net_weight[e];
         all += w;
-        if (s->n_slot[e] == 1) { /* most nets */
+        if (s->n_slot[e] == 1) { /* true for most nets */
             continue;
         }
         const slot_t *slot = s->slot + hg->net_start[e];
@@ -215,9 +217,8 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v, and queue the vertices whose gains rise.  Lower gains are noticed when a vertex is
- * taken from the queue.
- */
+/* Move v, and queue the vertices whose gains rise.  If a gain falls, this is noticed when the
+ * vertex is taken from the queue. */
 static void move(search_t *s, int32_t v, int32_t to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -231,7 +232,8 @@ static void move(search_t *s, int32_t v, int32_t to)
         if (add_pin(s, e, to) == 1) {
             wake_pins(s, e, -1); /* the other pins of e can now follow to `to` without loss */
         } else if (left == 1) {
-            wake_pins(s, e, from); /* if its last pin in `from` moves, too, e leaves `from` */
+            /* if its last pin in `from` moves, too, e no longer touches `from` */
+            wake_pins(s, e, from);
         }
     }
     s->load[from] -= hg->weight[v];
@@ -261,7 +263,7 @@ static void clear_queue(search_t *s)
 
 /* ---- one search ----------------------------------------------------------------------------- */
 
-/* Search from the queued vertices; returns the gain. */
+/* Search from the queued vertices; return the gain. */
 static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
@@ -269,7 +271,8 @@ static int64_t search(search_t *s)
     while (s->queue.n > 0 && idle < PATIENCE && !plb_interrupted(32)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
-        const int64_t gain = best_move(s, v, &to); /* room may have changed since it was queued */
+        /* the room in other parts may have changed since v was queued */
+        const int64_t gain = best_move(s, v, &to);
         if (to < 0) {
             drop(&s->queue, v);
             continue;
@@ -312,7 +315,7 @@ static bool at_boundary(const search_t *s, int32_t v)
     return false;
 }
 
-/* Search from every vertex of the boundary, in random order; returns the total gain. */
+/* Search from every vertex of the boundary, in random order; return the total gain. */
 static int64_t search_round(search_t *s, int32_t *seed)
 {
     int64_t won = 0;
@@ -349,7 +352,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
             drop(&s->queue, v);
-        } else { /* start, or start again in another component */
+        } else { /* begin, or begin again in another component */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }
@@ -367,7 +370,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
 
 /* ---- balance -------------------------------------------------------------------------------- */
 
-/* The best move of v to any part with room, adjacent or not. */
+/* Return the gain of the best move of v to any part with room, adjacent or not; *to: that part. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
 {
     const int64_t gain = best_move(s, v, to);
@@ -474,7 +477,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     }
     for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
     }
-    PLB_TRY(plb_interrupted(0)); /* the searches have returned early */
+    PLB_TRY(plb_interrupted(0)); /* the searches may have ended early because of an interrupt */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
         *after += (int64_t)self->net_weight[e] * (s.n_slot[e] - 1);

@@ -1,4 +1,4 @@
-/* Lists the objects that change their part; also sorted by their new rank. */
+/* Lists the objects that change their part, also in the order of their new ranks. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 
@@ -6,19 +6,20 @@
 
 #include "base/err.h"
 
-/** The rank on which a part is: parts are assigned to ranks in order, as evenly as possible. */
+/** Return the rank on which a part is.  Parts are assigned to ranks in order, as evenly as
+ * possible. */
 static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)((int64_t)part * n_ranks / n_parts);
 }
 
-/** The first part on a rank; if it has none, the first part on a later rank. */
+/** Return the first part on a rank; if the rank has none, the first part on a later rank. */
 static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
 }
 
-/** The first part on a rank; -1: it has none. */
+/** Return the first part on a rank; -1: it has none. */
 static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     const int32_t first = plb_first_on(rank, n_ranks, n_parts);
@@ -26,11 +27,12 @@ static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_part
 }
 
 typedef struct plb_new_parts {
-    int64_t n; /* own objects, below 2^31 */
+    int64_t n; /* number of this rank's objects, below 2^31 */
     int32_t n_parts, n_ranks;
-    const int32_t *part; /* [n] new */
-    const int32_t *old;  /* [n], or NULL; a negative part counts as `home` */
-    int32_t home;        /* the first part of this rank, -1 if it has none */
+    const int32_t *part; /* [n] new part of each object */
+    const int32_t *old;  /* [n] old part of each object, or NULL; `home` stands in for a negative
+                            part, and for all if NULL */
+    int32_t home;        /* the first part on this rank; -1: it has none */
     int64_t first;       /* id of the first object, if ids are consecutive */
     const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */
 } plb_new_parts_t;
@@ -38,10 +40,10 @@ typedef struct plb_new_parts {
 typedef struct plb_moves {
     int32_t *where; /* [parts->n] rank of each object */
     int64_t n;
-    int64_t *row, *id;    /* [n] of the objects that change their part, ascending by row */
-    int32_t *rank, *part; /* [n] their new rank and part */
-    int32_t *packed;      /* [n] rows sorted by part (and so by rank), ascending within a part */
-    int32_t *count;       /* [parts->n_parts] number of moves to each part */
+    int64_t *row, *id; /* [n] row and id of each object that changes its part, by ascending row */
+    int32_t *rank, *part; /* [n] its new rank and part */
+    int32_t *packed; /* [n] the rows sorted by part, and so by rank; ascending within a part */
+    int32_t *count;  /* [parts->n_parts] number of moves to each part */
 } plb_moves_t;
 
 /** List the moves.  Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of

@@ -10,12 +10,12 @@
 
 enum {
     MAX_LEVELS = 48,
-    PER_PART = 60,  /* vertices of the coarsest hypergraph per part */
-    COARSEST = 200, /* least number of these vertices */
+    PER_PART = 60,  /* number of vertices of the coarsest hypergraph, for each part */
+    COARSEST = 200, /* least number of vertices of the coarsest hypergraph */
     TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
 };
 
-/* Above any sum of weights, but so low that the sum over all parts does not overflow. */
+/* Larger than any sum of weights, but so small that the sum over all parts does not overflow. */
 static const double UNLIMITED = 0x1p32;
 
 static int64_t total_weight(const plb_hypergraph_t *self)
@@ -29,8 +29,8 @@ static int64_t total_weight(const plb_hypergraph_t *self)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* Put each vertex, heaviest first, into the least full part.  Then *most, the largest ratio of
- * weight to share, is a limit that a partition can keep. */
+/* Put each vertex, heaviest first, into the least full part.  *most: the largest ratio of weight
+ * to share that results; a partition can keep this as a limit. */
 static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
                        plb_err_t *err)
 {
@@ -112,7 +112,7 @@ static void levels_free(levels_t *self)
     self->n = 0;
 }
 
-/* Replace label[], one label per vertex, by the labels of the coarser level.  It needs a copy,
+/* Replace label[], one label per vertex, by the labels of the coarser level.  This needs a copy,
  * because the clusters' numbers are in no order. */
 static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
 {
@@ -128,8 +128,8 @@ out:
     return ret;
 }
 
-/* Coarsen level by level to about `coarsest` vertices; label[] (or NULL) gets the labels of the
- * coarsest level. */
+/* Coarsen level by level to about `coarsest` vertices.  label[] (may be NULL) gets the labels of
+ * the coarsest level. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
@@ -159,8 +159,8 @@ out:
     return ret;
 }
 
-/* Compute the limits of a level: larger than the final limits by one vertex, so that heavy
- * vertices can move. */
+/* Compute the limits of a level.  They are larger than the final limits by one vertex, so that
+ * heavy vertices can move. */
 static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
                    int64_t *out)
 {
@@ -173,8 +173,8 @@ static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool 
     }
 }
 
-/* Project the partition coarse[] of the coarsest level to part[] of the finest, and refine it
- * on each level. */
+/* Carry the partition coarse[] of the coarsest level over to part[] of the finest level, and
+ * refine it on each level. */
 static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                      int32_t *coarse, int32_t *part, int64_t *after, plb_err_t *err)
 {
@@ -227,7 +227,7 @@ out:
     return ret;
 }
 
-/* Do a V-cycle from part[] into next[]. */
+/* Do a V-cycle: from the partition part[] to next[]. */
 static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                  const int32_t *part, int32_t *next, int64_t *after, plb_err_t *err)
 {
@@ -268,7 +268,8 @@ out:
 
 /* ---- from scratch: recursive multilevel bisection ------------------------------------------- */
 
-/* Take the best of several bisections of a coarsest hypergraph: part 0 weighs about `target`. */
+/* Bisect a coarsest hypergraph several times, and take the best bisection: part 0 has about the
+ * weight `target`. */
 static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,
                            plb_rng_t *rng, int32_t *part, plb_err_t *err)
 {
@@ -295,7 +296,8 @@ out:
     return ret;
 }
 
-/* Bisect: part 0 weighs about `target`, and each part at most `slack` times its ideal weight. */
+/* Bisect: part 0 has about the weight `target`, and each part at most `slack` times its ideal
+ * weight. */
 static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_rng_t *rng,
                   int32_t *part, plb_err_t *err)
 {

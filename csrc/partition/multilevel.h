@@ -5,9 +5,9 @@
 
 #include "partition/hypergraph.h"
 
-/** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times its share
- * of the total weight or, if vertices are too few or too heavy for that, the weight that a greedy
- * distribution reaches. */
+/** Compute limit[n_parts], the largest allowed weight of each part.  It is the imbalance times its
+ * share of the total weight.  If vertices are too few or too heavy for that, it is the weight
+ * that a greedy distribution reaches. */
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 
@@ -15,8 +15,8 @@ int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, i
 int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
                              plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
 
-/** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back
- * (Karypis and Kumar 1999, 4.2).  The result is dropped if connectivity - 1 is higher, or if it
+/** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
+ * and Kumar 1999, 4.2).  The result is dropped if its connectivity - 1 is higher, or if it
  * exceeds limits that part[] keeps.  *after: connectivity - 1. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);

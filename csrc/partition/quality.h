@@ -12,21 +12,21 @@
 typedef struct plb_places {
     int64_t first, n, n_ghosts;
     int32_t n_parts;
-    const int32_t *part;       /* [n] of the objects of this rank */
-    const int64_t *ghost;      /* [n_ghosts] objects of other ranks, ascending */
-    const int32_t *ghost_part; /* [n_ghosts] */
+    const int32_t *part;       /* [n] part of each object of this rank */
+    const int64_t *ghost;      /* [n_ghosts] ids of objects of other ranks, ascending */
+    const int32_t *ghost_part; /* [n_ghosts] parts of these objects */
 } plb_places_t;
 
 /* Rows of a graph or nets of a hypergraph: start[n + 1], to[start[n]], all in range. */
 typedef struct plb_rows {
     int64_t n;
     plb_ints_t start, to;
-    const double *weight; /* of each edge, or of each net; NULL: 1 */
+    const double *weight; /* weight of each edge, or of each net; NULL: all are 1 */
 } plb_rows_t;
 
 typedef struct plb_scan {
-    int64_t loops; /* edges from an object to itself */
-    uint64_t skew; /* its sum over all ranks is 0 if the graph is symmetric */
+    int64_t loops; /* number of edges from an object to itself */
+    uint64_t skew; /* a sum of hashes; the sum over all ranks is 0 if the graph is symmetric */
 } plb_scan_t;
 
 /** Check that `start` rises from 0 to n_entries and that every entry is below n_objects; the

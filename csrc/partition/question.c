@@ -34,8 +34,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check every `stride`-th value: it must be in least ... most and, if `sum`, the sum of all must
- * be below 2^31. */
+/* Check every `stride`-th value.  It must be in least ... most; if `sum` is true, the sum of all
+ * must be below 2^31. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -155,11 +155,11 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 /* ---- what libraries are not asked ----------------------------------------------------------- */
 
 /* The question without the parts that can get no vertices.  If there are fewer vertices than
- * parts, the parts with the lowest numbers remain. */
+ * parts, only the parts with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of,
-        *index_of; /* part_of[k]: the k-th remaining part; index_of: its inverse, or -1 */
+    int32_t *part_of, *index_of; /* part_of[k]: the k-th remaining part; index_of: the inverse, -1:
+                                    the part was left out */
     double *share;
     int32_t *fixed, *old;
     bool same; /* true: no part was left out; false: some were */
@@ -231,7 +231,7 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
             most = self->share[k] > most ? self->share[k] : most;
         }
         for (int32_t k = 0; k < self->in.n_parts;
-             k++) { /* parts without a share, kept for their fixed vertices */
+             k++) { /* parts without a share remain if vertices are fixed there */
             const double least = most > 0.0 ? 1e-6 * most : 1.0;
             self->share[k] = self->share[k] > least ? self->share[k] : least;
         }
@@ -284,7 +284,8 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
     return PLB_OK;
 }
 
-/* The lightest vertex of part r that may move (ties: the lowest); -1: none. */
+/* Return the lightest vertex of part r that may move (ties: the lowest number); -1: there is
+ * none. */
 static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
 {
     int32_t best = -1;
@@ -300,7 +301,7 @@ static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r
     return best;
 }
 
-/* The part with most vertices that may move. */
+/* Return the part with most vertices that may move. */
 static int32_t fullest(const int32_t *count, int32_t k)
 {
     int32_t best = 0;
@@ -353,7 +354,8 @@ out:
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
-/* Nothing is connected: fill the parts in order with vertices in order, each up to its share. */
+/* If nothing is connected: fill the parts in order with vertices in order, each part up to its
+ * share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -386,7 +388,8 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
     }
-    if (total_weight(in) == 0) { /* use weights of 1, because some libraries divide by the sum */
+    /* all weights are 0: use 1, because some libraries divide by the sum */
+    if (total_weight(in) == 0) {
         plain.weight = NULL;
         plain.n_weights = 1;
     }

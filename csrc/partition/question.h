@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-/* What a partitioner can use (bits); anything else is an error, not ignored. */
+/* What a partitioner can use (bits).  If a question has anything else, this is an error. */
 enum {
     PLB_TAKES_GRAPH = 1,
     PLB_TAKES_HYPERGRAPH = 2,
@@ -25,24 +25,31 @@ enum {
 
 typedef struct plb_question {
     int32_t n_vertices, n_parts;
-    int32_t n_weights;     /* of each vertex */
-    const int32_t *weight; /* [n_vertices * n_weights], vertex-major, zero or more, each kind with
-                            * a sum below 2^31; NULL: 1 each */
-    const double *share;   /* [n_parts] of the weight, zero or more; NULL: equal shares */
+    int32_t n_weights; /* of each vertex */
+    const int32_t
+        *weight; /* [n_vertices * n_weights] the weights of each vertex, one after the other, zero
+                    or more; the sum of each kind is below 2^31; NULL: all are 1 */
+    const double
+        *share; /* [n_parts] share of the total weight, zero or more; NULL: equal shares */
 
-    const int32_t *start, *to;  /* a symmetric graph: the edges of v lead to to[start[v] ...
-                                 * start[v + 1] - 1], both directions of each; NULL: none */
-    const int32_t *edge_weight; /* beside `to`, above zero, sum below 2^31; NULL: 1 each */
+    const int32_t *start,
+        *to; /* a symmetric graph: the edges of v lead to to[start[v] ... start[v + 1] - 1]; each
+                edge is there in both directions; NULL: no graph */
+    const int32_t *edge_weight; /* [edges] weight of each entry of `to`, above zero; the sum is
+                                   below 2^31; NULL: all are 1 */
 
-    int32_t n_nets; /* a hypergraph: the vertices of net e are pin[net_start[e] ...] */
+    int32_t n_nets; /* a hypergraph: the vertices of net e are pin[net_start[e]] ...
+                       pin[net_start[e + 1] - 1] */
     const int32_t *net_start, *pin;
-    const int32_t *net_weight; /* [n_nets], zero or more, or NULL */
+    const int32_t *net_weight; /* [n_nets] zero or more; NULL: all are 1 */
 
-    int32_t n_dims; /* 1 ... 3, 0: no coordinates */
+    int32_t n_dims; /* number of coordinates of a vertex, 1 ... 3; 0: there are none */
     const double *coords;
 
-    const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
-    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition from scratch */
+    const int32_t
+        *fixed; /* [n_vertices] the part that a vertex must get, or -1; NULL: all are -1 */
+    const int32_t
+        *old; /* [n_vertices] present part; -1: the vertex is new; NULL: partition from scratch */
     const int32_t *old_cost; /* [n_vertices] cost of leaving the present part, in units of edge or
                                 net weight; NULL: 1 */
 
@@ -53,11 +60,11 @@ typedef struct plb_question {
 } plb_question_t;
 
 typedef struct plb_partitioner {
-    const char *name;    /* as in pylb.optional */
-    const char *version; /* of a library */
+    const char *name;    /* name of its package, as in pylb.optional */
+    const char *version; /* version of the library */
     unsigned takes;
     /** Compute part[n_vertices].  `in` has been checked: every share is above zero, there are
-     * enough vertices for all parts, and there is something to cut.  After an error part[] is
+     * enough vertices for all parts, and something is connected.  After an error part[] is
      * undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
     /* A library that looks for no signals runs in a thread of its own (base/aside.h): `left`
@@ -84,13 +91,13 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
 /** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
  * without a share, fewer vertices than parts, no weights, no connections.  The answer is checked:
- * every part in range, fixed vertices in their parts, no empty part unless necessary.
+ * every part is in range, fixed vertices are in their parts, no part is empty unless necessary.
  * PLB_ERR_VALUE: the library cannot use a part of the question; PLB_ERR_LIBRARY: it fails. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** Give each empty part that has a share one vertex of the part with most vertices.  Parts without
- * a share keep only their fixed vertices. */
+/** Give each empty part that has a share one vertex, from the part with most vertices.  Parts
+ * without a share keep only their fixed vertices. */
 int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do

@@ -10,11 +10,11 @@ enum { NONE = -1 };
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] the name of each part, or NONE */
-    bool *taken;    /* [n_parts] whether a part has got the name */
+    int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: it has none yet */
+    bool *taken;    /* [n_parts] whether a part already has this name */
     int32_t *room;  /* [n_parts] */
-    int32_t *place; /* [n_parts] result of an assignment */
-    int64_t *start; /* input of an assignment */
+    int32_t *place; /* [n_parts] result of plb_assign */
+    int64_t *start; /* input of plb_assign */
     int32_t *to;
     double *gain;
 } namer_t;
@@ -87,8 +87,8 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* The first free name on a rank that the part may get; all such names on a rank are equally good.
- */
+/* Return the first free name on a rank that the part may get; all such names on the rank are
+ * equally good. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
@@ -135,7 +135,8 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* Let each part without a name keep its own number, or give it the first free one. */
+/* Let each part that has no name keep its own number; if that is taken, give it the first free
+ * one. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;

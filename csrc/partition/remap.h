@@ -1,6 +1,6 @@
-/* Renumbers new parts such that objects of the largest total size stay in their part; among these
- * solutions, such that the largest total size stays on its rank.  This is the remapping of Oliker
- * and Biswas (PLUM, 1998), solved exactly. */
+/* Renumbers new parts such that objects of the largest total size stay in their part.  Among
+ * these solutions, it takes the one by which objects of the largest total size stay on their
+ * rank.  This is the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 
@@ -9,25 +9,28 @@
 
 #include "base/err.h"
 
-enum { PLB_REMAP_MOST = 4096 }; /* with more parts, ranks are ignored: too many pairs */
+enum {
+    PLB_REMAP_MOST = 4096
+}; /* with more parts than this, ranks are ignored, because there would be too many pairs */
 
 typedef struct plb_new_names {
     int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
     const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
     const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
 
-    int64_t n_kept;      /* pairs of a new and an old part that have objects in common */
-    const int32_t *part; /* [n_kept] new part; the pairs (part, old) ascend, each occurs once */
-    const int32_t *old;  /* [n_kept] old part */
-    const double *kept;  /* [n_kept] size of the objects that the two have in common */
+    int64_t n_kept; /* pairs of a new and an old part that have objects in common */
+    const int32_t
+        *part;          /* [n_kept] new part; the pairs (part, old) ascend, and each occurs once */
+    const int32_t *old; /* [n_kept] old part */
+    const double *kept; /* [n_kept] size of the objects that the two have in common */
 
     const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: ranks do
                               not matter */
 } plb_new_names_t;
 
-/** Compute name[n_parts]: the number of each new part, a permutation.  Parts keep their own
- * numbers unless other numbers are better.  PLB_ERR_RANGE: `part` or `old` is out of range or
- * out of order. */
+/** Compute name[n_parts], the new number of each part: a permutation.  Parts keep their numbers
+ * unless other numbers are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of
+ * order. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
 
 #endif

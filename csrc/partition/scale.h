@@ -10,8 +10,8 @@
 /* Largest sum of weights: libraries add them in 32 bits, for both directions of an edge. */
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
-/** The factor that scales the sum to PLB_MOST_WEIGHT; 1 for integers that are small enough.
- *  Tiny values (1e-300) become 0.  No value is negative. */
+/** Return the factor that scales the sum to PLB_MOST_WEIGHT; 1 for integers that are small enough.
+ * Tiny values (1e-300) become 0.  No value may be negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
     double total = 0.0;
@@ -25,7 +25,7 @@ static inline double plb_scale_of(const double *x, int64_t n)
                : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
 }
 
-/** x * scale, rounded to nearest, at least `least`. */
+/** Return x * scale, rounded to nearest, but at least `least`. */
 static inline int32_t plb_scaled(double x, double scale, int32_t least)
 {
     const double y = x * scale + 0.5;

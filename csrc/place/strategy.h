@@ -17,7 +17,7 @@ typedef enum plb_family {
     PLB_COMPREHENSIVE, /* places all objects from scratch */
     PLB_REFINEMENT,    /* changes the present placement as little as it can */
 } plb_family_t;
-/* The parts of the snapshot that influence a strategy's placement (bits of `looks_at`). */
+/* The parts of the snapshot on which a strategy's placement depends (bits of `looks_at`). */
 enum {
     PLB_LOOKS_LOAD = 1,
     PLB_LOOKS_COMM = 2,
@@ -33,7 +33,7 @@ typedef struct plb_opts {
     uint64_t seed;
 } plb_opts_t;
 
-struct plb_agent_type; /* agent.h */
+struct plb_agent_type; /* kit/agent.h */
 
 typedef struct plb_strategy plb_strategy_t;
 struct plb_strategy {
@@ -42,15 +42,18 @@ struct plb_strategy {
     unsigned looks_at;
     const plb_param_t *params;
     int n_params;
-    /** Write a rank for each object into out[n_objects].  `in` has been checked.  The `run` of a
-     * strategy that the program adds (e.g. a Python function) finds its state in self->user. */
+    /** Write a rank for each object into out[n_objects].  `in` has been checked.  If the program
+     * has added the strategy (e.g. as a Python function), `run` finds its state in self->user. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
-    const struct plb_agent_type *agent; /* agents of a distributed strategy; NULL: a central one */
-    const char *library;    /* the partitioner that it needs, which may be absent; NULL: none */
-    bool for_equal_objects; /* true: assumes equal objects, so it is used only if named, never
-                               selected automatically; false: for any objects */
+    const struct plb_agent_type
+        *agent; /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
+    const char
+        *library; /* name of the partitioner that it needs, which may be absent; NULL: none */
+    bool for_equal_objects; /* true: it assumes that all objects are equal, so it is used only if
+                               it is named, never selected automatically; false: it is for any
+                               objects */
 };
 
 /* X(name of plb_strategy_*), in the order in which they are listed. */

@@ -35,7 +35,7 @@ out:
     return ret;
 }
 
-/* The bucket of a time, at most `most`. */
+/* Return the bucket of a time; `most` if it would be a later one. */
 static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
 {
     const double bucket = time / self->width;
@@ -81,7 +81,7 @@ int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t 
         self->chunk[c].next = self->spare;
         self->spare = c;
         self->n -= here;
-        /* Events that were too far in the future when they were pushed are pushed again. */
+        /* These events were too far in the future when they were pushed: push them again. */
         for (int i = 0; i < here; i++) {
             if (bucket_of(self, out[i].time, self->now + 1) <= self->now) {
                 out[(*n)++] = out[i];

@@ -1,10 +1,9 @@
-/* A calendar queue (Brown 1988) of events for a simulation.  A bucket has the events of `width`
- * seconds.  An event of one owner (a rank) must not affect another owner earlier than `width`
- * seconds later.  So the events of a bucket may be taken in any order, and nothing is sorted (the
- * window of conservative parallel simulation).
+/* A calendar queue (Brown 1988): the events of a simulation, in buckets by time.  A bucket has
+ * the events of `width` seconds.  An event of one owner (a rank) may affect another owner only
+ * `width` seconds later or more.  So the events of a bucket may be taken in any order, and
+ * nothing is sorted (the window of conservative parallel simulation).
  *
- * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially.
- */
+ * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially. */
 #ifndef PLB_REPLAY_CALENDAR_H
 #define PLB_REPLAY_CALENDAR_H
 
@@ -21,7 +20,7 @@ typedef struct plb_event {
 } plb_event_t;
 
 typedef struct plb_chunk {
-    int32_t next; /* chunk, or -1 */
+    int32_t next; /* index of the next chunk of the bucket; -1: none */
     int32_t n;
     plb_event_t event[PLB_CHUNK_EVENTS];
 } plb_chunk_t;
@@ -33,7 +32,7 @@ typedef struct plb_calendar {
     int32_t *first, *last; /* [n_buckets] first and last chunk of each bucket */
     plb_chunk_t *chunk;
     int64_t room;            /* number of chunks that fit into `chunk` */
-    int32_t n_chunks, spare; /* spare: first unused chunk, or -1 */
+    int32_t n_chunks, spare; /* spare: index of the first unused chunk; -1: none */
     int64_t n;               /* number of events in the queue */
 } plb_calendar_t;
 

@@ -6,10 +6,9 @@
  *   growth            the imbalance that returns after each LB step (the model of Boulmier 2021,
  *                     arXiv 2104.01688)
  *   drift             a state of the program; an LB step places for the state of the previous
- *                     iteration, and the imbalance is the distance from it
+ *                     iteration, and the imbalance is the distance from that state
  *   noise, residual   imbalance that no LB step removes
- * The initial placement costs nothing and is made for the state `start`.
- */
+ * The initial placement costs nothing and is made for the state `start`. */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H
 #define PLB_REPLAY_GENERATED_PROGRAM_H
 
@@ -18,21 +17,19 @@
 #include "base/err.h"
 #include "decide/trigger.h"
 
-typedef struct plb_program { /* arrays [n] or NULL: zero; in units of the mean */
+typedef struct plb_program { /* Arrays [n], in units of the mean; NULL: zero. */
     int64_t n;
     double mean; /* seconds of a balanced iteration */
     double residual, start;
     const double *growth, *drift, *noise;
 } plb_program_t;
 
-/** Seconds of iteration i with the last LB step just before iteration s <= i. */
+/** Return the seconds of iteration i if the last LB step was just before iteration s <= i. */
 double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
 
-/** Run the program under a trigger, which is told the end of the run and the cost of an LB step,
- * `cost` seconds.  There is no LB step at the end of the last iteration.  Writes time[n], the
- * seconds of the iterations, and when[*n_steps], the iterations at whose end an LB step took
- * place.
- */
+/** Run the program under a trigger, which knows the end of the run and `cost`, the seconds of an
+ * LB step.  There is no LB step at the end of the last iteration.  Writes time[n], the seconds of
+ * the iterations, and when[*n_steps], the iterations at whose end an LB step took place. */
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
                     int64_t *when, int64_t *n_steps, plb_err_t *err);
 

@@ -7,7 +7,8 @@
 #include "base/cpu.h"
 #include "base/exact.h"
 
-/* A vector with a lane for each phase; the compiler maps it to the processor's registers. */
+/* A vector with a lane (a number) for each phase; the compiler keeps it in the processor's
+ * registers. */
 typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
 
 typedef struct pair { /* a sum, and the sum of its rounding errors */
@@ -25,7 +26,7 @@ static inline void two_sum(pair_t *self, const lanes_t *x)
 PLB_MULTIVERSION
 static void add(const double *load, int64_t n, int n_phases, const int32_t *rank, pair_t *of)
 {
-    /* missing phases repeat the first one */
+    /* if there are fewer phases than lanes, the first one is used again */
     const double *a = load, *b = load + (n_phases > 1 ? n : 0);
     const double *c = load + (n_phases > 2 ? 2 * n : 0), *d = load + (n_phases > 3 ? 3 * n : 0);
     pair_t own = of[0];
@@ -42,18 +43,18 @@ static void add(const double *load, int64_t n, int n_phases, const int32_t *rank
     of[r] = own;
 }
 
-/* Compute sum + rest; false if errors of the rest might change its last bit. */
+/* Compute sum + rest.  Returns false if errors of `rest` might change the last bit. */
 static bool rounds(double sum, double rest, int64_t n, double *out)
 {
     const double all = sum + rest, off = (sum - all) + rest;
-    /* the rest is a sum of n rounding errors, each below half a unit of `sum` */
+    /* `rest` is a sum of n rounding errors, each below half a unit of the last place of `sum` */
     const double doubt = 0x1p-104 * (double)n * (double)n * all;
     const double half = 0.5 * fmin(nextafter(all, INFINITY) - all, all - nextafter(all, 0.0));
     *out = all;
     return all == 0.0 || (all > 0x1p-60 && all < 1e300 && fabs(off) + doubt < half);
 }
 
-/* The sum in exact arithmetic; r < 0: over all ranks. */
+/* Compute the sum for rank r in exact arithmetic; for all ranks if r < 0. */
 static double exactly(const double *load, int64_t n, const int32_t *rank, int32_t r)
 {
     plb_exact_t sum = {{0}};

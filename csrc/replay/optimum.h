@@ -9,19 +9,20 @@
 #include "base/mem.h"
 
 typedef struct plb_optimum {
-    double time;    /* seconds of all iterations and LB steps */
-    double bound;   /* seconds: lower bound for all schedules with any strategies */
-    bool exact;     /* true: no schedule with these strategies is shorter than `time`; false: the
-                       search has left out schedules, one of which may be shorter */
-    int64_t *when;  /* owned; iterations at whose end to rebalance, rising */
-    int32_t *which; /* owned; index of each step's strategy; NULL without strategies */
-    int64_t n;      /* number of LB steps */
+    double time;   /* seconds of all iterations and LB steps */
+    double bound;  /* seconds: lower bound for all schedules with any strategies */
+    bool exact;    /* true: no schedule with these strategies is shorter than `time`; false: the
+                      search has left out schedules, one of which may be shorter */
+    int64_t *when; /* owned; iterations at whose end to rebalance, rising */
+    int32_t
+        *which; /* owned; index of the strategy of each LB step; NULL: there are no strategies */
+    int64_t n;  /* number of LB steps */
 } plb_optimum_t;
 
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
-    /* Only for a recorded run: */
-    int64_t width; /* LB steps tried at the end of a phase, at most; 1 or more */
+    /* Only for a recorded run. */
+    int64_t width; /* largest number of LB steps that are tried at the end of a phase, 1 or more */
     double upper;  /* seconds that a known schedule takes, as an upper bound; INFINITY: none */
     uint64_t seed; /* for strategies that draw random numbers */
 } plb_optimum_opts_t;

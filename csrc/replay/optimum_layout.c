@@ -8,8 +8,8 @@
 #include "replay/trace_repeats.h"
 
 enum {
-    FEWEST = 4,           /* fewer phases are not laid out as blocks */
-    MOST_LOADS = 1 << 25, /* largest number of loads in blocks: 256 MiB */
+    FEWEST = 4,           /* with fewer phases than this, a section has no blocks */
+    MOST_LOADS = 1 << 25, /* largest number of loads in all blocks: 256 MiB */
 };
 
 void plb_layout_free(layout_t *self)
@@ -61,13 +61,14 @@ static int find_sections(layout_t *self, plb_err_t *err)
         c->end = i + 1;
     }
     PLB_NEW(self->slot, slots);
-    PLB_NEW(self->change, 3 * slots); /* each task of a section arrives, stays and leaves */
+    /* room for each task of a section to arrive, to stay and to leave */
+    PLB_NEW(self->change, 3 * slots);
 out:
     return ret;
 }
 
-/* of, seen, last: of each entity the slot, the last section so far that has it, and the last
- * section of all that has it.  spare: the free slots. */
+/* Which slots are in use.  For each entity: `of`, its slot; `seen`, the last section so far that
+ * has it; `last`, the last section of the run that has it.  spare: the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -210,12 +211,12 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* The time at which all ranks end if `work` can be divided among them arbitrarily; base[p]:
- * seconds that they need in addition. */
+/* The time at which all ranks end if `work` can be divided among them in any proportion; base[p]:
+ * seconds that each rank needs in addition. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
     for (double level = INFINITY;
-         ;) { /* leave out ranks that take longer anyway, until there are none */
+         ;) { /* leave out ranks whose `base` is longer than that time, until there are none */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];
@@ -229,8 +230,8 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* A lower bound of phase i for any placement: migratable load can be divided arbitrarily, and
- * the largest object goes where it ends first. */
+/* A lower bound of the seconds of phase i under any placement.  Load that may migrate is taken as
+ * divisible, and the largest object as placed where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;
@@ -255,7 +256,7 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
-    /* in the recorded placement a phase takes the measured time, even if the bound is higher */
+    /* under the recorded placement, a phase takes the measured time, even if that is shorter */
     return t->figures == NULL ? out
                               : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
 }

@@ -1,5 +1,5 @@
-/* Prepares a recorded run for the search of optimum_recorded.c: objects get slots (small numbers),
- * and the loads of several phases are adjacent in memory. */
+/* Prepares a recorded run for the search of optimum_recorded.c: objects get small numbers
+ * (slots), and the loads of several phases are adjacent in memory. */
 #ifndef PLB_REPLAY_OPTIMUM_LAYOUT_H
 #define PLB_REPLAY_OPTIMUM_LAYOUT_H
 
@@ -8,11 +8,11 @@
 #include "replay/trace.h"
 
 enum {
-    LANES = 16, /* phases of a block */
-    STAYS = -2, /* in a change: the object returns to its last rank */
+    LANES = 16, /* number of phases in a block */
+    STAYS = -2, /* rank of a change: the object returns to its last rank */
 };
 
-/* A change between two sections: an object arrives on a rank, leaves (rank -1), or has a new
+/* A change between two sections: an object arrives on a rank, leaves (rank is -1), or has a new
  * recorded rank because it cannot migrate. */
 typedef struct change {
     int32_t slot, rank;
@@ -23,12 +23,14 @@ typedef struct change {
 /* Successive phases with the same tasks, in which objects that cannot migrate stay where
  * they are. */
 typedef struct section {
-    int64_t first, end; /* phases */
+    int64_t first, end; /* first phase; last phase plus 1 */
     int64_t n;          /* number of tasks in each phase */
-    bool some_absent;   /* true: absent objects will come back to their last rank; false: none */
-    int64_t slots;      /* index of its first entry in `slot` */
-    int64_t changes, end_of_changes; /* its entries in `change` */
-    int64_t lanes; /* index of its first block in `lanes`; -1: it has no blocks */
+    bool
+        some_absent; /* true: an absent object will come back to its last rank; false: none will */
+    int64_t slots;   /* index in `slot` where the section's entries begin */
+    int64_t changes,
+        end_of_changes; /* indices in `change` of the section's entries: first, and last plus 1 */
+    int64_t lanes; /* index in `lanes` where the section's blocks begin; -1: it has no blocks */
 } section_t;
 /* The layout.  A slot belongs to an object as long as the object's rank matters, and then to
  * another object. */
@@ -37,7 +39,7 @@ typedef struct layout {
     section_t *section;
     int64_t n_sections, n_slots, most; /* most: largest number of tasks in a phase */
     int32_t *section_of;               /* [n_phases] */
-    int32_t *slot;                     /* of each task of a section */
+    int32_t *slot;                     /* slot of each task of a section */
     change_t *change;
     double *lanes; /* [block][task][LANES] work of each task in the LANES phases of a block */
     double *pace;  /* [n_ranks] work per second, or NULL: 1 */
@@ -47,13 +49,13 @@ typedef struct layout {
 int plb_layout_init(layout_t *self, const plb_trace_t *trace, plb_err_t *err);
 void plb_layout_free(layout_t *self);
 
-/** Change rank[n_slots] at the beginning of a section. */
+/** Change rank[n_slots] as objects arrive and leave at the beginning of a section. */
 void plb_layout_enter(const layout_t *self, int64_t section, int32_t *rank);
 
-/** The load of a task times the speed at which it was measured. */
+/** Return the work of a task: its load times the speed at which the load was measured. */
 double plb_task_work(const plb_trace_t *t, int64_t task);
 
-/** Seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
+/** Return the seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
 double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most);
 
 #endif

@@ -79,8 +79,8 @@ static void add_phase(const layout_t *self, const section_t *c, int64_t i, const
     }
 }
 
-/* Compute the times of phases i ... end - 1 of one block; or of phase i, if there are no
- * blocks. */
+/* Compute the times of phases i ... end - 1 of one block.  If there are no blocks, compute phase
+ * i only. */
 static void run_block(const layout_t *self, const section_t *c, int64_t i, int64_t end,
                       const group_t *group)
 {

@@ -1,4 +1,5 @@
-/* Computes the seconds of the next phases of a recorded run if the placement does not change. */
+/* Computes the seconds of the next phases of a recorded run if no LB step changes the placement.
+ */
 #ifndef PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 #define PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 
@@ -13,13 +14,13 @@ enum {
 typedef struct group {
     int n;
     const int32_t *rank[GROUP];
-    double *ring[GROUP]; /* ring[g][phase % RING]: seconds of a phase */
+    double *ring[GROUP]; /* ring[g][phase % RING]: seconds of a phase under placement g */
     double *sum;         /* [GROUP, n_ranks, LANES] scratch memory */
     int32_t *scratch;    /* [GROUP, n_slots] scratch memory */
 } group_t;
 
-/** Compute the seconds of the phases from `known` to at least `until`, without an LB step. Returns
- * the first phase that is not computed yet.  group->rank: the ranks in phase i. */
+/** Compute the seconds of the phases from `known` to at least `until`, without an LB step.
+ * Returns the first phase that is not computed yet.  group->rank: the placements in phase i. */
 int64_t plb_layout_run(const layout_t *self, int64_t i, int64_t known, int64_t until,
                        group_t *group);
 

@@ -12,15 +12,17 @@
 #include "replay/phase_step.h"
 
 enum {
-    AHEAD = 8,  /* times are computed this many phases ahead of the search, plus a block */
-    NARROW = 8, /* number of states of a first search, whose result is a bound for the second */
-    MOST_RANKS = 1 << 26,    /* limit of the entries of all states' placements: 256 MiB */
-    MOST_ANSWERS = 1 << 26,  /* limit of the entries of stored placements: 256 MiB */
-    WORTH_THREADS = 1 << 20, /* threads are used from so many additions on */
-    CHEAP = 4, /* if LB steps need no call of the strategy, CHEAP * width of them are tried */
+    /* times are computed this many phases ahead of the search, rounded up to a block */
+    AHEAD = 8,
+    NARROW = 8, /* number of states in a first search, whose result is an upper bound for the
+                   second search */
+    MOST_RANKS = 1 << 26,    /* most entries in the placements of all states: 256 MiB */
+    MOST_ANSWERS = 1 << 26,  /* most entries in stored placements: 256 MiB */
+    WORTH_THREADS = 1 << 20, /* threads are used for at least this many additions */
+    CHEAP = 4, /* if an LB step needs no call of the strategy, CHEAP * width LB steps are tried */
 };
 
-/* An LB step of a schedule; before: the index of the previous one. */
+/* An LB step of a schedule; before: index of the schedule's previous LB step. */
 typedef struct step {
     int64_t before;
     int32_t phase, strategy;
@@ -31,22 +33,24 @@ typedef struct search {
     const plb_candidate_strategy_t *strategy;
     int32_t n_strategies;
     const plb_optimum_opts_t *opts;
-    double *rest; /* [n_phases + 1] seconds, a lower bound from each phase on */
+    double *rest; /* [n_phases + 1] seconds: a lower bound for the rest of the run from each phase
+                     on */
     states_t all;
-    int64_t limit; /* largest number of states that are kept */
+    int64_t limit; /* the search keeps at most this many states */
     step_t *step;
     int64_t n_steps, step_room;
     bool alone;   /* true: no strategy uses the present placement; false: at least one does */
     double upper; /* seconds of the fastest complete run that is known */
-    /* for LB steps */
+    /* For LB steps. */
     plb_phases_t phases; /* the load database, of a run without LB steps */
     bool has_phases, has_database;
     plb_database_t database;
-    int32_t *present, *answer; /* [most] */
-    double *load, *table;      /* [most], [ROWS * most] */
-    int32_t *answers;          /* [tasks] answers in all phases, or NULL */
-    bool answered;             /* true: the previous search has filled `answers`; false: not yet */
-    /* for each thread */
+    int32_t *present, *answer; /* [largest number of objects] scratch memory */
+    double *load, *table; /* [largest number of objects] and [ROWS * largest number of objects]
+                             scratch memory */
+    int32_t *answers;     /* [tasks] the strategies' placements in all phases; NULL: not stored */
+    bool answered;        /* true: the previous search has filled `answers`; false: not yet */
+    /* For each thread. */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
     int32_t *scratch; /* [n_parts, GROUP, n_slots] */
@@ -61,14 +65,15 @@ static bool is_one_state(const search_t *self)
 
 /* ---- LB steps ------------------------------------------------------------------------------- */
 
-/* A strategy that uses loads alone, e.g. GreedyLB, gives the same answer for all states. */
+/* Whether the strategy uses loads alone, as GreedyLB does: then it gives the same answer for all
+ * states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
     return self->lay.trace->measured == NULL &&
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }
 
-/* Let a strategy place the objects from state s; s < 0: the state does not matter. */
+/* Let a strategy place the objects of state s; s < 0: any state, all give the same answer. */
 static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_err_t *err)
 {
     const layout_t *lay = &self->lay;
@@ -102,7 +107,7 @@ out:
     return ret;
 }
 
-/* Let state `parent` take an LB step: this gives a new state, or a faster path to an existing
+/* Let state `parent` take an LB step.  This gives a new state, or a faster path to an existing
  * one. */
 static int take_step(search_t *self, int32_t which, int64_t parent, const int32_t *answer,
                      plb_err_t *err)
@@ -129,7 +134,8 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         if (self->all.state[other].time <= new->time) {
             return ret;
         }
-        self->all.state[other].gone = true; /* it can still be the parent of other LB steps */
+        /* it stays in memory, because other LB steps may have it as their parent */
+        self->all.state[other].gone = true;
     }
     PLB_TRY(note_step(self, new->step, which, err));
     new->step = self->n_steps - 1;
@@ -151,8 +157,8 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* List the states that may take an LB step, fastest first; if all steps lead to the same state,
- * only the first is sorted. */
+/* List the states that may take an LB step, fastest first.  If all LB steps lead to the same
+ * state, only the first must be in its place. */
 static int64_t list_parents(const search_t *self)
 {
     int64_t n = 0, first = 0;
@@ -185,7 +191,7 @@ static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* Apply one answer to all states.  They become one state, unless absent objects are on
+/* Apply one answer to all states.  Then they are one state, unless absent objects are on
  * different ranks. */
 static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {
@@ -205,7 +211,7 @@ static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* The largest number of states that LB steps may add. */
+/* Return the largest number of states that LB steps may add. */
 static int64_t expected(const search_t *self)
 {
     const int64_t steps = is_one_state(self) ? 1 : CHEAP * self->opts->width;
@@ -243,7 +249,7 @@ static void run_group(search_t *self, group_t *group, const int64_t *of)
     group->n = 0;
 }
 
-/* Compute ahead every n_parts-th group of states. */
+/* Compute the times of every n_parts-th group of states. */
 static void run_part(void *arg, int part, int n_parts)
 {
     search_t *self = arg;
@@ -272,7 +278,7 @@ static void run_part(void *arg, int part, int n_parts)
 }
 
 /* A lower bound for schedules that continue from state s: some phases without an LB step, then an
- * LB step, and then all phases as fast as possible. */
+ * LB step, and then all phases as fast as any placement allows. */
 static double least_from(const search_t *self, int64_t s)
 {
     const state_t *state = &self->all.state[s];
@@ -413,7 +419,7 @@ static int run_phase(search_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
-/* Return the schedule of the best state. */
+/* Write the schedule of the best state to *out. */
 static int take_result(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -475,8 +481,8 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return ret == PLB_OK ? take_result(self, out, err) : ret;
 }
 
-/* Compute the run without LB steps, and a lower bound for all runs, in which all phases after
- * the first LB step are as fast as possible. */
+/* Compute the run without LB steps, and a lower bound for all runs.  In the bound, all phases
+ * after the first LB step are as fast as any placement allows. */
 static void run_unbalanced(search_t *self, plb_optimum_t *out)
 {
     const layout_t *lay = &self->lay;
@@ -540,7 +546,7 @@ static void free_search(search_t *self)
     plb_layout_free(&self->lay);
 }
 
-/* Search.  If all states get the same placement, do a cheap search with few states first: its
+/* Search.  If all states get the same placement, first do a cheap search with few states; its
  * result lets the second search drop most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {

@@ -1,5 +1,5 @@
-/* The states of the search of optimum_recorded.c: placements, and the least time in which a
- * schedule arrives at each. */
+/* The states of the search of optimum_recorded.c: placements, and for each the least time in
+ * which a schedule arrives at it. */
 #ifndef PLB_REPLAY_OPTIMUM_STATES_H
 #define PLB_REPLAY_OPTIMUM_STATES_H
 
@@ -11,8 +11,8 @@ enum { ROWS = PLB_ESTIMATE_HERE };
 typedef struct state {
     double time;   /* seconds up to this state, including LB steps */
     double least;  /* seconds: a lower bound for schedules that continue from this state */
-    int64_t step;  /* index of its last LB step; -1: none */
-    int64_t known; /* `ring` has the seconds of the phases up to this one */
+    int64_t step;  /* index of its last LB step among all LB steps of the search; -1: none */
+    int64_t known; /* the last phase whose seconds are in `ring`, plus 1 */
     uint64_t hash; /* hash of its placement */
     bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
 } state_t;
@@ -28,8 +28,9 @@ typedef struct states {
     state_t *state;
     int32_t *rank;     /* [room, n_slots] */
     double *ring;      /* [room, RING] */
-    double *estimates; /* [room, ROWS, n_slots], or NULL: the same for all */
-    ranked_t *order;   /* [room] scratch to sort the states */
+    double *estimates; /* [room, ROWS, n_slots] load estimates; NULL: they are the same for all
+                          states */
+    ranked_t *order;   /* [room] scratch memory to sort the states */
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
@@ -59,18 +60,18 @@ int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Rebuild the hash table of states by their ranks, with room for `more` states.  change: true if
- * some states may have become equal; false if all are different. */
+/** Build the hash table of states again, by their placements, with room for `more` states.
+ * change: true: some states may have become equal; false: all are different. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
-/** The bucket of a state with these ranks, or the free bucket where it belongs. */
+/** Return the bucket of the state with these ranks, or the free bucket for it. */
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
 
-/** Set left_out if two states with the same placement, one of which is dropped, have different
- * load estimates. */
+/** Compare two states with the same placement, one of which is dropped.  Set left_out if their
+ * load estimates differ. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
-/** Let the objects of a new section arrive and leave. */
+/** Let objects arrive and leave in all states, as a new section begins. */
 void plb_states_change_objects(states_t *self, int64_t section);
 
 #endif

@@ -7,7 +7,7 @@
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
 
-/* Let the database have the edges of phase i. */
+/* Put the edges of phase i into the database. */
 static void take_edges(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -20,7 +20,7 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
-/* The loads of the phase, converted to the present ranks of its objects. */
+/* Return the loads of the phase as seconds on the present ranks of its objects. */
 static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
 {
     const double *speed = self->trace->measured;
@@ -33,8 +33,8 @@ static const double *loads_here(plb_phases_t *self, const double *recorded, cons
     return self->load;
 }
 
-/* The end of the phases from i on that have the same objects as i, on the same ranks unless an LB
- * step moves some. */
+/* Return the end of the phases from i on that have the same objects on the same ranks, as long as
+ * no LB step moves any. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -64,7 +64,7 @@ static void add_loads(plb_phases_t *self, int64_t i)
     }
 }
 
-/* Whether edge k is another receiver of a multicast on a rank that it has reached already. */
+/* Whether the multicast of edge k has already been counted for this receiver's rank. */
 static bool reached(const plb_phases_t *self, const int32_t *cast, int64_t k, int32_t to,
                     int64_t *first)
 {
@@ -79,8 +79,8 @@ static bool reached(const plb_phases_t *self, const int32_t *cast, int64_t k, in
     return again;
 }
 
-/* Call `fn` for each message of phase i that goes to another rank: an edge, or a multicast to one
- * of the ranks with receivers. */
+/* Call `fn` for each message of phase i that goes to another rank: for each edge, and for each
+ * rank with receivers of a multicast. */
 static inline void each_crossing(const plb_phases_t *self, int64_t i, plb_delivery_fn fn,
                                  void *arg)
 {
@@ -108,7 +108,7 @@ static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->sent[src] += bytes;
 }
 
-/* Add alpha * messages + beta * bytes that each rank sends to other ranks to its time. */
+/* Add to the time of each rank: alpha * messages + beta * bytes that it sends to other ranks. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -180,7 +180,7 @@ static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->bytes += bytes;
 }
 
-/* Count the messages between ranks and their bytes. */
+/* Count the messages between ranks, and their bytes. */
 static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 {
     sums_t sums = {0.0, 0.0};
@@ -231,7 +231,8 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    for (int64_t k = 0; k < self->n; k++) { /* ptr[r] moves to the end of r, the start of r + 1 */
+    /* before this loop ptr[r + 1] is where rank r begins, after it where rank r ends */
+    for (int64_t k = 0; k < self->n; k++) {
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }
     memmove(ptr + 1, ptr, (size_t)p * sizeof *ptr);
@@ -239,8 +240,8 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together: the estimator tells a change of the rank,
- * which changes all its loads, from a change of single objects. */
+/* Update the estimates of a rank's objects together.  So the estimator can see whether the rank
+ * has changed, which changes all its loads, or only some of its objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

@@ -7,14 +7,14 @@
 /** Compute self->time and self->metrics from the loads of the phase. */
 void plb_phases_run(plb_phases_t *self);
 
-/** The statistics of the phase, equal to those that a run would reduce. */
+/** Return the statistics of the phase, equal to those that the ranks of a run would reduce. */
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
 
-/** Seconds of the phase: the measured time, plus the time of its slowest rank here, minus that of
- * its slowest rank in the recorded run. */
+/** Return the seconds of the phase: the measured time, plus the time of its slowest rank here,
+ * minus that of its slowest rank in the recorded run. */
 double plb_phases_time(const plb_phases_t *self);
 
-/** End the phase: enter its loads into the estimates and into the sums since the last move. */
+/** End the phase: add its loads to the estimates, and to the sums since the last LB step. */
 void plb_phases_leave(plb_phases_t *self);
 
 #endif

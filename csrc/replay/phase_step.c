@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "replay/trace_check.h"
 
-/* The two ends of edge k among the present objects; false if one is absent. */
+/* Get the indices of the two ends of edge k among the present objects; false if one is absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
 {
     *src = self->index_of[self->edge_src[k]];
@@ -20,7 +20,7 @@ static int32_t cast_of(const plb_phases_t *self, int64_t k)
     return self->edge_multicast == NULL ? 0 : self->edge_multicast[k];
 }
 
-/* Put the bytes and messages of edge k at index i. */
+/* Copy bytes and messages of edge k to entry i of the database's edges. */
 static void put_amount(plb_phases_t *self, int64_t k, int64_t i)
 {
     self->amount[i] = self->edge_bytes[k];
@@ -43,7 +43,7 @@ static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
     s->edge_messages = self->amount + self->edge_room;
 }
 
-/* Add the multicasts, behind the edges in the same arrays. */
+/* Append the multicasts to the arrays that have the edges. */
 static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
 {
     const int64_t e = s->n_edges;
@@ -111,7 +111,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* An object migrates: convert its load estimates to seconds on the new rank, which is `factor`
+/* Object k migrates: convert its load estimates to seconds on the new rank, which is `factor`
  * times faster. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {

@@ -77,7 +77,7 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t rows = plb_phases_rows(self) + 1;
-    n = n > 0 ? n : 1; /* a snapshot without objects has arrays, too */
+    n = n > 0 ? n : 1; /* a snapshot without objects still needs arrays */
     if (n <= self->capacity) {
         return ret;
     }
@@ -141,7 +141,7 @@ out:
     return ret;
 }
 
-/* Copy an array of the ranks, unless it is NULL. */
+/* Return a copy of an array of the ranks in `room`; NULL if the array is NULL. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {
@@ -189,7 +189,7 @@ out:
 
 /* ---- the objects that are present ----------------------------------------------------------- */
 
-/* The rank of task k's entity in this phase. */
+/* Return the rank of task k's entity in this phase. */
 static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
 {
     const plb_trace_t *t = self->trace;
@@ -203,7 +203,8 @@ static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
     return self->rank_of[e] >= 0 ? self->rank_of[e] : t->task_rank[k];
 }
 
-/* Move estimates and `window` to the new indices of their objects; new objects begin with 0. */
+/* Move estimates and `window` to the new indices of their objects; those of new objects begin
+ * with 0. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -237,7 +238,7 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 
 static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
 {
-    int64_t *old = (int64_t *)self->spare; /* entries have the same width */
+    int64_t *old = (int64_t *)self->spare; /* both arrays have entries of 8 bytes */
     for (int which = 0; which < 2; which++) {
         int64_t *x = which == 0 ? self->bytes : self->memory;
         memcpy(old, x, (size_t)old_n * sizeof *x);
@@ -282,7 +283,8 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
                     (long long)(first + k), e);
         self->entity[k] = e;
         self->index_of[e] = (int32_t)k;
-        if (self->from[k] < 0) { /* the last LB step did not move an object that was absent */
+        /* an object that was absent stayed where it was at the last LB step */
+        if (self->from[k] < 0) {
             self->rank_before[e] = -1;
         }
         self->key[k] = t->entity_key[e];

@@ -32,8 +32,8 @@ typedef struct plb_phases_options {
     bool estimates;   /* true: keep load estimates, which an LB step needs; false: no LB steps */
     bool learns;      /* true: also keep estimates from the iterations since an object came to its
                          present rank; false: only those from all iterations */
-    bool one_by_one;  /* true: the loads of a rank's objects are entered one by one, as in a loop
-                         with a lag; false: all together */
+    bool one_by_one;  /* true: the loads of a rank's objects are added to the estimates one by one,
+                         as in a loop with a lag; false: all together */
     bool edges;       /* true: the database has edges; false: it has none */
     bool crossing;    /* true: statistics count the messages and bytes between ranks; false: these
                          counts are 0 */
@@ -43,58 +43,62 @@ typedef struct plb_phases_options {
 
 typedef struct plb_phases {
     plb_phases_options_t opt;
-    const plb_trace_t *trace; /* the present part */
+    const plb_trace_t *trace; /* the part of the trace that is replayed now */
     int64_t phase;            /* number of the present phase in that part */
-    /* Arrays of entities: */
+    /* Arrays of entities. */
     int64_t n_entities, room;
-    int32_t *rank_of;     /* the rank; -1: the entity has not appeared yet */
-    int32_t *rank_before; /* the rank before the last move; -1: it has appeared since then */
-    int32_t *index_of;    /* the index among the present objects; -1: absent */
-    /* Arrays of present objects, sorted as in the trace: */
+    int32_t *rank_of; /* present or last rank; -1: the entity has not appeared yet */
+    int32_t
+        *rank_before;  /* rank before the last LB step; -1: the entity has appeared since then */
+    int32_t *index_of; /* index among the present objects; -1: the entity is absent */
+    /* Arrays of present objects, in the order of the trace. */
     int64_t n, capacity;
-    int32_t *entity, *rank, *from; /* from: the index in the previous phase; -1: it was absent */
+    int32_t *entity, *rank,
+        *from; /* from: index of the object in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords;    /* [3 * n] */
     bool all_movable;  /* true: all present objects may migrate; false: some may not */
-    bool same_objects; /* true: the previous phase had the same objects; false: others */
-    bool has_bytes, has_memory, has_coords; /* whether the trace has them */
+    bool same_objects; /* true: the previous phase had the same objects; false: other objects */
+    bool has_bytes, has_memory, has_coords; /* whether the trace has these arrays */
     double *estimate;                       /* [rows, n] the rows of measure/estimate.h */
-    double *window;                         /* [n] seconds since the last move */
-    double *drift;                          /* [n] drift of the estimates */
-    double *spare;                          /* [rows + 1, capacity] scratch memory */
-    double *load;                           /* [n] memory for `phase_load` */
-    const double *phase_load;               /* [n] seconds of this phase on the present ranks */
-    int64_t iterations;                     /* since the last move */
-    /* Objects sorted by rank, for `learns`: */
+    double *window;           /* [n] seconds: sum of the loads since the last LB step */
+    double *drift;            /* [n] drift of the estimates */
+    double *spare;            /* [rows + 1, capacity] scratch memory */
+    double *load;             /* [n] memory to which `phase_load` may point */
+    const double *phase_load; /* [n] seconds of this phase on the present ranks */
+    int64_t iterations;       /* number of iterations since the last LB step */
+    /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
     int64_t *rank_ptr;
     bool ordered; /* true: `order` is valid; false: objects or their ranks have changed */
-    /* Edges of the previous phase, between entities: */
+    /* Edges of the previous phase; their ends are entities. */
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst, *edge_multicast;
     const double *edge_bytes, *edge_messages;
     int32_t *own_edge;  /* [3 * edge_room] copy of these edges */
     double *own_amount; /* [2 * edge_room] copy of their bytes and messages */
-    int32_t *src, *dst; /* [edge_room] the same edges between present objects; behind them, the
-                         * senders (src) and the receivers (dst) of multicasts */
+    int32_t *src, *dst; /* [edge_room] the ends of the same edges as indices of present objects;
+                           behind them, the senders (src) and the receivers (dst) of multicasts */
     double *amount;     /* [2 * edge_room] bytes and messages of edges, then of multicasts */
     int64_t *start;     /* [edge_room + 1] where the receivers of each multicast begin */
-    int64_t *mark;      /* [n_ranks] scratch */
-    double *speed;      /* [n_ranks] as given to the last plb_phases_move; 1 before that */
-    const double *trace_speed, *background; /* [n_ranks] of the trace, or NULL */
+    int64_t *mark;      /* [n_ranks] scratch memory */
+    double *speed;      /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
+    const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
     double *own_ranks;                      /* [2 * n_ranks] copy of both */
-    const int64_t *memory_limit;            /* [n_ranks] of the trace, or NULL */
+    const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
-    /* Loads of ranks, computed for phases sums_begin ... sums_end - 1 at once: */
-    double *sum, *room_of_sums, *total; /* [n_ranks, PLB_SUM_PHASES]; total[PLB_SUM_PHASES] */
+    /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
+    double *sum, *room_of_sums, *total; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch
+                                           memory; total: [PLB_SUM_PHASES] */
     int64_t sums_begin, sums_end;
-    double *time, *messages, *sent; /* [n_ranks] seconds; messages and bytes to other ranks */
-    plb_metrics_t metrics;          /* of time[] */
-    bool all_as_recorded; /* true: every object is on its recorded rank; false: some are not */
+    double *time, *messages,
+        *sent;             /* [n_ranks] seconds; number of messages, and bytes, to other ranks */
+    plb_metrics_t metrics; /* metrics of `time` */
+    bool all_as_recorded;  /* true: every object is on its recorded rank; false: some are not */
 } plb_phases_t;
 
-/* Number of rows of `estimate`. */
+/* Return the number of rows of `estimate`. */
 static inline int plb_phases_rows(const plb_phases_t *self)
 {
     return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
@@ -106,7 +110,8 @@ void plb_phases_free(plb_phases_t *self);
 /** Begin a part of the trace; keep it until the next part begins, or until plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** Copy what later parts need of the present part; afterwards the caller may free it. */
+/** Copy those data of the present part that later parts need; afterwards the caller may free the
+ * part. */
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
 
 /** Begin phase i of the part: its objects are now present, all others are absent.  Load

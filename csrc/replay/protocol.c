@@ -10,11 +10,12 @@
 #include "replay/protocol_relay.h"
 
 enum {
-    UNDER_WAY = 8, /* initial window: iterations whose messages may be under way */
+    /* initial size of the window: number of iterations whose messages may be under way */
+    UNDER_WAY = 8,
 };
 
-/* A random number in [0, 1) from the rank and the iteration alone, independent of the order of
- * events. */
+/* Return a random number in [0, 1) that depends only on the rank and the iteration, not on the
+ * order of events. */
 static double uniform(const sim_t *s, int64_t rank, int64_t iteration)
 {
     const uint64_t a =
@@ -37,7 +38,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* Add the seconds since n->since to the reason for which the rank waited. */
+/* A rank has waited since n->since: add these seconds to those with the same reason. */
 static void account(node_t *n, double t)
 {
     n->waited[n->wait] += t - n->since;
@@ -52,8 +53,8 @@ static wait_t reason(const plb_consensus_t *machine, plb_answer_t answer)
     return machine->reach[0] / 2 >= machine->limit ? PAUSE : LAG;
 }
 
-/* Carry out the actions of a rank's state machine.  Returns true if the rank waits at AtSync and
- * may ask again whether it can go on. */
+/* Carry out the actions that a rank's state machine asks for.  Returns true if the rank waits at
+ * AtSync and may ask again whether it can go on. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];
@@ -144,7 +145,8 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and process all messages that have arrived by t, and those that follow from them. */
+/* Pass on and process all messages of a rank that have arrived by time t, and the messages that
+ * follow from them. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
@@ -217,7 +219,8 @@ static void work_event(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Whether this rank has an earlier event: in a bucket of the calendar, events are not sorted. */
+/* Whether this rank has an event before t that was not processed: the events in a bucket of the
+ * calendar are not sorted. */
 static bool is_early(const node_t *n, double t)
 {
     const bool is_busy = n->state == WORK || n->state == BALANCE;
@@ -323,7 +326,7 @@ static void simulate(sim_t *s)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* X(name, least, most) */
+/* X(name, least, most): the ranges of the parameters. */
 /* clang-format off */
 #define RANGES(X) \
     X(n_ranks, 1, 0x1p26) X(iterations, 1, 0x1p40) X(every, 1, 0x1p40) X(lag, 0, 0x1p16) \

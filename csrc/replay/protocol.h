@@ -1,25 +1,25 @@
-/* A discrete-event simulation of the consensus protocol on up to millions of ranks: it runs the
+/* A discrete-event simulation of the consensus protocol on up to millions of ranks.  It runs the
  * state machines of decide/consensus.h, one per rank and one for the root, with the times of a
  * LogGP network (Culler et al. 1993, Alexandrov et al. 1995).
  *
  * The program: in each iteration a rank works.  With `halo` it then waits for data from its two
- * neighbours on a ring, which they send when they begin the same iteration.  Then it is at AtSync.
+ * neighbours on a ring, which they send when they begin the same iteration.  Then it is at
+ * AtSync.
  *
- * The network: statistics and maxima go up a tree of ranks: with fanout f, the children of rank r
- * are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has its own
- * part and those of its children.  The root's rulings go down the same tree, one message per
- * child.  A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent.  Messages
+ * The network: statistics and maxima go up a tree of ranks.  With fanout f, the children of rank
+ * r are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has its
+ * own part and those of its children.  The root's rulings go down the same tree, one message per
+ * child. A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent.  Messages
  * to several children leave one after the other, every max(g, o + (n - 1) G) seconds.  A rank can
  * receive from several children at the same time, and passing messages on does not prolong its
  * work.
  *
- * A waiting rank passes messages on at once.  A working rank does so `serves` times per
+ * A waiting rank passes messages on at once.  A working rank passes them on `serves` times per
  * iteration (1: only at AtSync, like MPI without a progress thread), or at once
  * (PLB_SERVES_ALWAYS: the network itself reduces).
  *
  * In the real protocol each rank has a copy of the root's state machine.  All copies take the
- * same results in the same order, so the simulation has only one.
- */
+ * same results in the same order, so the simulation has only one. */
 #ifndef PLB_REPLAY_PROTOCOL_H
 #define PLB_REPLAY_PROTOCOL_H
 
@@ -61,8 +61,8 @@ typedef struct plb_protocol {
 #define X(name, type, value, unit, help) type name;
     PLB_PROTOCOL_PARAMS(X)
 #undef X
-    double bucket; /* width of the calendar's buckets, as a fraction of the largest allowed width;
-                      for tests */
+    double bucket; /* for tests: width of the calendar's buckets, as a fraction of the largest
+                      allowed width */
 } plb_protocol_t;
 
 /** Set every parameter to its default. */
@@ -73,7 +73,7 @@ void plb_protocol_defaults(plb_protocol_t *self);
  * knows that all ranks have reached that iteration. */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
-    double root, known, balanced; /* s; 0: this did not happen */
+    double root, known, balanced; /* seconds; 0: this did not happen */
 } plb_protocol_decision_t;
 
 /* X(name, C type, unit, help): the results. */

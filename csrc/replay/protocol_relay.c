@@ -4,7 +4,9 @@
 
 #include "base/mem.h"
 
-enum { MAXIMUM_BYTES = 16 }; /* of a message with a round and a reach, or with a ruling on them */
+enum {
+    MAXIMUM_BYTES = 16
+}; /* bytes of a message with a round and a reach, or with the ruling on them */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {
@@ -135,8 +137,8 @@ static void count(node_t *n, int64_t messages, int64_t bytes)
 
 /* ---- the root ------------------------------------------------------------------------------- */
 
-/* Record a ruling and send it down the tree.  iteration: that of the statistics which led to it,
- * or 0. */
+/* Record a ruling, and send it down the tree.  iteration: the one whose statistics led to the
+ * ruling; 0: a maximum led to it. */
 static int send_ruling(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t,
                        plb_err_t *err)
 {
@@ -168,7 +170,7 @@ out:
     return ret;
 }
 
-/* Ask for an LB step `every` iterations after the last one, or as soon as possible after that. */
+/* Wish for an LB step `every` iterations after the last one, or as soon as possible after that. */
 static int64_t wish(const sim_t *s, int64_t iteration)
 {
     const bool is_free = s->root.final == PLB_NEVER && s->root.tentative == PLB_NEVER;
@@ -179,7 +181,7 @@ static int64_t wish(const sim_t *s, int64_t iteration)
 static void root_stats(sim_t *s, int64_t iteration, double t)
 {
     plb_ruling_t ruling;
-    /* every rank ends at the same iteration */
+    /* all ranks end at the same iteration */
     const int64_t n_ended = iteration >= s->in.iterations ? s->in.n_ranks : 0;
     plb_sim_check(s, plb_consensus_root_stats(&s->root, iteration, n_ended, wish(s, iteration),
                                               &ruling, s->err));

@@ -17,12 +17,12 @@ void plb_sim_wake(sim_t *s, int64_t rank, double time);
 /** Add an event for the earliest arrival at a rank after t. */
 void plb_sim_wake_next(sim_t *s, int64_t rank, double t);
 
-/** When the neighbours' data for the present iteration of a rank arrive; INFINITY: not known
- * yet. */
+/** Return when the neighbours' data for the present iteration of a rank arrive; INFINITY: not
+ * known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
-/** At time `at`, a rank gets one part (its own, or a child's) of the statistics of an iteration or
- * of a maximum. */
+/** At time `at`, a rank gets one part (its own, or a child's): of the statistics of an iteration,
+ * or (plb_sim_add_maximum) of a maximum. */
 void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at);
 void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 

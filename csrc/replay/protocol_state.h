@@ -16,40 +16,41 @@ typedef enum state {
     DONE,    /* its state machine has ended, too */
 } state_t;
 
-/* Why a rank waits at AtSync: it is in the pause state, it needs older statistics (lag), or it has
- * reached the final iteration, where all ranks gather for the LB step. */
+/* Why a rank waits at AtSync.  PAUSE: it is in the pause state; LAG: it needs older statistics;
+ * GATHER: it has reached the final iteration, where all ranks gather for the LB step. */
 typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
-/* The state of a rank.  It is all in one struct, because events visit ranks in random order and
- * memory access takes most of the time.  Other ranks read only the first cache line. */
+/* The state of a rank.  It is all in one struct, because events visit ranks in random order, and
+ * memory access takes most of the time.  Of other ranks, only the first cache line is read. */
 typedef struct node {
-    _Alignas(LINE) double wake; /* time of the event at which the next message arrives; infinity:
+    _Alignas(LINE) double wake; /* time of the event at which the next message arrives; INFINITY:
                                    there is no such event */
-    double begun[2];            /* when it began its last even and its last odd iteration */
-    int64_t iteration;          /* the last iteration that it began */
-    int64_t up;                 /* iteration of the next statistics to send to its parent */
-    int64_t n_relayed;          /* number of rulings passed on to its children */
+    double begun[2];   /* times at which it began its last even and its last odd iteration */
+    int64_t iteration; /* the last iteration that it began */
+    int64_t up;        /* iteration of the next statistics to send to its parent */
+    int64_t n_relayed; /* number of rulings passed on to its children */
     int32_t n_children;
     uint8_t state, wait; /* state_t, wait_t */
-    double due;          /* when its work or its LB step ends */
-    double serve;        /* when it next passes messages on during its work, or infinity */
-    double since;        /* when it began to wait */
-    int64_t n_taken;     /* number of rulings that its state machine has taken */
+    double due;          /* time at which its work or its LB step ends */
+    double serve; /* time at which it next passes messages on during its work; INFINITY: not before
+                     the end */
+    double since; /* time at which it began to wait */
+    int64_t n_taken; /* number of rulings that its state machine has taken */
     plb_consensus_t machine;
-    double max_at; /* arrival of the latest part of the maximum that is being reduced */
+    double max_at; /* time at which the latest part of the maximum that is being reduced arrives */
     int64_t max_reach;
-    int32_t max_missing;              /* number of parts that have not arrived */
+    int32_t max_missing;              /* number of parts of that maximum that have not arrived */
     double waited[N_WAITS], received; /* seconds of waiting: at AtSync, and for neighbours */
-    int64_t bytes, messages;          /* sent for the protocol */
+    int64_t bytes, messages;          /* sent for the protocol by this rank */
 } node_t;
 
 /* What is under way through a rank: statistics of one iteration to the parent, and one ruling to
  * the children. */
 typedef struct slot {
-    double up_at;    /* arrival of the latest part of the statistics */
-    double down_at;  /* when the ruling arrives, or infinity */
+    double up_at;    /* time at which the latest part of the statistics arrives */
+    double down_at;  /* time at which the ruling arrives; INFINITY: not known yet */
     int32_t missing; /* number of parts of the statistics that have not arrived */
 } slot_t;
 
@@ -74,11 +75,11 @@ typedef struct sim {
     double end;
     plb_protocol_result_t *out;
     int64_t room_decisions;
-    int ret; /* the first failure; the simulation stops there */
+    int ret; /* the first failure; the simulation stops at it */
     plb_err_t *err;
 } sim_t;
 
-/* Keep the first failure: the simulation stops there. */
+/* Keep the first failure, at which the simulation stops. */
 static inline void plb_sim_check(sim_t *s, int ret)
 {
     s->ret = s->ret != PLB_OK ? s->ret : ret;

@@ -116,8 +116,8 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Set the cost of the LB step in seconds: the given one, the measured one, or that of the model.
- */
+/* Set the cost of the LB step in seconds: the given one, else the measured one, else that of the
+ * model. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
@@ -151,7 +151,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     return ret;
 }
 
-/* Tell the decider how many seconds the last LB step has saved so far. */
+/* Compute how many seconds the last LB step has saved so far, and tell the decider. */
 static int judge(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
@@ -202,7 +202,7 @@ static int preview(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_decider_previewed(d, gain, ask, err);
 }
 
-/* Do what the decider asks. */
+/* Do what the decider asks for. */
 static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
 {
     plb_ask_t ask;
@@ -240,7 +240,7 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* Let the decider observe the previous phase and decide; the objects of the next phase are known
+/* Let the decider observe the previous phase and decide.  The objects of the next phase are known
  * now.  more: true: the loop goes on; false: it ends here. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
@@ -296,8 +296,8 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost, err);
 }
 
-/* Between two phases: decide after the previous one, and rebalance if the decider asks for it.  If
- * a loop was left early, an LB step that was due takes place before the next loop begins. */
+/* Between two phases: decide after the first one, and rebalance if the decider asks for it.  If a
+ * loop was left early, an LB step that was due takes place before the next loop begins. */
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
@@ -332,8 +332,8 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Foresight: the decider gets the statistics of the phase itself, and can rebalance at its start,
- * with its loads. */
+/* Foresight: the decider gets the statistics of a phase before it runs, and can rebalance at its
+ * start, with its loads. */
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
@@ -371,7 +371,7 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
-/* Prepend the phase to the message. */
+/* Put the number of the phase before the message. */
 static void name_phase(plb_err_t *err, int64_t i)
 {
     plb_err_t copy = *err;
@@ -402,7 +402,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-/* The objects of the only phase of this trace are present now, but do not run. */
+/* Make the objects of the only phase of this trace present, but do not run the phase. */
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
 {
     int ret = plb_phases_begin(&self->phases, left, err);

@@ -1,29 +1,29 @@
 /* Replays a recorded run: computes how it would have run under a decider.
  *
- * The decider gets the same input as in a run: the statistics of each phase at its end, the
- * load database when it asks for it, and the cost of LB steps.  An LB step at the end of phase
- * i places the objects of phase i + 1, by their load estimates at that time.  At the end of the
+ * The decider gets the same input as in a run: the statistics of each phase at its end, the load
+ * database when it asks for it, and the cost of LB steps.  An LB step at the end of phase i
+ * places the objects of phase i + 1, by their load estimates at that time.  At the end of the
  * last phase there is none.  With foresight, an LB step takes place at the start of phase i
  * instead, with the loads of that phase (a perfect prediction).
  *
- * The cost of an LB step is the given one, if there is one; else the cost that the recorded run
- * measured, if it had an LB step with the same strategy and number of migrations in the same
- * phase; else that of the cost model (model/cost.h).
+ * The cost of an LB step is the given one, if there is one.  Otherwise it is the cost that the
+ * recorded run measured, if it had an LB step with the same strategy and number of migrations in
+ * the same phase.  Otherwise it is that of the cost model (model/cost.h).
  *
- * Phases may be given in parts, as in shadow mode.
- */
+ * Phases may be given in parts, as in shadow mode. */
 #ifndef PLB_REPLAY_REPLAY_H
 #define PLB_REPLAY_REPLAY_H
 
 #include "decide/atsync.h"
 #include "replay/phases.h"
 
-#define PLB_LOOP_OPEN ((int64_t)1 << 52) /* iterations of a loop whose end is not known */
+#define PLB_LOOP_OPEN                                                                             \
+    ((int64_t)1 << 52) /* number of iterations of a loop whose end is not known */
 
 /* A loop of the program (`iterate`): iterations first ... first + n - 1. */
 typedef struct plb_loop {
     int64_t first, n;
-    double cost; /* seconds that a first LB step may cost; NAN: not known */
+    double cost; /* expected seconds of a first LB step; NAN: not known */
 } plb_loop_t;
 
 /* The measured figures of an LB step of the recorded run. */
@@ -35,16 +35,17 @@ typedef struct plb_measured_step {
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
-    plb_decider_t *decider; /* borrowed, fresh; NULL: no LB steps */
+    plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
     int32_t lag;      /* decisions come this many iterations later, as in a loop with this lag */
-    bool as_recorded; /* only without a decider; true: every object is on its recorded rank; false:
-                         it stays where it began */
-    bool foresight; /* true: LB steps at the start of a phase, with its loads; false: at the end */
+    bool as_recorded; /* only without a decider: true: every object is on its recorded rank; false:
+                         it stays where it appeared first */
+    bool foresight; /* true: LB steps take place at the start of a phase, with its loads; false: at
+                       its end */
     bool moves;     /* true: receipts record that objects moved; false: shadow mode, none moved */
     plb_network_t
-        network;         /* seconds per message and byte, added to the time of the sending rank */
-    double cost;         /* seconds of each LB step; NAN: measured or modelled */
+        network; /* seconds per message and byte, added to the time of the sending rank */
+    double cost; /* seconds of each LB step; NAN: use the measured cost, or that of `model` */
     plb_lb_cost_t model; /* cost of LB steps that were not measured */
     double per_move;     /* additional seconds of an LB step for each migration */
     double per_byte;     /* additional seconds of an LB step for each byte that migrates */
@@ -57,14 +58,14 @@ typedef struct plb_replay_opts {
 typedef struct plb_replay {
     plb_replay_opts_t opt;
     plb_phases_t phases;
-    /* the results, owned: */
+    /* The results; the arrays are owned. */
     plb_metrics_t *metrics; /* [n - first] of the ranks' times */
     double *seconds;        /* [n - first] of the phases, see plb_phases_time */
     int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
     double *times;          /* [n * n_ranks] without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
-    int64_t first; /* metrics and seconds of the phases before were forgotten */
-    /* the loop at hand: */
+    int64_t first; /* phases before this one: their metrics and seconds were forgotten */
+    /* The present loop. */
     plb_loop_t loop, next;
     bool begins; /* true: the next phase is the first of the loop `next`; false: it belongs to
                     `loop` */
@@ -75,8 +76,8 @@ typedef struct plb_replay {
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* true: the decider has not got `last` yet; false: it has */
-    int32_t *answer;      /* owned */
-    double *speed;        /* owned */
+    int32_t *answer;      /* owned: [n] ranks from an LB step */
+    double *speed;        /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;
 } plb_replay_t;
 
@@ -90,14 +91,14 @@ int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** Forget the metrics and seconds of the phases before `before`, first ... n; nothing is forgotten
- *  if the times of the ranks are kept. */
+/** Forget the metrics and seconds of the phases before number `before`.  If the times of the ranks
+ * are kept, nothing is forgotten. */
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
-/** Let the decider observe the last phase, although the next phase is not known yet.
- * left: a trace with one phase, the objects that exist now; NULL: those of the last phase.  early:
- * true: the loop was left before its end and another loop follows, so that an LB step that is due
- * takes place now; false: not so. */
+/** Let the decider observe the last phase, although the next phase is not known yet.  left: a
+ * trace with one phase, the objects that exist now; NULL: those of the last phase.  early: true:
+ * the loop was left before its end and another loop follows, so that an LB step that is due takes
+ * place now; false: the loop was not left early. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 #endif

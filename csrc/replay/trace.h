@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-/* What a phase has in common with the previous one. */
+/* What a phase has in common with the previous one, as bits. */
 enum {
     PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
     PLB_REPEATS_EDGES = 2, /* the same edges, bytes and messages */
@@ -17,7 +17,7 @@ enum {
 
 /* Figures of a phase over all ranks, which the recorded run has measured (measure/stats.h). */
 enum {
-    PLB_FIGURE_TIME, /* seconds of the slowest rank, messages included */
+    PLB_FIGURE_TIME, /* seconds of the slowest rank, including messages */
     PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
     PLB_FIGURE_MEAN,
     PLB_FIGURE_IDLE,
@@ -37,7 +37,7 @@ typedef struct plb_trace {
 
     const int64_t *task_ptr;    /* [n_phases + 1] */
     const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
-    const int32_t *task_rank;   /* [tasks] as recorded */
+    const int32_t *task_rank;   /* [tasks] the rank where the task ran */
     const int32_t
         *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */
     const double *task_load;    /* [tasks] seconds */
@@ -46,10 +46,11 @@ typedef struct plb_trace {
     const double *task_coords;  /* [tasks * 3] or NULL */
 
     const int64_t *edge_ptr;            /* [n_phases + 1] */
-    const int32_t *edge_src, *edge_dst; /* entities */
+    const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */
     const double *edge_bytes, *edge_messages;
-    /* [edges] or NULL: the number of the multicast that the edge is part of, 0: none.  The edges
-     * of a multicast follow each other, and each has its sender, bytes and messages. */
+    /* [edges] the number of the multicast to which the edge belongs, 0: none; or NULL.  The edges
+     * of a multicast follow each other, and each has the multicast's sender, bytes and messages.
+     */
     const int32_t *edge_multicast;
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */

@@ -34,7 +34,7 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
     return PLB_OK;
 }
 
-/* Check doubles.  Numbers that are not negative have the same order as their bits. */
+/* Check doubles.  For numbers that are not negative, comparing their bits gives the same order. */
 static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                      plb_err_t *err)
 {
@@ -82,7 +82,7 @@ out:
     return ret;
 }
 
-/* Called just before the phase is replayed, which then finds its arrays in the cache. */
+/* Called just before the phase is replayed: so the arrays are in the cache then. */
 int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
     int ret;

@@ -11,8 +11,8 @@
  */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** Check the tasks of phase i.  alike: true if the entities are those of the previous phase, which
- * has been checked; false if they must be checked, too. */
+/** Check the tasks of phase i.  alike: true: the entities are those of the previous phase, which
+ * has been checked; false: check them, too. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
 /** Check bytes and memory, which only an LB step reads. */

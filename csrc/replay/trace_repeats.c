@@ -4,8 +4,8 @@
 
 #include "replay/trace_check.h"
 
-/* Whether the elements from[i] ... from[i + 1] - 1 of x, of `size` bytes, equal those of phase
- * i - 1. */
+/* Whether phase i has the same elements of x as phase i - 1; its elements are from[i] ... from[i
+ * + 1] - 1, of `size` bytes each. */
 static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
 {
     const char *bytes = x;

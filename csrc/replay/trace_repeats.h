@@ -7,7 +7,7 @@
 
 #include "replay/trace.h"
 
-/** Whether phase i has the tasks of the previous one, in the same order. */
+/** Whether phase i has the tasks of the previous phase, in the same order. */
 bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
 
 /** Whether the tasks of phase i were recorded on the same ranks as those of the previous phase.

@@ -1,11 +1,10 @@
 /* What a rank did: 48 bytes for each MPI operation that affects the run time.  The recorder
- * (csrc/whatif/recorder) writes these operations to a file; the simulation
- * (simulator/simulator.h) reads them.
+ * (csrc/whatif/recorder) sends these operations to a monitor, which writes them to a file; the
+ * simulation (simulator/simulator.h) reads them.
  *
  * MPI's 300 functions are reduced to the few kinds below.  E.g. MPI_Sendrecv becomes IRECV, ISEND
- * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If a
- * call becomes several operations, all but the first have compute = 0 and PLB_OP_SAME_CALL.
- */
+ * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If
+ * a call becomes several operations, all but the first have compute = 0 and PLB_OP_SAME_CALL. */
 #ifndef PLB_WHATIF_OPS_H
 #define PLB_WHATIF_OPS_H
 
@@ -37,8 +36,8 @@ typedef enum plb_op_kind {
         PLB_N_OPS
 } plb_op_kind_t;
 
-/* X(name).  An operation's `bytes`: what one rank sends to one other rank, or adds to the result.
- */
+/* X(name).  For all of them, `bytes` of an operation is the number of bytes that one rank sends
+ * to one other rank, or adds to the result. */
 /* clang-format off */
 #define PLB_COLLECTIVES(X) \
     X(BARRIER) X(BCAST) X(GATHER) X(SCATTER) X(REDUCE) X(ALLREDUCE) X(ALLGATHER) X(ALLTOALL) \
@@ -52,27 +51,28 @@ typedef enum plb_collective {
         PLB_N_COLLECTIVES
 } plb_collective_t;
 
-enum {                         /* flags */
-       PLB_OP_SAME_CALL = 1,   /* belongs to the same call as the previous operation */
-       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source, or -1 if its WAIT gives it */
-       PLB_OP_ANY_TAG = 4,     /* `tag` is the actual tag, or 0 if its WAIT gives it */
-       PLB_OP_SYNCHRONOUS = 8, /* a send that is complete when it is received */
-       PLB_OP_BUFFERED = 16,   /* a send that is complete at once */
+enum {                         /* Flags of an operation. */
+       PLB_OP_SAME_CALL = 1,   /* the operation belongs to the same call as the previous one */
+       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source; -1: the operation's WAIT has it */
+       PLB_OP_ANY_TAG = 4,     /* `tag` is the actual tag; 0: the operation's WAIT has it */
+       PLB_OP_SYNCHRONOUS = 8, /* a synchronous send, which is complete when it is received */
+       PLB_OP_BUFFERED = 16,   /* a buffered send, which is complete at once */
        PLB_OP_SHARED = 32,
        PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
 };
 
 typedef struct plb_op {
-    int64_t compute; /* ns of processor time from the end of the last call to the start of this */
-    int64_t begin;   /* ns of wall time from the rank's start to the start of the call */
+    int64_t
+        compute; /* ns of processor time from the end of the last call to the start of this one */
+    int64_t begin; /* ns of wall time from the rank's start to the start of the call */
     int64_t bytes;
     float inside; /* seconds of wall time within the call */
-    int32_t peer; /* world rank */
+    int32_t peer; /* rank in MPI_COMM_WORLD */
     int32_t tag;
-    int32_t request; /* small numbers, which are reused */
-    int32_t comm;    /* index into the run's communicators */
+    int32_t request; /* a small number, which identifies an open request; numbers are reused */
+    int32_t comm;    /* index of a communicator in plb_comms_t */
     uint8_t kind, flags;
-    uint16_t what; /* plb_collective_t */
+    uint16_t what; /* a plb_collective_t */
 } plb_op_t;
 
 _Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");
@@ -80,8 +80,8 @@ _Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");
 /* Communicators and their members, by rank.  Communicator 0 is the world. */
 typedef struct plb_comms {
     int32_t n;
-    const int64_t *start;  /* [n + 1] into member */
-    const int32_t *member; /* world ranks */
+    const int64_t *start;  /* [n + 1] where the members of each communicator begin in `member` */
+    const int32_t *member; /* ranks in MPI_COMM_WORLD */
 } plb_comms_t;
 
 #endif

@@ -1,6 +1,6 @@
 #include "whatif/ops_check.h"
 
-enum { MOST_REQUESTS = 1 << 24 }; /* limit of the open requests of a rank */
+enum { MOST_REQUESTS = 1 << 24 }; /* most open requests of a rank */
 /* The largest number of nanoseconds (104 days) and bytes (9 PB): a double represents it exactly.
  */
 static const int64_t MOST = INT64_C(1) << 53;

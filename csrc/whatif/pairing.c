@@ -15,7 +15,8 @@ typedef struct channel {
 } channel_t;
 
 typedef struct channels {
-    plb_keys_t ends, what, both; /* (source, target); (communicator, tag); their numbers */
+    plb_keys_t ends, what, both; /* numbers of (source, target), of (communicator, tag), and of
+                                    pairs of these two numbers */
 } channels_t;
 
 static int64_t join(int32_t a, int32_t b)
@@ -23,7 +24,7 @@ static int64_t join(int32_t a, int32_t b)
     return (int64_t)((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
 
-/* The number of a channel, which is added if it is new. */
+/* Get the number of a channel; a new channel is added. */
 static int add_channel(channels_t *self, const channel_t *c, int32_t *number, plb_err_t *err)
 {
     int32_t ends, what;
@@ -35,7 +36,7 @@ out:
     return ret;
 }
 
-/* The number of a channel, or -1. */
+/* Return the number of a channel; -1: there is none. */
 static int32_t find_channel(const channels_t *self, const channel_t *c)
 {
     const int32_t ends = plb_keys_find(&self->ends, join(c->source, c->target));
@@ -43,8 +44,8 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* The channel of the message that a receive took, as far as it is known from the operations that
- * were read. */
+/* The channel of the message that a receive took, as far as the operations that were read tell
+ * it. */
 typedef struct wanted {
     channel_t channel;
     uint8_t flags; /* flags of its operation */
@@ -75,7 +76,7 @@ out:
     return ret;
 }
 
-/* Find the channel of each send and of each receive.  For a receive with a wildcard, its WAIT has
+/* Find the channel of each send and of each receive.  If a receive has a wildcard, its WAIT has
  * the source and the tag. */
 static int find_channels(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
                          int32_t *channel, wanted_t *wanted, plb_err_t *err)

@@ -1,24 +1,25 @@
 /* Finds the send of each receive in the recorded operations of all ranks, by the rule of MPI:
- * messages with the same sender, receiver, communicator and tag are received in order.  For
- * MPI_ANY_SOURCE and MPI_ANY_TAG the recorded values are used, so the pairs do not depend on time.
- */
+ * messages with the same sender, receiver, communicator and tag are received in the order in
+ * which they were sent.  For MPI_ANY_SOURCE and MPI_ANY_TAG the recorded values are used, so the
+ * pairs do not depend on time. */
 #ifndef PLB_WHATIF_PAIRING_H
 #define PLB_WHATIF_PAIRING_H
 
 #include "base/err.h"
 #include "whatif/ops.h"
 
-typedef struct plb_streams { /* borrowed */
+typedef struct plb_streams { /* The operations of all ranks; borrowed. */
     int32_t n_ranks;
     const plb_op_t *const *op; /* [n_ranks] operations of each rank, in order */
-    const int64_t *n;          /* [n_ranks] */
+    const int64_t *n;          /* [n_ranks] number of operations */
     plb_comms_t comms;
 } plb_streams_t;
 
 /* Sends (SEND, ISEND) and receives (RECV, IRECV) are numbered rank by rank, in order. */
 typedef struct plb_pairing {
-    int64_t *send_start, *receive_start; /* [n_ranks + 1] */
-    int64_t *send_of;                    /* [receives] number of the send, -1: none */
+    int64_t *send_start, *receive_start; /* [n_ranks + 1] number of the first send, and of the
+                                            first receive, of each rank */
+    int64_t *send_of;                    /* [receives] number of the send; -1: none was found */
     int32_t *requests;                   /* [n_ranks] highest request number plus 1 */
     int64_t unreceived, unsent;          /* sends without a receive, receives without a send */
 } plb_pairing_t;

@@ -8,13 +8,14 @@
 #include "base/mem.h"
 
 typedef struct message {
-    int64_t longest, work, gain; /* ns, as in path.h; longest < 0: not sent yet */
-    int64_t op;                  /* the operation that sends it, on its rank */
+    int64_t longest, work, gain; /* path length and figures of the procedure in ns, as in path.h;
+                                    longest < 0: not sent yet */
+    int64_t op; /* index of the operation that sends it, among those of its rank */
 } message_t;
 
-/* One collective.  A member is a rank in its communicator. */
+/* One collective.  A member is a rank, numbered as in the communicator. */
 typedef struct collective {
-    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: not yet */
+    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: it has not */
     int64_t *op;      /* [size] the operation by which the member entered */
     int64_t top;      /* largest longest[] of the members that have entered */
     int32_t top_member, entered, left, size; /* entered, left: numbers of members */
@@ -25,21 +26,21 @@ typedef struct collectives {
     int64_t n, room;
 } collectives_t;
 
-/* What the next WAIT for a request waits for. */
+/* What the next WAIT for this request waits for. */
 typedef struct request {
     enum { NONE, SENT, RECEIVE, COLLECTIVE } is;
-    int64_t number; /* of the receive, or of the collective in its communicator */
+    int64_t number; /* number of the receive; or of the collective in its communicator */
     int64_t op;     /* the operation that began the collective */
 } request_t;
 
-/* How far a rank's operations have been processed. */
+/* How far the operations of a rank have been processed. */
 typedef struct walk {
-    int64_t at;                  /* the present operation */
-    int64_t longest, work, gain; /* ns, as in path.h */
+    int64_t at;                  /* index of the present operation */
+    int64_t longest, work, gain; /* path length and figures of the procedure in ns, as in path.h */
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
     bool begun;                  /* true: begin() was called for operation `at`; false: not yet */
-    request_t *request;          /* by the number in the operation */
+    request_t *request;          /* [requests] by the number that operations have */
 } walk_t;
 
 typedef struct path {
@@ -48,11 +49,11 @@ typedef struct path {
     const plb_path_query_t *query;
     plb_path_hop_t *const *hop;
     walk_t *rank;
-    message_t *message;        /* by number of the send */
-    collectives_t *collective; /* by communicator */
+    message_t *message;        /* [sends] by number */
+    collectives_t *collective; /* [communicators] */
     int64_t *n_entered;        /* number of collectives that each member of each communicator has
                                   entered; indexed like comms.member */
-    int32_t *runnable, n_runnable; /* stack of the ranks that can go on */
+    int32_t *runnable, n_runnable; /* stack of the ranks whose next operation can be processed */
     bool *queued;                  /* by rank: whether it is on that stack */
 } path_t;
 
@@ -69,9 +70,10 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Reset the procedure's time since the last message (figure 2, lines 10 and 16).  With `kept`,
- * only limit the gain to `slack`, by which the rank's path is longer than the path that it waits
- * for: removing the procedure shortens the path by no more than that. */
+/* Set `work` and `gain` to 0, as the paper does at each message (figure 2, lines 10 and 16).
+ * With `kept`, only limit the gain to `slack`: the time by which the rank's path is longer than
+ * the path for which it waits.  Removing the procedure does not shorten the path by more than
+ * that. */
 static void reset_work(const path_t *p, walk_t *w, int64_t slack)
 {
     if (!p->query->kept) {
@@ -173,8 +175,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find the *member for which the member that calls `op` waits; -1: it waits for none.  Returns the
- * path length of *member, or -1 if *member has not entered yet. */
+/* Find the *member for which the member that calls `op` waits; -1: it waits for none.  Returns
+ * the path length of *member; -1: it has not entered yet. */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -213,7 +215,7 @@ static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *membe
     return m->top;
 }
 
-/* The longest path of all members but one. */
+/* Return the longest path of all members except one. */
 static int64_t others(const collective_t *m, int32_t member)
 {
     int64_t top = 0;
@@ -421,7 +423,7 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
         PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
-        /* if the path enters an operation by a message, the rank's own time before it does not
+        /* if the path comes to an operation by a message, the rank's own time before it does not
          * count */
         for (; at >= 0 && hop[rank][at].rank < 0; at--) {
             const plb_op_t *op = &streams->op[rank][at];
@@ -448,7 +450,8 @@ out:
     return ret;
 }
 
-/* Divide the time of a rank's stretches among the procedures, each time to the innermost one. */
+/* Divide the time of a rank's stretches among the procedures.  Each time belongs to the innermost
+ * open procedure. */
 static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, int64_t room, plb_err_t *err)

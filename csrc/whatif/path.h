@@ -8,17 +8,16 @@
  * operation is visited once, a receive after its send.  Times are integers (ns), so the result
  * does not depend on the order in which ranks are processed.
  *
- * F moves from the senders to the receivers.  With Cs and Cr, the lengths of the paths of sender
+ * F moves from the senders to the receivers.  Cs and Cr are the lengths of the paths of sender
  * and receiver:
  *     send:     the message carries (Cs, work, gain); then Cs = Cs - gain
  *     receive:  Cr = max(Cs - gain, Cr + work)
- * work is F's time since the last message (F in figure 2); gain is the time by which removing F
- * shortens the sender's path.  In the paper both are the same, and every message that the sender
- * sends or receives sets them to zero (lines 10, 16; line 26 adds the received rmtF, misprinted
- * rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves.  Then a
- * receive only limits the gain: to Cr - Cs, or to 0 if Cs > Cr.  So F can move between any two
- * ranks.
- */
+ * `work` is F's time since the last message (F in figure 2).  `gain` is the time by which
+ * removing F shortens the sender's path.  In the paper both are the same, and every message that
+ * the sender sends or receives sets them to zero (lines 10 and 16; line 26 adds the received
+ * rmtF, misprinted as rmtFCP).  With `kept`, they are kept until a message goes to the rank to
+ * which F moves.  Then a receive only limits the gain: to Cr - Cs, or to 0 if Cs > Cr.  So F can
+ * move between any two ranks. */
 #ifndef PLB_WHATIF_PATH_H
 #define PLB_WHATIF_PATH_H
 
@@ -42,35 +41,36 @@ typedef struct plb_path_query {
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* From where the longest path comes to an operation. */
+/* How the longest path comes to an operation. */
 typedef struct plb_path_hop {
-    int64_t op;   /* the operation of another rank */
-    int32_t rank; /* that rank; -1: the path comes from the previous operation of the same rank */
+    int64_t op;   /* index of the operation of another rank from which it comes */
+    int32_t rank; /* that other rank; -1: the path comes from the previous operation of the same
+                     rank */
     int32_t pad;
 } plb_path_hop_t;
 
 /* A stretch of the critical path: operations first ... last of a rank. */
 typedef struct plb_stretch {
     int64_t first, last;
-    int64_t ns; /* processor time and pauses */
+    int64_t ns; /* processor time and pauses in it */
     int32_t rank, pad;
 } plb_stretch_t;
 
-/** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  hop[rank]
- * (`hop` may be NULL): array of the hops of its operations.  *stuck: number of ranks that wait
- * forever; their path ends where they wait. */
+/** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  hop[rank],
+ * an array, gets the hop of each of its operations (`hop` may be NULL).  *stuck: number of ranks
+ * that wait forever; their path ends where they wait. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);
 
-/** Find the longest path to the last operation of `rank`: *n stretches in order of time, which the
- * caller frees. */
+/** Find the longest path to the last operation of `rank`: *n stretches in order of time.  The
+ * caller frees them. */
 int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
                   plb_stretch_t **out, int64_t *n, plb_err_t *err);
 
-/** Compute by_rank[n_ranks] and by_procedure[n_procedures + 1], ns of the path.  The time of a
- * procedure does not include the procedures that it calls; the last entry is the time outside
- * of all procedures. */
+/** Compute by_rank[n_ranks] and by_procedure[n_procedures + 1], the ns of the path on each rank
+ * and in each procedure.  The time of a procedure does not include the procedures that it calls.
+ * The last entry is the time outside of all procedures. */
 int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, int64_t n,
                     int32_t n_procedures, int64_t *by_rank, int64_t *by_procedure, plb_err_t *err);
 

@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 
-/* The vertices of a rank, first ... first + n - 1 of all, and their edges.  The graph is symmetric
- * and has no loops. */
+/* The vertices of a rank and their edges.  The vertices have the numbers first ... first + n - 1
+ * among all vertices.  The graph is symmetric and has no loops. */
 typedef struct plb_dgraph {
     int32_t n, first;
     const int32_t *start; /* [n + 1] */
@@ -17,22 +17,22 @@ typedef struct plb_dgraph {
     const int32_t *owner; /* [start[n]] ranks of these neighbours */
 } plb_dgraph_t;
 
-/** Colour the vertices: color[n], from 0 on, differs from the colours of all vertices within
- * `distance` (1 or 2) edges.  Zoltan_Color.  Collective, blocks. */
+/** Colour the vertices by Zoltan_Color: color[n], from 0 on, differs from the colours of all
+ * vertices within `distance` (1 or 2) edges.  Collective, blocks. */
 int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      plb_err_t *err);
 
 /* The blocks of an order: block b has the columns first[b] ... first[b+1]-1; a parent block
  * separates its children. */
 typedef struct plb_blocks {
-    int32_t n;       /* blocks */
+    int32_t n;       /* number of blocks */
     int32_t *first;  /* [n + 1] */
-    int32_t *parent; /* [n] or -1 */
+    int32_t *parent; /* [n] parent block; -1: none */
 } plb_blocks_t;
 
-/** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the place of each vertex in
- * a nested dissection of the whole graph, which has `total` vertices.  *blocks is set on rank 0
- * only, and owns its arrays.  Collective, blocks. */
+/** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the new number of each
+ * vertex in a nested dissection of the whole graph, which has `total` vertices.  *blocks is set
+ * on rank 0 only, and owns its arrays.  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* METIS 5: graphs, several weights of a vertex.  No fixed vertices. */
+/* METIS 5: graphs; several weights of a vertex.  It takes no fixed vertices. */
 #include <metis.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,14 +11,14 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
 
-/* METIS uses rand() of the process: only one call at a time, so that a seed determines the
- * result. */
+/* METIS uses rand() of the process.  Only one call at a time is made, so that a seed determines
+ * the result. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const struct {
     const char *name;
     int index;
-    const char *word[3]; /* names of the values 0, 1, ...; none: the value is a number */
+    const char *word[3]; /* words for the values 0, 1, ...; no words: the value is a number */
 } OPTIONS[] = {
     {"PTYPE", METIS_OPTION_PTYPE, {"rb", "kway"}},
     {"OBJTYPE", METIS_OPTION_OBJTYPE, {"cut", "vol"}},
@@ -64,11 +64,10 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 
 /* ---- output of METIS -------------------------------------------------------------------------
  *
- * A bisection may leave a half without vertices: if there are few, one is heavier than a half, or
- * many have no weight.  METIS then prints these lines and goes on; the empty parts are filled
- * later. METIS prints to `stdout`, so during a call this is a stream that drops these lines and
- * passes on the output of other threads.
- */
+ * A bisection may leave a half without vertices: if there are few vertices, if one is heavier
+ * than a half, or if many have no weight.  METIS then prints these lines and goes on; the empty
+ * parts are filled later.  METIS prints to `stdout`.  So during a call, `stdout` is a stream that
+ * drops these lines and passes on the output of other threads. */
 #ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
 static FILE *real_stdout;
 
@@ -101,7 +100,7 @@ static ssize_t hand_on(void *cookie, const char *text, size_t n)
 
 static void mute(void)
 {
-    static FILE *filter; /* never closed: another thread may be printing to it */
+    static FILE *filter; /* never closed, because another thread may be printing to it */
     if (filter == NULL) {
         const cookie_io_functions_t how = {.write = hand_on};
         filter = fopencookie(NULL, "w", how);
@@ -173,7 +172,8 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
-    options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX); /* srand: 0 is the same as 1 */
+    /* seed 0 would be the same as seed 1 */
+    options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX);
     const double thousandths = (in->imbalance - 1.0) * 1000.0;
     options[METIS_OPTION_UFACTOR] = thousandths < 1.0   ? 1
                                     : thousandths > 1e6 ? 1000000
@@ -185,7 +185,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* Set tpwgts[n_parts * ncon]: METIS takes shares that sum to 1. */
+/* Set tpwgts[n_parts * ncon], the shares that METIS wants: their sum is 1. */
 static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
     double total = 0.0;

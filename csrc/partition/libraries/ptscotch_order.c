@@ -71,7 +71,8 @@ int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *in, int32_t total, int
     }
     SCOTCH_stratInit(&strategy);
     SCOTCH_randomReset();
-    SCOTCH_Num *start = (SCOTCH_Num *)in->start; /* the library does not write there */
+    /* the cast is safe: the library does not write to these arrays */
+    SCOTCH_Num *start = (SCOTCH_Num *)in->start;
     if (SCOTCH_dgraphBuild(&graph, 0, in->n, in->n, start, start + 1, NULL, NULL, start[in->n],
                            start[in->n], (SCOTCH_Num *)in->to, NULL, NULL) != 0) {
         ret = failed("SCOTCH_dgraphBuild", err);

@@ -90,7 +90,8 @@ static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    if (plb_all_equal(in->share, in->n_parts)) { /* Scotch is best with equal parts */
+    /* Scotch is best if it knows that all parts are equal */
+    if (plb_all_equal(in->share, in->n_parts)) {
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }
     PLB_NEW(weight, in->n_parts);
@@ -111,8 +112,8 @@ out:
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* A vertex without an old part is given part 0 at no cost: with -1, Scotch 7.0.3 ends with a
- * segmentation fault. */
+/* Set part and cost of leaving it.  A vertex without an old part gets part 0 at no cost: if it
+ * had -1, Scotch 7.0.3 would end with a segmentation fault. */
 static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     int ret = PLB_OK;

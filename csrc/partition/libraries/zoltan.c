@@ -32,7 +32,7 @@ typedef struct own_options {
     const char **option;
 } own_options_t;
 
-/* List the parameters that follow from the question, then the caller's own. */
+/* List the parameters that follow from the question, then those of the caller. */
 static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -51,7 +51,7 @@ static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err
         "LB_APPROACH",
         in->old == NULL ? "PARTITION" : "REPARTITION",
         "REMAP",
-        "0", /* pylb itself renumbers the parts */
+        "0", /* pylb renumbers the parts itself */
         "IMBALANCE_TOL",
         self->imbalance,
         "SEED",

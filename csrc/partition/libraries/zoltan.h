@@ -18,48 +18,51 @@ typedef struct plb_zoltan {
     MPI_Comm comm;
     int rank;
     const int64_t *dist; /* [ranks + 1] */
-    int32_t n, n_parts;  /* number of this rank's objects; number of parts over all ranks */
-    int64_t first;       /* dist[rank] */
+    int32_t n, n_parts;  /* number of this rank's objects; number of parts on all ranks */
+    int64_t first;       /* number of this rank's first object, dist[rank] */
 
     int32_t n_weights; /* weights per object; 0: all objects have weight 1 */
     const double *weight;
-    double scale;        /* Zoltan sees weight * scale, rounded; 0: the weights as they are */
-    const double *share; /* [n_parts], sum 1, or NULL: equal */
+    double
+        scale; /* factor: Zoltan gets weight * scale, rounded; 0: it gets the weights unchanged */
+    const double *share; /* [n_parts] shares with the sum 1; NULL: equal shares */
     int32_t n_dims;
     const double *coords;
 
-    plb_ints_t start, to; /* own rows of a symmetric graph */
+    plb_ints_t start, to; /* this rank's rows of a symmetric graph */
     const double *edge_weight;
 
-    int32_t n_nets; /* number of this rank's nets, each with all of its pins; nets are numbered
-                       over all ranks, and those of this rank from first_net on */
+    int32_t n_nets; /* Number of this rank's nets, each with all of its pins.  Nets are numbered
+                       over all ranks; this rank's first net has the number first_net. */
     int64_t first_net;
     plb_ints_t net_start, pin;
     const double *net_weight;
 
     const int32_t *old;   /* [n] present part of each object; NULL: all are in `home` */
-    int32_t home;         /* present part of all objects, if old is NULL */
-    const int32_t *fixed; /* [n] part that an object must get; -1: any; or NULL */
+    int32_t home;         /* present part of all objects of this rank, if `old` is NULL */
+    const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
 
-    bool imports; /* true: the method finds the objects that arrive on a rank, and pylb tells their
-                     owners, which is cheaper than if Zoltan does it; false: it finds the objects
-                     that leave a rank */
+    bool imports; /* true: the method finds out which objects arrive on a rank, and pylb tells the
+                     owners of these objects, which is cheaper than if Zoltan does it; false: the
+                     method finds out which objects leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
-    int64_t spare; /* with several ranks: the bits of plb_zoltan_spare that all of them have */
+    int64_t
+        spare; /* with several ranks: those bits of plb_zoltan_spare that are set on all ranks */
 } plb_zoltan_t;
 
 /** A Zoltan structure, with the cuts of its last call. */
 typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
-/** PLB_ERR_STATE if MPI is not initialised or already finalised. */
+/** Return PLB_ERR_STATE if MPI is not initialised or already finalised. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
-/** Partition: part[n] is the new part of each object of this rank.  *code: Zoltan's return value;
- * if it fails on one rank, it fails on all.  keep: the caller gets the Zoltan structure with the
- * cuts, and must call plb_zoltan_leave; NULL: it does not.  Collective over comm, blocks. */
+/** Partition: part[n] is the new part of each object of this rank.  *code: Zoltan's return value.
+ * If Zoltan fails on one rank, the call fails on all ranks.  keep: not NULL: the caller gets the
+ * Zoltan structure with the cuts, and must call plb_zoltan_leave.  Collective over comm, blocks.
+ */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
@@ -72,10 +75,10 @@ int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan
  */
 extern atomic_int plb_zoltan_left;
 
-/** The Zoltan structures of a communicator that are unused on this rank, as bits.  A call can only
- * take a structure that is unused on all ranks.  Local. */
+/** Return as bits which of a communicator's Zoltan structures are unused on this rank.  A call can
+ * only take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
-void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
+void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give the structure back.  Local. */
 
 /** Capture the text that C code writes to `stderr` between plb_zoltan_listen_begin and _end.  The
  * caller frees *text with plb_free; NULL: nothing was written.  Only one thread at a time can
@@ -83,20 +86,21 @@ void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
 int plb_zoltan_listen_begin(plb_err_t *err);
 int plb_zoltan_listen_end(char **text, plb_err_t *err);
 
-/** Find part[n]: the part whose region has each of points[n * n_dims].  Local. */
+/** Find part[n], the part in whose region each of the n points lies; points[n * n_dims].  Local.
+ */
 int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
                       const double *points, int32_t *part, plb_err_t *err);
 
 /** Find the parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] -
- * 1]. start[n + 1] belongs to the caller, who also frees *part with plb_free. name[n_parts]:
- * the part of each region, or NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.
- * Local. */
+ * 1]. start[n + 1] belongs to the caller, who also frees *part with plb_free.  name[n_parts]: the
+ * part of each region; NULL: region i is part i.  lo, hi: [n * n_dims], finite, lo <= hi.  Local.
+ */
 int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err);
 
-/** Find the region of each part under RCB: lo, hi [n_parts * n_dims]; +-DBL_MAX where it is
- * unbounded.  Local. */
+/** Find the region of each part under RCB: lo, hi [n_parts * n_dims].  Where a region is
+ * unbounded, they are -DBL_MAX and DBL_MAX.  Local. */
 int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);
 

@@ -19,7 +19,7 @@ int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
     return PLB_OK;
 }
 
-/* Insertion sort, since a box meets few parts. */
+/* Sort by insertion, because a box meets few parts. */
 static void sort_few(int *x, int n)
 {
     for (int i = 1; i < n; i++) {

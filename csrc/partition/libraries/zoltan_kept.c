@@ -6,9 +6,8 @@
 
 #define PLACES 8
 
-/* The structures that are kept with a communicator.  All of its ranks use the same index for a
- * call.
- */
+/* The structures that are kept with a communicator.  For a call, all of its ranks use the
+ * structure with the same index. */
 typedef struct places {
     plb_zoltan_kept_t *at[PLACES];
 } places_t;
@@ -19,14 +18,14 @@ static void destroy(plb_zoltan_kept_t *self)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* frees a communicator, which is a local call in Open MPI */
+    if (!ended) { /* this frees a communicator, which is a local call in Open MPI */
         Zoltan_Destroy(&self->zz);
     }
     PLB_FREE(self->params, self);
 }
 
-/* MPI calls this when the communicator is freed.  Structures that are still in use now belong to
- * their users. */
+/* MPI calls this when the communicator is freed.  Structures that a call still uses are left to
+ * that call. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -44,7 +43,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
-/* The structures of a communicator, or NULL. */
+/* Return the structures of a communicator; NULL with an error. */
 static places_t *places_of(MPI_Comm comm)
 {
     places_t *self = NULL;
@@ -91,8 +90,8 @@ static bool has_params(const plb_zoltan_kept_t *self, const char *params)
     return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
-/* Choose the index of a structure: the first with the same parameters, else an unused index, else
- * one with other parameters; -1: all are in use. */
+/* Choose the index of a structure: the first one with the same parameters; else an unused index;
+ * else the index of a structure with other parameters; -1: all are in use. */
 static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;

@@ -12,14 +12,14 @@ typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
     char *params;     /* its parameters, as one text; NULL: none are set */
     atomic_bool busy; /* true: a call uses it; false: the next call may take it */
-    bool stays; /* true: kept with its communicator, for the next call; false: plb_zoltan_leave
+    bool stays; /* true: kept with its communicator for the next call; false: plb_zoltan_leave
                    destroys it */
 } plb_zoltan_kept_t;
 
-/** Take a structure with these parameters or, if there is none, a new one, whose `params` are
+/** Take a structure with these parameters.  If there is none, make a new one, whose `params` are
  * NULL. The caller must call plb_zoltan_leave.  spare: bits of the structures that are unused on
- * every rank (plb_zoltan_spare); not needed with one rank.  Collective; one call at a time in a
- * process. */
+ * every rank (plb_zoltan_spare); not needed with one rank.  Collective; only one call at a time
+ * in a process. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);
 

@@ -1,7 +1,6 @@
 /* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where no message
- * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, the job is aborted with
- * that rank's error.
- */
+ * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, this rank aborts the job
+ * and prints its error. */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
 
@@ -22,7 +21,7 @@ typedef struct plb_patience {
 } plb_patience_t;
 
 /** Call plb_patience_begin before the exchange with the other ranks, and plb_patience_end after
- * it. why: the error; NULL: this rank has not failed, and both do nothing. */
+ * it. why: the error of this rank; NULL: it has not failed, and both functions do nothing. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);
 

@@ -1,4 +1,5 @@
-/* Zoltan's callback functions, which read arrays: `data` is the plb_zoltan_t. */
+/* Zoltan's callback functions.  Their argument `data` is the plb_zoltan_t whose arrays they read.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -133,7 +134,7 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* The rank that has an object.  guess: the rank to try first. */
+/* Return the rank that has an object.  guess: the rank to try first. */
 static int owner(const plb_zoltan_t *in, int64_t object, int guess)
 {
     if (in->dist[guess] <= object && object < in->dist[guess + 1]) {
@@ -181,7 +182,8 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    for (int i = 0, run; i < n; i += run) { /* in runs of consecutive ids; usually all in one */
+    /* copy runs of consecutive ids; usually there is only one run */
+    for (int i = 0, run; i < n; i += run) {
         for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }
         memcpy(out + (int64_t)i * dims, in->coords + (int64_t)lid[i] * dims,
@@ -190,7 +192,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Register the callbacks.  Those of an earlier call that are not needed now are removed. */
+/* Register the callbacks, and remove those of an earlier call that are not needed now. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;

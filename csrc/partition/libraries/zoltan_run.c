@@ -14,14 +14,14 @@
 
 #define SEED "SEED"
 
-/* Only one call at a time: Zoltan has one random stream per process, and a process has one
- * standard error. */
+/* Only one call at a time, because a process has one standard error and one random stream of
+ * Zoltan. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */
 
 static struct {
-    FILE *ear; /* created once and never closed, since another thread may still use it */
+    FILE *ear; /* created once and never closed, because another thread may still use it */
     FILE *real;
     char *text;
     size_t n, room;
@@ -34,7 +34,7 @@ static ssize_t hear(void *cookie, const char *words, size_t n)
         const size_t room = 2 * (listener.n + n + 1);
         char *text = realloc(listener.text, room);
         if (text == NULL) {
-            return (ssize_t)n; /* no memory: these words are lost */
+            return (ssize_t)n; /* no memory is left: the text is lost */
         }
         listener.text = text;
         listener.room = room;
@@ -107,14 +107,15 @@ static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb
     return set_text(zz, name, text, err);
 }
 
-/* Set the parameters that follow from the arrays, then the caller's, which may override them. */
+/* Set the parameters that follow from the arrays; then the caller's parameters, which may
+ * override them. */
 static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     const struct {
         const char *name;
         int value;
     } number[] = {
-        {"DEBUG_LEVEL", 0}, /* first, so that the others are not printed */
+        {"DEBUG_LEVEL", 0}, /* first, so that Zoltan does not print the other parameters */
         {"NUM_GID_ENTRIES", 1},
         {"NUM_LID_ENTRIES", 1},
         {"NUM_GLOBAL_PARTS", in->n_parts},
@@ -125,7 +126,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list is enough: objects that are not in the list do not move */
+    /* one list is enough: objects that are not in it do not move */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -134,14 +135,16 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     return ret;
 }
 
-/* Set the sizes of all parts on every rank, since Zoltan takes the largest value of a part. */
+/* Set the sizes of all parts on every rank: if ranks give different sizes of a part, Zoltan takes
+ * the largest. */
 static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int *id = NULL, *index = NULL;
     float *share = NULL;
     const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
-    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL); /* clear those of an earlier call */
+    /* remove the sizes of an earlier call */
+    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL);
     if (in->share == NULL) {
         return PLB_OK;
     }
@@ -159,8 +162,8 @@ out:
     return ret;
 }
 
-/* PT-Scotch continues its random stream from call to call, unless it is reset.  Absent if
- * Zoltan is built without Scotch. */
+/* PT-Scotch continues its random stream from call to call, unless it is reset.  The function is
+ * absent if Zoltan is built without Scotch. */
 extern void SCOTCH_randomReset(void) __attribute__((weak));
 
 /* ---- the call ------------------------------------------------------------------------------- */
@@ -170,13 +173,13 @@ typedef struct lists {
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
 
-/* Return this rank's own error or, if it has none, an error that names the rank that failed. */
+/* Return this rank's own error; if it has none, an error that names the rank that has failed. */
 static int failed_on(int rank, int ret, plb_err_t *err)
 {
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
 }
 
-/* Make all ranks fail if one did.  `ret`: the result of this rank. */
+/* Make all ranks fail if one of them did.  `ret`: the result of this rank. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
     int rank, first = 0, mine;
@@ -193,8 +196,8 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 }
 
 /* Encode a message of integers for each rank: -1 - part, then the rows of the objects that go to
- * this part, then the next part.  place[] advances; last[]: the part of the last integer for each
- * rank.  words NULL: the integers are only counted. */
+ * this part, then the next part in the same way.  place[] advances; last[]: the part of the last
+ * integer for each rank.  words is NULL: the integers are only counted. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {
@@ -217,8 +220,8 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
     }
 }
 
-/* Tell owners the new parts of their objects, and set part[] of this rank's objects.  A rank that
- * has failed (`before` is its error) sends -1 instead of a count, and all ranks fail. */
+/* Tell the owners the new parts of their objects, and set part[] for this rank's objects.  A rank
+ * that has failed (`before` is its error) sends -1 instead of a count, and then all ranks fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
                        plb_err_t *err)
 {
@@ -231,7 +234,7 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     int *last = into_place + n_ranks, *next = last + n_ranks;
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     if (before == PLB_OK) {
-        for (int i = 0; i < come->n; i++) { /* own objects need no message */
+        for (int i = 0; i < come->n; i++) { /* this rank's own objects need no message */
             if (come->rank[i] == in->rank) {
                 part[(int64_t)come->gid[i] - in->first] = come->part[i];
             }
@@ -321,7 +324,7 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     return PLB_OK;
 }
 
-/* All parameters but the seed as one text, which identifies a structure. */
+/* Write all parameters except the seed as one text, which identifies a structure. */
 static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -347,7 +350,7 @@ out:
     return ret;
 }
 
-/* Zoltan restarts its random stream when it is given a seed. */
+/* Set the seed: this restarts Zoltan's random stream. */
 static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -369,7 +372,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, i
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
-    if (ret != PLB_OK) { /* after an error it is not used again */
+    if (ret != PLB_OK) { /* a structure is not used again after an error */
         plb_free(kept->params);
         kept->params = NULL;
     } else if (kept->params == NULL) {

@@ -7,17 +7,17 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* The numbers of a rank: whether it has failed; and of each part the number of objects, the
- * weights and, if given, the size. */
+/* The numbers of a rank: whether it has failed; and for each part the number of objects, their
+ * weights and, if given, their size. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
-    double *own, *total; /* [width] */
-    double *all;         /* [n_ranks][width], or NULL if these are too many numbers */
+    double *own, *total; /* [width] those of this rank; the sums over all ranks */
+    double *all; /* [n_ranks][width] those of each rank; NULL: these would be too many numbers */
 } rows_t;
 
-/* With more numbers than this, each rank gets only their sums, and names of parts are chosen
- * without regard to the ranks. */
+/* If there are more numbers than this, each rank gets only their sums, and the names of the parts
+ * are chosen without regard to the ranks. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -152,13 +152,15 @@ out:
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 typedef struct lists {
-    int32_t first, own;                         /* parts of this rank */
-    int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
-    double *come;   /* [n_ranks][own + 2] from each rank: number of objects for each part of this
-                       rank; and, if communicated, number and size of all objects that it moves */
-    double *counts; /* [n_parts + 2 n_ranks] the numbers that this rank sends for `come` */
-    void *gone, *came; /* [out.n] and [n_in] rows or ids of the objects that leave and arrive, by
-                          part */
+    int32_t first, own; /* first: first part on this rank; own: number of parts on this rank */
+    int *send, *receive, *send_at,
+        *receive_at; /* [n_ranks] numbers of objects, and where those of each rank begin */
+    double
+        *come; /* [n_ranks][own + 2] from each rank: number of objects for each part of this rank;
+                  and, if communicated, number and size of all objects that the other rank moves */
+    double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends for `come` */
+    void *gone, *came; /* [out.n] and [n_in] rows or ids of the objects that leave and that arrive,
+                          by part */
 } lists_t;
 
 static int32_t parts_on(int rank, int n_ranks, int32_t k)
@@ -200,8 +202,8 @@ out:
     return ret;
 }
 
-/* Compute `come` without communication; possible if the old part of every object is that of its
- * rank. */
+/* Compute `come` without communication.  This is possible if the old part of every object is that
+ * of its rank. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -238,7 +240,7 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
     out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
-/* Exchange rows as 32-bit numbers without their parts: both sides know how many belong to each
+/* Exchange rows as 32-bit numbers, without their parts: both ranks know how many belong to each
  * part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)

@@ -1,6 +1,6 @@
 /* Completes a distributed partition by three exchanges.  In: the new part of each object.  Out:
- * sums over the parts, new numbers of the parts ("names"), and lists of the objects that leave a
- * rank and arrive. */
+ * sums over the parts, new numbers of the parts ("names"), and lists of the objects that leave
+ * this rank and that arrive on it. */
 #ifndef PLB_PARTITION_RANKS_SETTLE_H
 #define PLB_PARTITION_RANKS_SETTLE_H
 
@@ -9,31 +9,37 @@
 #include "partition/remap.h"
 
 typedef struct plb_settle {
-    MPI_Comm comm;         /* the user's communicator; no message is under way on return */
-    plb_new_parts_t parts; /* `part` from the partitioner; ids on all ranks or on none */
-    const int64_t *dist;   /* [ranks + 1] without ids: the objects of rank r are dist[r] ... */
+    MPI_Comm comm; /* the user's communicator; no message is under way on return */
+    plb_new_parts_t
+        parts; /* `part` comes from the partitioner; either all ranks give `ids`, or none does */
+    const int64_t *dist; /* [ranks + 1] if there are no ids: the objects of rank r have the numbers
+                            dist[r] ... dist[r + 1] - 1 */
     int32_t n_weights;
     const double *weight; /* [parts.n][n_weights] */
-    const double *size;   /* [parts.n] or NULL: 1 */
+    const double *size;   /* [parts.n] size of each object; NULL: all are 1 */
     bool rename; /* true: renumber the parts (names), so that most objects stay; false: parts keep
                     their numbers */
-    plb_new_names_t names; /* input that is the same on all ranks; on_rank is computed here */
+    plb_new_names_t names; /* the same on all ranks; on_rank is computed here */
 } plb_settle_t;
 
 typedef struct plb_settled {
-    int32_t *part;        /* [parts.n] under the new names */
-    int32_t *name;        /* [n_parts] new name of each part; NULL: none has changed */
-    double *sums;         /* [1 + n_weights][n_parts] over all ranks: objects, weights */
-    plb_moves_t out;      /* the objects that leave, without `packed` */
-    int64_t n_in;         /* number of objects that arrive */
-    int64_t *id;          /* [n_in] the objects that arrive */
-    int32_t *rank;        /* [n_in] the rank from which each comes, ascending */
-    int32_t *new_part;    /* [n_in] the part of each, ascending among the objects of a rank */
-    double moved, volume; /* objects that change their part, and their sizes, over all ranks */
+    int32_t *part; /* [parts.n] part of each object, by its new name */
+    int32_t *name; /* [n_parts] new name of each part; NULL: none has changed */
+    double *sums;  /* [1 + n_weights][n_parts] over all ranks: number of objects of each part, and
+                      sums of their weights */
+    plb_moves_t out;   /* the objects that leave, without `packed` */
+    int64_t n_in;      /* number of objects that arrive */
+    int64_t *id;       /* [n_in] ids of the objects that arrive */
+    int32_t *rank;     /* [n_in] the rank from which each comes, ascending */
+    int32_t *new_part; /* [n_in] the part to which each comes, ascending among objects from the
+                          same rank */
+    double moved,
+        volume; /* over all ranks: number and total size of the objects that change their part */
 } plb_settled_t;
 
 /** Complete the partition.  `out` owns its arrays.  Collective over comm, blocks.  An error on one
- * rank is an error on all; a rank on which the partitioner has failed passes parts.part NULL. */
+ * rank is an error on all ranks.  If the partitioner has failed on a rank, this rank passes
+ * parts.part = NULL. */
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err);
 void plb_settled_free(plb_settled_t *self);
 

@@ -1,23 +1,24 @@
-/* The communication partners of objects, and the cost of each direction: rows of a graph. */
+/* The communication partners of each object, with the cost of each direction: rows of a graph. */
 #ifndef PLB_PLACE_KIT_AFFINITY_H
 #define PLB_PLACE_KIT_AFFINITY_H
 
 #include "model/snapshot.h"
 
 typedef struct plb_affinity {
-    int64_t *start;          /* [n_objects + 1] entries of object i */
-    int32_t *other;          /* [entries] the object at the other end */
-    double *sent, *received; /* [entries] cost of the messages to that object, and from it */
+    int64_t *start; /* [n_objects + 1] the entries of object i are start[i] ... start[i + 1] - 1 */
+    int32_t *other; /* [entries] the object at the other end */
+    double *sent, *received; /* [entries] cost of the messages to the other object, and from it */
 } plb_affinity_t;
 
-/** Make the rows of the objects on ranks with wanted[rank]; the other rows are empty.  A message
- * costs alpha, a byte beta; a multicast is one message to each receiver.  Edges from an object
- * to itself are left out.  Free `self` also after a failure. */
+/** Make the rows of the objects on each rank r that has wanted[r]; the other rows are empty.  A
+ * message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
+ * from an object to itself are left out.  Free `self` also after a failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
 void plb_affinity_free(plb_affinity_t *self);
 
-/** Add the cost of each rank's messages to other ranks to comm[p], with the objects on rank[]. */
+/** Add to comm[p] the cost of each rank's messages to other ranks, if the objects are on rank[].
+ */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);
 

@@ -8,20 +8,20 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* The tally adds loads of a rank exactly up to this one. */
+/* The tally can add up the loads of all ranks exactly if none is above this. */
 static const double MOST_LOAD = 1e30;
 
-/* Stages of an agent; the strategy's own rounds are FIRST and WORK. */
+/* Stages of an agent.  The strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
-/* Indices into the tally, by the stage that writes the figure. */
+/* Indices into the tally, and the stage in which each figure is written. */
 enum {
-    SUM_WORK = 0,       /* TELL_WORK: load, with the background as a load */
+    SUM_WORK = 0,       /* TELL_WORK: load, including the background */
     SUM_SPEED = 1,      /* TELL_WORK */
-    MAX_TIME = 0,       /* TELL_WORK, WORK (end): seconds of the slowest rank */
-    MAX_SPEED = 1,      /* TELL_WORK */
+    MAX_TIME = 0,       /* TELL_WORK and end of WORK: seconds of the slowest rank */
+    MAX_SPEED = 1,      /* TELL_WORK: speed of the fastest rank */
     MAX_BOUND = 0,      /* TELL_BOUND: seconds that no placement can beat */
-    COUNT_OVERFULL = 0, /* TELL_WORK, WORK (end): ranks above their memory limit */
+    COUNT_OVERFULL = 0, /* TELL_WORK and end of WORK: number of ranks above their memory limit */
 };
 
 /* ---- notes and entries ---------------------------------------------------------------------- */
@@ -199,8 +199,8 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
 }
 
-/* Contribute the lower bound of this rank: the longer of its longest movable object, alone on the
- * fastest rank, and its fixed objects. */
+/* Contribute the lower bound of this rank.  It is the longer of two times: that of its longest
+ * movable object, alone on the fastest rank, and that of its fixed objects. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
@@ -216,8 +216,8 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* The strategy has ended: tell each object's home where the object is now, and all ranks the time
- * of this rank.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
+/* The strategy has ended.  Tell each object's home where the object is now, and all ranks the
+ * time of this rank.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;
@@ -235,8 +235,8 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Set answer[].  If an iteration would take longer than in the present placement, all objects stay
- * on their present ranks, unless some ranks had too little memory there. */
+/* Set answer[].  If an iteration would take longer than in the present placement, all objects
+ * stay on their present ranks, unless some ranks exceed their memory limits there. */
 static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                   plb_err_t *err)
 {
@@ -302,7 +302,8 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
     default:
         ret = decide(self, in, n_in, all, err);
     }
-    for (int k = 0; k < PLB_TALLY_SUMS; k++) { /* most that exact sums accept (base/exact.h) */
+    /* larger figures are not accepted by exact sums (base/exact.h) */
+    for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }
     return ret;

@@ -1,12 +1,11 @@
 /* Distributed strategies: placements that no single rank computes.
  *
- * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
- * (short messages) that other agents wrote to it in the last round, in order of their ranks, and
- * the tally: a few sums over all ranks.  It may take objects or give objects away, and it writes
- * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process, the
- * runtime between MPI ranks.  Agents exchange nothing else, so both give exactly the same
- * placement.
- */
+ * Each rank has an agent, and all agents work in rounds.  In each round an agent reads two
+ * things: the notes (short messages) that other agents wrote to it in the last round, in order of
+ * their ranks; and the tally, a few sums over all ranks.  It may take objects or give objects
+ * away, and it writes notes.  A driver transports the notes: plb_rounds_run between virtual ranks
+ * in this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers
+ * give exactly the same placement. */
 #ifndef PLB_PLACE_KIT_AGENT_H
 #define PLB_PLACE_KIT_AGENT_H
 
@@ -18,31 +17,34 @@
 /* The input of an agent: its rank and objects.  The caller keeps it as long as the agent. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
-    const int32_t *neighbour; /* [n_neighbours] ranks of its node, ascending, including its own */
-    int32_t n_neighbours;     /* 0: all ranks are on one node */
+    const int32_t
+        *neighbour; /* [n_neighbours] ranks of the same node, ascending, including this rank */
+    int32_t n_neighbours; /* number of ranks of the node; 0: all ranks are on one node */
     double speed, background;
-    int64_t memory_limit; /* bytes; negative: none */
+    int64_t memory_limit; /* bytes; negative: no limit */
     bool lenient; /* true: ranks may end above their memory limits; false: that is an error */
 
-    int64_t n;                 /* number of objects */
-    const int64_t *id;         /* [n] their indices among the objects of all ranks, ascending */
+    int64_t n;         /* number of objects */
+    const int64_t *id; /* [n] indices of these objects among the objects of all ranks, ascending */
     const double *load;        /* [n] */
     const int64_t *memory;     /* [n] or NULL */
     const uint8_t *migratable; /* [n] or NULL */
 
-    int64_t n_edges;               /* edges on which these objects send messages */
+    int64_t n_edges;               /* number of edges on which these objects send messages */
     const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
     const int64_t *edge_peer_id;   /* [n_edges] the receiving object */
-    const int32_t *edge_peer_rank; /* [n_edges] its rank */
-    const double *edge_bytes;      /* [n_edges] */
+    const int32_t *edge_peer_rank; /* [n_edges] rank of the receiving object */
+    const double *edge_bytes;      /* [n_edges] bytes sent */
 } plb_share_t;
 
 /* One note.  All notes from one agent to another in a round make one message. */
 typedef struct plb_note {
-    int32_t peer;   /* the receiving rank; on arrival: the sending rank */
-    int32_t kind;   /* PLB_NOTE_HOME, or a kind that the strategy defines */
-    int32_t rank;   /* an object's home (its present rank), or the rank that the note is about */
-    int32_t unused; /* padding that is written out, because notes are sent as bytes */
+    int32_t peer;   /* in a note that was written: the receiving rank; in one that has arrived: the
+                       sending rank */
+    int32_t kind;   /* PLB_NOTE_HOME, or one of the kinds that the strategy defines */
+    int32_t rank;   /* an object's home (its rank before the LB step), or the rank that the note is
+                       about */
+    int32_t unused; /* padding, always written, because notes are sent as bytes */
     int64_t id;
     union { /* a property of the object or of the rank */
         double load, bytes, residual, seconds;
@@ -52,11 +54,11 @@ typedef struct plb_note {
     };
 } plb_note_t;
 
-enum { PLB_NOTE_HOME = -1 }; /* "your object `id` is now on my rank" */
+enum { PLB_NOTE_HOME = -1 }; /* kind of a note: "your object `id` is now on my rank" */
 
-/* Figures that are merged over all ranks between two rounds; none is negative, and sums are exact.
- * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  What
- * each figure is depends on the round; constants next to the rounds name the indices. */
+/* Figures that are merged over all ranks between two rounds; none is negative, and sums are
+ * exact. In each round an agent writes `mine`, and in the next round it reads the merged `all`.
+ * The round determines what each figure is; constants near the rounds name the indices. */
 enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 2 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
@@ -72,55 +74,58 @@ typedef struct plb_entry {
     int32_t pinned;
 } plb_entry_t;
 
-/* The common state of an agent; a strategy's own state begins with it. */
+/* The state that all agents have; a strategy's own state begins with it. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [n] the objects on this rank, in any order; pinned ones stay */
+    plb_entry_t *entry; /* [number of objects] the objects that are on this rank now, in any order;
+                           pinned ones stay */
     int64_t n, room;
-    double load;    /* of all these objects */
-    int64_t memory; /* of all these objects */
+    double load;    /* sum over these objects */
+    int64_t memory; /* sum over these objects */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds after which all ranks would end together */
     double mean_speed;
-    double least; /* seconds: lower bound for any placement, from the average, the longest object
-                     and the fixed objects */
+    double least; /* seconds that no placement can beat: by the average, the longest object and the
+                     fixed objects */
 
-    plb_note_t *note; /* [n_notes] written in this round */
+    plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;
-    plb_tally_t mine; /* contribution of this round */
-    int stage;        /* a constant of agent.c */
+    plb_tally_t mine; /* this rank's contribution to the tally in this round */
+    int stage;        /* the present stage (agent.c) */
     double before;    /* seconds of the slowest rank in the present placement */
     bool crowded;     /* true: some ranks exceed their memory limits at first; false: none does */
-    double own_before, own_after; /* seconds of this rank in the present and the new placement */
-    bool done;                    /* true: the placement is known; false: more rounds follow */
+    double own_before,
+        own_after;   /* seconds of this rank under the present and under the new placement */
+    bool done;       /* true: the placement is known; false: more rounds follow */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
     int64_t held;    /* largest number of entries and notes in memory at a time */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
-    size_t size; /* bytes of the strategy's own state */
-    /** Called after the common part is set up; the rest of `self` is zero. */
+    size_t size; /* bytes of the strategy's state, which begins with plb_agent_t */
+    /** Called when the common part is set up; the rest of `self` is zero. */
     int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
     /** Do one round.  *settled: true: the strategy has ended (for all agents in the same round),
      * no note was written, and the objects stay where they are now; false: more rounds follow. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
-    /** Number of entries that the strategy has in memory, without the objects. */
+    /** Return the number of entries that the strategy has in memory, without the objects. */
     int64_t (*known)(const plb_agent_t *self);
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
 
 /** Make the agent of one rank; NULL with an error.  Keep `share` and opts->params as long as the
- *  agent. */
+ * agent. */
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
 
-/** Do one round.  in[n_in]: the notes of the last round to this rank, in order of `peer`; all: the
- * merged tally of the last round (zeros in the first round).  The caller then transports
- * note[n_notes] and merges `mine`, until all agents are `done`, which is in the same round. */
+/** Do one round.  in[n_in]: the notes of the last round to this rank, in order of `peer`.  all:
+ * the merged tally of the last round (zeros in the first round).  The caller then transports
+ * note[n_notes] and merges `mine`.  It repeats this until the agents are `done`, all in the same
+ * round. */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 
@@ -131,13 +136,13 @@ static inline double plb_agent_time(const plb_agent_t *self, double load)
     return self->share->background + load / self->share->speed;
 }
 
-/** The load with which this rank takes `time` seconds; may be negative. */
+/** Return the load with which this rank takes `time` seconds; may be negative. */
 static inline double plb_agent_allowed(const plb_agent_t *self, double time)
 {
     return (time - self->share->background) * self->share->speed;
 }
 
-/** The bytes of memory that are left on this rank; INT64_MAX without a limit. */
+/** Return the bytes of memory that are left on this rank; INT64_MAX: there is no limit. */
 static inline int64_t plb_agent_room(const plb_agent_t *self)
 {
     return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
@@ -148,17 +153,17 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k to rank `to`, in a note of this kind.  The last entry then gets the index k. */
+/** Give entry k to rank `to` by a note of this kind.  The last entry then gets the index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
-/** Add the object of a note to the entries. */
+/** Add the object of a note that has arrived to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
 /** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */
 bool plb_agent_crowded(const plb_agent_t *self);
 
 /** Sort the entries by load; equal loads keep their order, pinned entries come last.  *n_movable:
- *  number of entries that are not pinned. */
+ * number of entries that are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);
 
 #endif

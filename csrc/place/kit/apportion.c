@@ -35,7 +35,8 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
         const double exact = share[i] / total * (double)n;
         part[i] = (int64_t)exact;
         remainder[i] = GRAIN * round((exact - (double)part[i]) / GRAIN);
-        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0; /* no share, no extra unit */
+        /* a part without a share gets no extra unit */
+        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0;
         left -= part[i];
     }
     ret = plb_loads_init(&order, remainder, p, PLB_DESCENDING, err);

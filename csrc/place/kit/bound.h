@@ -1,17 +1,17 @@
-/* Lower bounds: no placement has a slowest rank that takes fewer seconds. */
+/* Lower bounds: under any placement, the slowest rank takes at least this many seconds. */
 #ifndef PLB_PLACE_KIT_BOUND_H
 #define PLB_PLACE_KIT_BOUND_H
 
 #include "place/kit/ranks.h"
 
-/** The largest of three times: the average (if all ranks are equal and all loads are multiples of
- * `grain` > 0, it is rounded up to a multiple); the time of the most loaded rank with only its
- * fixed objects; the time of the heaviest object on its best rank. */
+/** Return the largest of three times: the average (if all ranks are equal and all loads are
+ * multiples of `grain` > 0, it is rounded up to a multiple); the time of the most loaded rank
+ * with only its fixed objects; the time of the heaviest object on its best rank. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** If all ranks are equal, a bound by the pigeonhole principle, else 0.  Of the k p + 1 heaviest
- * objects, k + 1 or more are on one rank; their load is at least that of the k + 1 lightest of
- * these objects. */
+/** Compute a bound by the pigeonhole principle, if all ranks are equal; else 0.  Of the k p + 1
+ * heaviest objects, k + 1 or more are on one rank; their load is at least that of the k + 1
+ * lightest of these objects. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 #endif

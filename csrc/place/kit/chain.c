@@ -4,9 +4,10 @@
 
 #include "base/mem.h"
 
-static const double CLOSE = 1e-6;       /* the best limit is found to within this fraction */
-static const double SLACK = 1e-12;      /* rounding of sums */
-enum { DOUBLINGS = 64, HALVINGS = 64 }; /* most steps; enough for the smallest loads, too */
+static const double CLOSE = 1e-6;  /* the best limit is found to within this fraction */
+static const double SLACK = 1e-12; /* relative rounding error of sums */
+/* most steps of the search, enough even if the loads are tiny */
+enum { DOUBLINGS = 64, HALVINGS = 64 };
 
 typedef struct chain {
     const plb_problem_t *problem;
@@ -14,9 +15,11 @@ typedef struct chain {
     int64_t n;
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
-    plb_loads_t order; /* item[k].id: the k-th rank in the row */
-    int64_t *present;  /* [p + 1] first object of each rank if it keeps its number of objects */
-    int64_t *least;    /* [p + 1] lowest first object of each rank with which the rest fits */
+    plb_loads_t order; /* the ranks along the row: the k-th is item[k].id */
+    int64_t *present;  /* [p + 1] first object of each rank if every rank keeps its present number
+                          of objects */
+    int64_t *least; /* [p + 1] lowest first object of each rank, such that the objects from there
+                       on fit on the ranks from there on */
 } chain_t;
 
 static void chain_free(chain_t *self)
@@ -30,7 +33,8 @@ static int32_t rank_at(const chain_t *self, int32_t k)
     return self->order.item[k].id;
 }
 
-/* Load that rank r can take in addition to its fixed objects, and still end by `time`. */
+/* Return the load that rank r can take in addition to its fixed objects and still end by `time`.
+ */
 static double capacity(const plb_problem_t *problem, int32_t r, double time)
 {
     const plb_snapshot_t *in = problem->in;
@@ -45,7 +49,7 @@ static bool fits(const chain_t *self, int64_t begin, int64_t end, int32_t r, dou
             self->bytes[end] - self->bytes[begin] <= self->problem->room[r]);
 }
 
-/* The largest `end` with which the objects begin ... end - 1 fit on rank r. */
+/* Return the largest `end` such that the objects begin ... end - 1 fit on rank r. */
 static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
@@ -61,7 +65,7 @@ static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double ti
     return low;
 }
 
-/* The smallest `begin` with which the objects begin ... end - 1 fit on rank r. */
+/* Return the smallest `begin` such that the objects begin ... end - 1 fit on rank r. */
 static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
@@ -86,8 +90,8 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* The shortest time of the slowest rank with any cuts, to within CLOSE; INFINITY: no cuts keep the
- * memory limits. */
+/* Return the shortest time of the slowest rank that any cuts give, to within CLOSE; INFINITY: no
+ * cuts keep the memory limits. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
@@ -109,7 +113,7 @@ static double best_time(const chain_t *self, double average)
     return high;
 }
 
-/* The time at which all ranks would end together. */
+/* Return the time at which all ranks would end together. */
 static double average_time(const plb_problem_t *problem, double load)
 {
     double work = load, speed = 0.0;

@@ -29,23 +29,25 @@
 #include "place/kit/rounds.h"
 
 enum {
-    KNOWN = 8,    /* a rank remembers KNOWN x fan-out x rounds other ranks, but at most MOST */
-    MOST = 512,   /* notes that a rank writes in a round of gossip, at most */
-    PATIENCE = 5, /* a limit is given up after so many iterations in a row without progress */
+    /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
+    KNOWN = 8,
+    MOST = 512,   /* most notes that a rank writes in a round of gossip */
+    PATIENCE = 5, /* a limit is given up after this many iterations in a row without progress */
 };
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
 
-/* There is no progress if more than this fraction of the overloaded ranks remain overloaded. */
+/* There is no progress if more than this fraction of the overloaded ranks are still overloaded. */
 static const double IDLE = 0.9;
 
-/* An iteration makes no progress if fewer objects than this fraction of the overloaded ranks found
- * a new rank.  Among very many ranks, there are always some by chance. */
+/* An iteration makes no progress if the number of objects that found a new rank is below this
+ * fraction of the number of overloaded ranks.  Among very many ranks, some always find one by
+ * chance. */
 static const double FEW = 0.02;
 
-/* The search for the lowest reachable limit ends when the limit is known to within this fraction.
- */
+/* The search for the lowest limit that can be reached ends when the limit is known to within this
+ * fraction. */
 static const double CLOSE = 0.002;
 
 /* If only memory is short, a limit that was not reached is raised by this factor. */
@@ -55,15 +57,15 @@ enum kind {
     NOTE_ROOM,    /* `rank` has room for `load` and `memory` */
     NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
     NOTE_SLACK,   /* an object that you return for one of mine may have `memory` more bytes */
-    NOTE_OFFER,   /* an object that I offer */
-    NOTE_SWAP,    /* an object that I offer in exchange for a smaller one */
+    NOTE_OFFER,   /* an object that I offer you */
+    NOTE_SWAP,    /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN,  /* an object of yours that did not fit, or one in exchange for it */
 };
 
 /* Indices into the tally. */
 enum {
-    COUNT_OVERLOADED = 0, /* ranks that are overloaded */
-    COUNT_TAKEN = 1,      /* objects that were taken in the last iteration */
+    COUNT_OVERLOADED = 0, /* number of overloaded ranks */
+    COUNT_TAKEN = 1,      /* number of objects that were taken in the last iteration */
     MAX_TIME = 0,         /* seconds of the slowest rank */
 };
 
@@ -77,7 +79,7 @@ static bool overloaded(const plb_gossip_t *self)
 
 /* ---- gossip --------------------------------------------------------------------------------- */
 
-/* Number of ranks to which this rank may write, including itself. */
+/* Return the number of ranks to which this rank may write, including itself. */
 static int32_t n_members(const plb_gossip_t *self)
 {
     const plb_share_t *share = self->agent.share;
@@ -116,7 +118,8 @@ static int draw(plb_gossip_t *self, int32_t *to)
     return drawn;
 }
 
-/* Whether a rank is remembered.  Most are new, and have a bit that is not set yet. */
+/* Whether a rank is remembered.  Most ranks are not, and their bit is not set: this is tested
+ * first. */
 static bool is_known(plb_gossip_t *self, int32_t rank)
 {
     const uint32_t bit = (uint32_t)plb_mix64((uint64_t)rank) % (64 * PLB_GOSSIP_WORDS);
@@ -132,8 +135,8 @@ static bool is_known(plb_gossip_t *self, int32_t rank)
     return false;
 }
 
-/* Remember a rank with room.  If the list is full, replace a random entry, so that all ranks of
- * which this rank has heard stay in the list with the same probability. */
+/* Remember a rank with room.  If the list is full, the rank replaces a random entry: so all ranks
+ * that this rank has heard of stay in the list with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
@@ -160,9 +163,9 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* The load for which this rank tells others that it has room.  It is 0 if no further object of the
- * mean size fits into the rank's memory, because the rank would have to return it.  During swaps
- * memory does not count, because each object replaces another one. */
+/* Return the load for which this rank tells others that it has room.  It is 0 if no further
+ * object of the mean size fits into the rank's memory, because the rank would have to return it.
+ * During swaps memory does not count, because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;
@@ -194,7 +197,7 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* The load that a rank could take of objects like this one; 0: it has no room for it. */
+/* Return the load of such objects that a rank could take; 0: it has no room for the object. */
 static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 {
     if (r->room < e->load || r->memory < e->memory) {
@@ -205,7 +208,7 @@ static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 }
 
 /* Draw a known rank with room for this object, with a probability proportional to its room; -1:
- * none. */
+ * there is none. */
 static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
     double total = 0.0;
@@ -249,8 +252,9 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     return ret;
 }
 
-/* Let the known ranks take equal shares of the excess beyond their room; one share stays here.
- * Returns the time up to which they may take objects: the limit, if their room is enough. */
+/* Divide the excess beyond the room of the known ranks into equal shares, one for each of them
+ * and one for this rank.  Returns the time up to which they may take objects; it is the limit if
+ * their room is enough. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -286,8 +290,8 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     return ret;
 }
 
-/* Offer the largest objects that fit into the excess, then the smallest one that removes the rest
- * of it. */
+/* Offer the largest objects that fit into the excess, then the smallest object that removes the
+ * rest of it. */
 static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
                          plb_err_t *err)
 {
@@ -316,8 +320,9 @@ static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double c
     return ret;
 }
 
-/* Find the object to offer because memory is short: the smallest one with `need` bytes or more,
- * else the largest one; only objects below `under` bytes.  -1: none. */
+/* Find the object to offer because memory is short.  It is the smallest one with `need` bytes or
+ * more, else the largest one; only objects with less than `under` bytes count.  -1: there is
+ * none. */
 static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
 {
     int64_t best = -1;
@@ -334,8 +339,8 @@ static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
     return best;
 }
 
-/* Offer objects until the others keep the memory limit.  If no known rank can take an object,
- * offer smaller ones. */
+/* Offer objects until the remaining ones keep the memory limit.  If no known rank can take an
+ * object, offer smaller ones. */
 static int offer_memory(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -388,7 +393,8 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
-    const int64_t room = plb_agent_room(agent); /* offers may come back */
+    /* the objects that were offered may come back, so their memory is not free */
+    const int64_t room = plb_agent_room(agent);
     int ret = offer_memory(self, err);
     double excess = agent->load - self->allowed;
     if (ret != PLB_OK || excess <= SLACK * self->limit * agent->share->speed) {
@@ -407,7 +413,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Find the smallest object whose return makes room for the object of a swap; -1: none. */
+/* Find the smallest object whose return makes room for the object of a swap; -1: there is none. */
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
@@ -426,8 +432,8 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     return best;
 }
 
-/* Take an object if this rank's load stays within `allowed`, or return a smaller one for it; else
- * return it. */
+/* Take an object if this rank's load then stays within `allowed`, or if a smaller object can be
+ * returned for it; otherwise return the object itself. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
                       plb_err_t *err)
 {
@@ -489,13 +495,14 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* The limit was reached or given up.  Choose the next one, halfway between the highest limit that
- * was not reached and the time of the slowest rank.  Returns false if these two are close: then
- * the search is over. */
+/* The limit was reached or given up.  The next one is halfway between the highest limit that was
+ * not reached and the time of the slowest rank.  Returns false if these two are close: then the
+ * search is over. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
-    const double all = self->agent.share->n_ranks * self->agent.average; /* seconds of one rank */
+    /* seconds that one rank would take for all work */
+    const double all = self->agent.share->n_ranks * self->agent.average;
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all) {
         set_limit(self, MORE * self->failed); /* only memory is short: allow more time */
         return true;
@@ -507,7 +514,8 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* Whether the strategy ends.  This depends only on the tally, so all ranks get the same answer. */
+/* Whether the strategy ends.  All ranks get the same answer, because it depends only on the
+ * tally. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
@@ -517,7 +525,7 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
                                 ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
-    if (self->stalled > 0 && self->within_node) { /* from now on objects may leave their node */
+    if (self->stalled > 0 && self->within_node) { /* from now on, objects may leave their node */
         self->within_node = false;
         self->stalled = 0;
     }
@@ -560,7 +568,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
         if (*settled) {
             return PLB_OK;
         }
-        if (self->limit != limit) { /* what ranks reported about the old limit no longer holds */
+        if (self->limit != limit) { /* what ranks have reported was about the old limit */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);
@@ -587,7 +595,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* No more rounds than needed for every rank to know of every other one. */
+    /* in this many rounds every rank can hear of every other one; more are useless */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;

@@ -7,7 +7,7 @@
 
 enum { PLB_GOSSIP_MOST_FAN_OUT = 64, PLB_GOSSIP_WORDS = 16 };
 
-/* Parameters of the agents; they come first in the table of such a strategy. */
+/* Parameters of the agents; they come first in the parameter table of such a strategy. */
 enum {
     PLB_GOSSIP_OVERLOAD,
     PLB_GOSSIP_FAN_OUT,
@@ -31,10 +31,10 @@ enum {
             100, 1, 1e6                                                                           \
     }
 
-/* A rank with room, as far as this rank knows. */
+/* What this rank knows of a rank with room. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool has_ceiling; /* true: a NOTE_CEILING was sent to it; false: not */
+    bool has_ceiling; /* true: a NOTE_CEILING was sent to that rank; false: none was */
     double room;      /* load that it can take */
     int64_t memory;   /* bytes that it can take */
 } plb_receiver_t;
@@ -42,25 +42,27 @@ typedef struct plb_receiver {
 typedef struct plb_gossip {
     plb_agent_t agent;
     plb_rng_t rng;
-    double overload;     /* the parameter */
+    double overload;     /* the parameter `overload` */
     double limit;        /* seconds that no rank shall exceed */
-    double allowed;      /* load with which this rank reaches the limit */
-    double n_overloaded; /* overloaded ranks one iteration ago */
-    double failed;       /* the highest limit that could not be reached, or 0 */
+    double allowed;      /* load with which this rank takes `limit` seconds */
+    double n_overloaded; /* number of overloaded ranks one iteration ago */
+    double failed;       /* the highest limit that could not be reached; 0: none so far */
     int fan_out, n_rounds, n_iterations;
-    /* within_node: gossip and offers stay within each node (false: among all ranks); swapping:
-     * objects are also offered in exchange for smaller ones (false: they are only given) */
+    /* within_node: true: gossip and offers stay within each node; false: they go among all ranks.
+     * swapping: true: objects are also offered in exchange for smaller ones; false: they are only
+     * given. */
     bool within_node, swapping;
-    int step, iteration, stalled; /* step: rounds of gossip, then the offers, then the answers */
+    int step, iteration, stalled; /* step: position in the iteration: rounds of gossip, then the
+                                     offers, then the answers */
     int64_t taken;                /* number of objects taken in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks with room */
     int32_t n_known, most_known;
-    int64_t n_heard;                     /* notes about ranks with room in this iteration */
-    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit is set for each rank heard of: the hash of its
-                                            number */
+    int64_t n_heard; /* number of notes about ranks with room in this iteration */
+    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* for each rank that this rank has heard of, a bit is
+                                            set, by a hash of its number */
 } plb_gossip_t;
 
-/** The functions of plb_agent_type_t. */
+/** The functions of plb_agent_type_t (agent.h). */
 int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err);
 int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                      const plb_tally_t *all, bool *settled, plb_err_t *err);

@@ -4,13 +4,13 @@
 
 #include "base/quantile.h"
 
-/* Smaller fractions of a load are rounding. */
+/* A fraction of a load below this one is due to rounding. */
 static const double ROUNDING = 1e-12;
 
 /* A common divisor below this fraction of the largest load is meaningless. */
 static const double LEAST = 1.0 / 65536.0;
 
-/* Greatest common divisor of a and b, to within `rounding` (Euclid). */
+/* Return the greatest common divisor of a and b, to within `rounding` (Euclid). */
 static double common(double a, double b, double rounding)
 {
     while (b > rounding) {

@@ -1,16 +1,17 @@
-/* The granularity of the loads, which bounds how well any placement can balance. */
+/* The granularity of the loads: it limits how well any placement can balance. */
 #ifndef PLB_PLACE_KIT_GRAIN_H
 #define PLB_PLACE_KIT_GRAIN_H
 
 #include "place/kit/problem.h"
 
-/** The greatest common divisor of the loads of all objects that may migrate, up to rounding; 0
- * if it is below 2^-16 of the largest load.  E.g. loads that are counts have a common divisor. */
+/** Return the greatest common divisor of the loads of all objects that may migrate, up to
+ * rounding; 0 if it is below 2^-16 of the largest load.  E.g. loads that are counts have a common
+ * divisor. */
 double plb_grain_common(const plb_problem_t *problem);
 
-/** Estimate the load of the p-th lightest object with a load above 0, from a sample of `sample`
- * objects.  Before GreedyLB places the last p objects, the ranks' loads differ by about this.
- * scratch[sample] is scratch memory. */
+/** Estimate the load of the p-th lightest object, among those with a load above 0, from a sample
+ * of `sample` objects.  When GreedyLB has only the last p objects to place, the ranks' loads
+ * differ by about this.  scratch[sample] is scratch memory. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- edges that are sorted by their senders already ----------------------------------------- */
 
-enum { LONG_ROW = 64 }; /* too long for insertion sort */
+enum { LONG_ROW = 64 }; /* a row with more entries is too long for insertion sort */
 
 /* Compute start[n + 1], the first edge of each sender; false: the edges are not sorted by sender.
  */
@@ -45,8 +45,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Sort each row; false: a row is too long.  For each entry it counts the smaller ones instead of
- * comparing and swapping, to avoid unpredictable branches. */
+/* Sort each row; false: a row is too long.  Instead of comparing and swapping, it counts for each
+ * entry the smaller ones, to avoid unpredictable branches. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -72,15 +72,16 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* bytes[] has the bytes that are sent along each edge: add the bytes of the reverse edge.  In a
- * symmetric graph the first entries of row w are, in order, the rows v < w that have an edge to w;
- * false: an edge has no reverse edge. */
+/* Add the bytes of the reverse edge to bytes[], the bytes that are sent along each edge.  In a
+ * symmetric graph the first entries of row w are, in order, the rows v < w that have an edge to
+ * w. Returns false if an edge has no reverse edge. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
     memcpy(next, start, (size_t)n * sizeof *next);
     for (int32_t v = 0; v < n; v++) {
-        int32_t last = v; /* neighbours must ascend from here: no loops, no double edges */
+        /* from here on, neighbours must ascend: then there are no loops and no double edges */
+        int32_t last = v;
         for (int32_t e = next[v]; e < start[v + 1]; e++) {
             const int32_t w = to[e], other = next[w];
             if (w <= last || other >= start[w + 1] || to[other] != v) {
@@ -110,8 +111,8 @@ out:
     return ret;
 }
 
-/* Set the edges: the snapshot's own if they are sorted, else a sorted copy; false: neither is
- * possible. */
+/* Set the edges: the snapshot's own edges if they are sorted, else a sorted copy.  False: neither
+ * is possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -158,7 +159,7 @@ out:
 
 /* ---- any edges and multicasts --------------------------------------------------------------- */
 
-/* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
+/* Called as fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
 /* Call fn for a pair of objects; vertex NULL: objects and vertices have the same numbers. */
@@ -191,7 +192,7 @@ typedef struct entry {
     int32_t to;
 } entry_t;
 
-/* Row v is entry[start[v]] ... entry[end[v] - 1]. */
+/* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
     int64_t *start, *end; /* [n_vertices + 1] */
     entry_t *entry;
@@ -202,7 +203,8 @@ static void rows_free(rows_t *self)
     PLB_FREE(self->start, self->end, self->entry);
 }
 
-/* Sent bytes are in the row of the sender, received bytes in the row of the receiver. */
+/* Both directions: bytes that are sent are in the row of the sender, bytes that are received in
+ * the row of the receiver. */
 typedef struct both {
     rows_t sent, received;
 } both_t;
@@ -279,7 +281,8 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Sort by transposing: received messages to rows of senders, these to rows of receivers. */
+/* Sort both directions by transposing each into the other: received messages into rows of
+ * senders, these into rows of receivers. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -4,11 +4,11 @@
 
 #include "place/kit/problem.h"
 
-/** Move objects back to their present ranks, the lightest first, if no rank then takes more than
- * `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
+/** Move objects back to their present ranks, the lightest first, as long as no rank then takes
+ * more than `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 
-/** Exchange the ranks of whole parts of rank[n_objects] so that more objects stay (relabel.h).
+/** Exchange the ranks of whole parts of rank[n_objects] such that more objects stay (relabel.h).
  * Does nothing if ranks differ in speed, background, fixed objects or memory limit. */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 

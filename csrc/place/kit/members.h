@@ -1,4 +1,4 @@
-/* Unordered linked lists of the objects of each rank.  To move an object takes constant time. */
+/* Unordered linked lists of the objects of each rank.  Moving an object takes constant time. */
 #ifndef PLB_PLACE_KIT_MEMBERS_H
 #define PLB_PLACE_KIT_MEMBERS_H
 

@@ -1,5 +1,5 @@
 /* The memory that is left on each rank while objects come and go.  Each object needs its own
- * memory; a shared block (VT's shared_id) needs memory once on each rank that has objects which
+ * memory. A shared block (VT's shared_id) needs memory once on each rank that has objects which
  * use it. */
 #ifndef PLB_PLACE_KIT_MEMORY_H
 #define PLB_PLACE_KIT_MEMORY_H
@@ -21,7 +21,7 @@ typedef struct plb_memory {
 int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
 void plb_memory_free(plb_memory_t *self);
 
-/** Bytes that object i, which is on no rank yet or on another one, would need on rank r. */
+/** Return the bytes that object i would need on rank r, if it is not there yet. */
 int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r);
 
 static inline bool plb_memory_fits(const plb_memory_t *self, int64_t i, int32_t r)

@@ -4,8 +4,8 @@
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* Add an object as a pin at index `at`, unless the net has this pin already or the object is not a
- * vertex.  Returns the index of the next pin. */
+/* Add an object as a pin at index `at`, unless the net has this pin already or the object is not
+ * a vertex.  Returns the index of the next pin. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];
@@ -16,7 +16,8 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Make a net of the pins since the last net, up to index `at`, if there are two or more. */
+/* Make a net of the pins from the end of the last net up to index `at`, if there are two or more.
+ */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {

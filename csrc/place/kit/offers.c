@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Sort objects by rank without unpredictable branches: each object is written to the next place
+/* Sort objects by rank without unpredictable branches.  Each object is written to the next place
  * of its rank, which advances only if the object may be given away. */
 static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives, double most,
                  int64_t behind)
@@ -112,8 +112,8 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load)
     return plb_offers_down(self, r, behind - 1);
 }
 
-/* The first entry from k on, taken or not, with more than this load; end[r]: none.  The search is
- * fast if the entry is near k. */
+/* Return the first entry from k on, taken or not, with more than this load; end[r]: there is
+ * none. The search is fast if the entry is near k. */
 static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, double load)
 {
     int64_t low = k, step = 1;

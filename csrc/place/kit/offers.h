@@ -13,8 +13,8 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* load and object */
     uint8_t *sorted;      /* [p] */
-    int32_t *next, *prev; /* where to search for the nearest entry at or after (before) this one
-                             that was not taken */
+    int32_t *next, *prev; /* [entries] where to search for the nearest entry that was not taken: at
+                             or after this one; at or before it */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
@@ -28,27 +28,30 @@ void plb_offers_free(plb_offers_t *self);
 /** Sort the entries of rank r, unless they are sorted.  Call it before the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
-/** The first entry of rank r, taken or not, with at least this load; end[r]: none. */
+/** Return the first entry of rank r, taken or not, with at least this load; end[r]: there is none.
+ */
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 
-/** Entry k, or the nearest one above it that was not taken; end[r]: none. */
+/** Return entry k, or the nearest entry above it, that was not taken; end[r]: there is none. */
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
 
-/** Entry k, or the nearest one below it that was not taken; start[r] - 1: none. */
+/** Return entry k, or the nearest entry below it, that was not taken; start[r] - 1: there is none.
+ */
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
-/** The last entry of rank r with at most this load that was not taken; start[r] - 1: none. */
+/** Return the last entry of rank r with at most this load that was not taken; start[r] - 1: there
+ * is none. */
 int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
-/* An exchange of an entry of one rank for an entry of another rank. */
+/* An exchange: one rank gives an entry, another rank gives one back. */
 typedef struct plb_exchange {
     int64_t give, back; /* entries; -1: none */
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 
 /** Find an exchange of an entry of rank `from` in `gives` for an entry of rank `to` in `returns`,
- * for which both ranks have the memory.  Take the first with a difference of loads in low ...
- * high, else the one with the largest difference up to `high`.  `probes` objects of `to` are
+ * for which both ranks have the memory.  Take the first one whose difference of loads is in low
+ * ... high, else the one with the largest difference up to `high`.  `probes` objects of `to` are
  * tried, from the lightest possible one upwards. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,

@@ -25,25 +25,27 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* number of first partners, with which only FEW objects take part */
-    FEW = 5,     /* objects of a rank in exchanges with the first EASY partners */
-    MOST = 8,    /* objects of a rank in exchanges with later partners */
-    TRIES = 256, /* partners tried for one donor, at most */
-    SCAN = 4,    /* number of fitting sets of the donor that are compared for each partner's set */
-    CHEAP = 2,   /* an exchange with so few migrations is made at once */
+    EASY = 8,    /* with this many first partners, only FEW objects take part */
+    FEW = 5,     /* most objects of a rank in an exchange with the first EASY partners */
+    MOST = 8,    /* most objects of a rank in an exchange with later partners */
+    TRIES = 256, /* most partners that are tried for one donor */
+    /* most fitting sets of the donor that are compared for each set of the partner */
+    SCAN = 4,
+    CHEAP = 2, /* an exchange with at most this many migrations is made at once */
 };
-/* An exchange must reduce the excess to this fraction or less. */
+/* An exchange must reduce the excess at least to this fraction of it. */
 static const double PART = 0.9;
-/* After n partners, an exchange is made if it reduces the excess to n times this fraction. */
+/* After n partners were tried, an exchange is made if it reduces the excess at least to n times
+ * this fraction of it. */
 static const double SOON = 0.9 / 16;
 /* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;
 
-/* The search for the lowest limit that can be met ends when it is known to within this fraction of
- * the wanted limit. */
+/* The search for the lowest limit that can be met ends when it is known to within this fraction
+ * of the wanted limit. */
 static const double NEAR = 5e-4;
 
-/* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
+/* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 2e3;
 
 typedef struct set {
@@ -63,8 +65,8 @@ typedef struct pairs {
     plb_ranks_t *ranks;
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_heap_t donor;   /* key: -seconds above the limit */
-    plb_heap_t partner; /* key: -gap */
-    plb_item_t *aside;  /* [TRIES] partners tried */
+    plb_heap_t partner; /* key: -gap, the load that the rank can still take */
+    plb_item_t *aside;  /* [TRIES] partners that were tried */
     double work;        /* number of sets that may still be examined */
     side_t from, to;    /* the donor and the present partner */
 } pairs_t;
@@ -80,8 +82,8 @@ typedef struct exchange {
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
-/* Add an object: to each subset of the list, the same subset with this object is added.  The list
- * stays sorted. */
+/* Add an object to the list of subsets: for each subset, the same subset with this object.  The
+ * list stays sorted. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
     set_t old[1 << (MOST - 1)];
@@ -132,9 +134,9 @@ static bool has_room(const pairs_t *self, int32_t give, int32_t back)
 
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
 
-/* The load that the donor must lose, and the load that the partner can add. */
+/* The load that the donor must lose, and the load that the partner can take. */
 typedef struct demand {
-    double excess, gap;        /* load */
+    double excess, gap;        /* these two loads */
     double slow_from, slow_to; /* seconds per load */
 } demand_t;
 
@@ -191,7 +193,7 @@ static double seconds_over(const pairs_t *self, int32_t r)
     return -plb_ranks_gap(self->ranks, r) / plb_speed(self->ranks->in, r);
 }
 
-/* Put a rank into the heap of donors or of partners, by its present load. */
+/* Put a rank into the heap of donors or into that of partners, by its present load. */
 static void sort_in(pairs_t *self, int32_t r)
 {
     const double over = seconds_over(self, r);
@@ -202,7 +204,7 @@ static void sort_in(pairs_t *self, int32_t r)
     }
 }
 
-/* Find an exchange; the `*n` partners tried are then in self->aside. */
+/* Find an exchange for a donor.  The `*n` partners that were tried are then in self->aside. */
 static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
 {
     const double over = seconds_over(self, donor);
@@ -255,7 +257,7 @@ static bool relieve(pairs_t *self)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* Try to bring all ranks below the limit; *met: whether this succeeded. */
+/* Try to bring all ranks below the limit; *met: whether this has succeeded. */
 static int meet(pairs_t *self, double limit, bool *met)
 {
     int ret = PLB_OK;

@@ -21,8 +21,8 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* Compute the time at which all ranks end together, and from it each rank's share of the movable
- * load.  Ranks that take longer with their fixed load alone are left out, and get a share of 0. */
+/* Compute the time at which all ranks end together, and from it each rank's share of the load
+ * that may migrate.  A rank that takes longer with its fixed load alone gets a share of 0. */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -54,7 +54,7 @@ static void fill_shares(plb_parts_t *self, double movable)
         changed = changed && total > 0.0;
     }
     for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
-        self->share[r] = 1.0; /* no loads, or only tiny ones */
+        self->share[r] = 1.0; /* the loads are zero or tiny */
     }
 }
 
@@ -78,7 +78,8 @@ out:
     return ret;
 }
 
-/* Set vertex[], the vertex of each object. */
+/* Set vertex[], the vertex of each object; anchors: whether ranks with fixed objects have a
+ * vertex, too. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -139,8 +140,8 @@ out:
 
 /* ---- migration cost ------------------------------------------------------------------------- */
 
-/* Assumed bytes of an object without a known size: the mean bytes that an object communicates
- * in an iteration. */
+/* Return the bytes that an object of unknown size is assumed to have: the mean number of bytes
+ * that an object communicates in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
 {
     double total = 0.0;

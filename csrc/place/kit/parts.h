@@ -1,10 +1,11 @@
-/* Common to strategies that use a partitioner: objects of a snapshot are vertices, ranks are
- * parts.
+/* Common to strategies that use a partitioner: objects of a snapshot become vertices, ranks
+ * become parts.
  *
- * A vertex is an object that may migrate.  In addition, all objects of a rank that may not migrate
- * are one vertex, which has no weight and is fixed in the rank's part: it attracts the objects
- * that communicate with these.  It is left out if the partitioner takes no fixed vertices.  The
- * load of these objects, and the rank's background and speed, determine the part's share. */
+ * A vertex is an object that may migrate.  In addition, the objects of a rank that may not
+ * migrate are together one vertex.  It has no weight, is fixed in the rank's part, and attracts
+ * the objects that communicate with it.  It is left out if the partitioner takes no fixed
+ * vertices.  A part's share follows from the load of the rank's fixed objects, its background and
+ * its speed. */
 #ifndef PLB_PLACE_KIT_PARTS_H
 #define PLB_PLACE_KIT_PARTS_H
 
@@ -18,7 +19,7 @@ typedef struct plb_parts {
     plb_question_t question;
     int32_t n;       /* number of vertices that are objects; the fixed vertices follow */
     double per_byte; /* weight of a byte that is sent in an iteration */
-    int32_t *vertex; /* [n_objects] vertex of each object, or -1 */
+    int32_t *vertex; /* [n_objects] vertex of each object; -1: it has none */
     int32_t *weight, *fixed, *old, *old_cost;
     double *share;
     int32_t *start, *to, *edge_weight;
@@ -45,24 +46,24 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
  * object without `bytes` costs the mean bytes that an object communicates in one iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
-/** The cut of a graph plus the cost of migrations, in the same units. */
+/** Return the cut of a graph plus the cost of migrations, in the same units. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Renumber parts of equal share so that few bytes move (relabel.h; an object of unknown size
- * counts as one byte), unless fixed vertices determine the numbers. */
+/** Renumber parts that have equal shares such that few bytes move (relabel.h); an object of
+ * unknown size counts as one byte.  Does nothing if fixed vertices determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
-/** Let a library, given by name, find part[].  PLB_ERR_MISSING: the library was not loaded. */
+/** Let a library, given by name, compute part[].  PLB_ERR_MISSING: the library was not loaded. */
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
-/** Set the rank of each object to its part.  Then moves (as in CommAwareRefineLB without
- * exchanges) and swaps (as in RefineSwapLB) bring ranks below `imbalance` times the average, if
- * possible. Memory limits are kept. */
+/** Set the rank of each object to its part.  Then bring ranks below `imbalance` times the average,
+ * if possible, by moves (as in CommAwareRefineLB without exchanges) and swaps (as in
+ * RefineSwapLB). Memory limits are kept. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that partitions the graph (or the nets, if its library takes nets) from scratch
- * with its library.  Its first parameter is the imbalance. */
+/** Run a strategy that partitions from scratch with its library: the graph, or the nets if the
+ * library takes nets.  The strategy's first parameter is the imbalance. */
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 

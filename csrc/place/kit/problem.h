@@ -11,7 +11,7 @@
 typedef struct plb_problem {
     const plb_snapshot_t *in;
     int64_t n;       /* objects that may migrate */
-    int32_t *object; /* [n] their indices, ascending; NULL: all objects */
+    int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
     double *fixed;   /* [p] load of the objects that may not migrate */
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
     int64_t least;   /* smallest memory of an object that may migrate */
@@ -21,28 +21,28 @@ typedef struct plb_problem {
  * there are both shared blocks and memory limits. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
-/** PLB_ERR_VALUE if the objects have no positions. */
+/** Check that the objects have positions, which this strategy needs; PLB_ERR_VALUE if not. */
 int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
                              plb_err_t *err);
 
-/** Separate the objects that may migrate from the fixed ones.  Check that any placement is
+/** Separate the objects that may migrate from the fixed ones.  Check that a placement may be
  * possible: the fixed objects fit into the memory of their ranks, the largest movable object fits
  * somewhere, and all objects fit in total.  Objects must have one load each.  `self` owns its
  * arrays and borrows `in`. */
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
-/** PLB_ERR_INFEASIBLE if the objects that may not migrate exceed a memory limit: left[p] bytes is
- *  negative for a rank (NULL: no limits). */
+/** Return PLB_ERR_INFEASIBLE if the objects that may not migrate exceed a memory limit, that is,
+ * if left[r], in bytes, is negative for a rank r (left is NULL: no limits). */
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
 
-/** The i-th object that may migrate. */
+/** Return the i-th object that may migrate. */
 static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
 {
     return self->object == NULL ? (int32_t)i : self->object[i];
 }
 
-/** Seconds of rank r with only the objects that may not migrate. */
+/** Return the seconds of rank r with only the objects that may not migrate. */
 static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
 {
     return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
@@ -51,17 +51,17 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
 /** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
-/** Prepare to sort the loads of the objects that may migrate, the heaviest first; an id is an
- * index among these objects. */
+/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids are
+ * indices among these objects. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
 /** Place by memory alone, into rank[n_objects]: first fit, largest objects first, with
  * backtracking for a bounded number of steps.  If this fails, take the present placement.
- * PLB_ERR_INFEASIBLE: that exceeds a limit, too.  Fixed objects stay. */
+ * PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too.  Fixed objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Repair a placement that exceeds memory limits.  Ranks above their limits give their largest
- * objects to the ranks with most room; if these do not fit there, plb_problem_pack places all
+ * objects to the ranks with most room.  If these do not fit there, plb_problem_pack places all
  * objects. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 

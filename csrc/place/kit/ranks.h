@@ -1,8 +1,5 @@
-/* Loads and memory of the ranks while a refinement moves objects.
- *
- * allowed[r] = (limit - background[r]) * speed[r] is the load with which a rank takes `limit`
- * seconds.
- */
+/* Loads and memory of the ranks while a refinement moves objects.  allowed[r] = (limit -
+ * background[r]) * speed[r] is the load with which rank r takes `limit` seconds. */
 #ifndef PLB_PLACE_KIT_RANKS_H
 #define PLB_PLACE_KIT_RANKS_H
 
@@ -14,11 +11,11 @@ typedef struct plb_ranks {
     const plb_problem_t *problem;
     const plb_snapshot_t *in;
     int32_t *rank;   /* [n_objects] array of the caller: the present rank of each object */
-    double limit;    /* seconds */
+    double limit;    /* seconds that a rank may take */
     double *load;    /* [p] */
-    double *allowed; /* [p] load */
+    double *allowed; /* [p] load with which each rank takes `limit` seconds */
     int32_t *on;     /* [p] number of objects on each rank */
-    int64_t *room;   /* [p] bytes of memory left, or NULL */
+    int64_t *room;   /* [p] bytes of memory left; NULL: no limits */
     double heaviest; /* largest load of one object that may migrate */
 } plb_ranks_t;
 
@@ -27,13 +24,14 @@ typedef struct plb_ranks {
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 void plb_ranks_free(plb_ranks_t *self);
 
-/** Seconds of an iteration if all ranks ended together; with equal speeds, their mean time. */
+/** Return the seconds of an iteration if all ranks ended together; with equal speeds, their mean
+ * time. */
 double plb_ranks_average(const plb_ranks_t *self);
 
 /** Set `limit`, and `allowed` accordingly. */
 void plb_ranks_allow(plb_ranks_t *self, double limit);
 
-/** Seconds of the most loaded rank. */
+/** Return the seconds of the most loaded rank. */
 double plb_ranks_max(const plb_ranks_t *self);
 
 /** Move object i, and update loads and memory. */
@@ -63,7 +61,7 @@ static inline bool plb_ranks_has_room(const plb_ranks_t *self, int32_t r, int32_
     return self->room == NULL || self->room[r] >= self->in->memory[i];
 }
 
-/** Whether the ranks of objects a and b have the memory to exchange them. */
+/** Whether the ranks of objects a and b have the memory to exchange these two. */
 static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t a, int32_t b)
 {
     if (self->room == NULL) {

@@ -72,7 +72,7 @@ static void cut(const double *above, int32_t n, double rows, double cols, double
     }
 }
 
-/* Number the columns in the order of their lowest processors. */
+/* Number the columns by their lowest processors, in ascending order. */
 static void number(const int32_t *of, int32_t p, int32_t *first, int32_t *column)
 {
     int32_t n = 0;
@@ -119,7 +119,7 @@ out:
     return ret;
 }
 
-/* Make the rectangles of one column, which has the units first[0] ... first[1]. */
+/* Make the rectangles of column c; first[0] ... first[1] - 1 are the columns of the grid in it. */
 static int stack(const double *share, const int32_t *column, int32_t p, int32_t c, int64_t rows,
                  const int64_t *first, double *mine, int64_t *height, int64_t *box, plb_err_t *err)
 {

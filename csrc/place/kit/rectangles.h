@@ -20,7 +20,8 @@
 int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
                            int32_t *column, double *perimeter, plb_err_t *err);
 
-/** Compute the sum of the half perimeters for given columns and exact shares. */
+/** Compute the sum of the half perimeters for given columns, if areas are exactly proportional to
+ * the shares. */
 int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
                              double cols, double *perimeter, plb_err_t *err);
 

@@ -42,16 +42,16 @@ static const double SLACK = 1e-9;
 
 typedef struct refiner {
     plb_ranks_t ranks;
-    plb_offers_t offers; /* of the donors */
-    plb_offers_t others; /* of the other ranks; made for the first swap */
+    plb_offers_t offers; /* objects of the donors */
+    plb_offers_t others; /* objects of the other ranks; listed for the first swap */
     plb_heap_t donor;    /* key: -seconds */
-    plb_heap_t receiver; /* key: -(allowed - load) */
+    plb_heap_t receiver; /* key: -(allowed - load), the negated room */
     plb_heap_t full;     /* like `receiver`: ranks without memory for any object, which may still
                             swap objects */
     plb_item_t *aside;   /* [n_aside] receivers without memory for the present object */
     int32_t n_aside;
     uint8_t *gives;   /* [p] whether the rank is a donor */
-    uint8_t *returns; /* [p] the opposite */
+    uint8_t *returns; /* [p] whether the rank is no donor */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -78,7 +78,7 @@ static void find_ranks(refiner_t *self)
 
 /* ---- one move ------------------------------------------------------------------------------- */
 
-/* The first (lightest) entry of a donor that removes its excess alone. */
+/* Return the first (lightest) entry of a donor that removes its excess alone. */
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -88,7 +88,7 @@ static int64_t first_enough(const refiner_t *self, int32_t donor)
     return low;
 }
 
-/* The first entry of a donor that is too large for rank r (its entries are sorted by load). */
+/* Return the first entry of a donor that is too large for rank r; entries are sorted by load. */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
     int64_t low = self->offers.start[donor];
@@ -122,7 +122,7 @@ static bool find_receiver(refiner_t *self, int64_t k)
     return false;
 }
 
-/* Choose the entry that the donor gives; its receiver is then on top of the heap.  -1: nothing
+/* Choose the entry that the donor gives; its receiver is then on top of the heap.  -1: no entry
  * fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
@@ -150,7 +150,7 @@ static int64_t choose(refiner_t *self, int32_t donor)
     return -1;
 }
 
-/* Update the heaps after a move of the first donor. */
+/* Update the heaps after the donor on top has given an object to the receiver on top. */
 static void after_move(refiner_t *self, int32_t donor)
 {
     if (overloaded(self, donor)) {
@@ -191,7 +191,7 @@ static void recall(refiner_t *self)
     }
 }
 
-/* Try to swap an object of the first donor for an object of one of the ranks with most room.
+/* Try to swap an object of the donor on top for an object of one of the ranks with most room.
  * *done: whether this was possible. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 {
@@ -265,7 +265,7 @@ static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
     self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
-        /* larger objects than the largest gap fit nowhere (with a margin for rounding) */
+        /* larger objects than the largest room fit nowhere (with a margin for rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
         PLB_THEN(move_all(self, swaps, err));
@@ -275,8 +275,8 @@ static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
-/* Bring all ranks below the present limit, if possible.  With swaps, rounds are repeated as
- * long as each removes a tenth of the remaining excess. */
+/* Bring all ranks below the present limit, if possible.  With swaps, rounds are repeated as long
+ * as each removes at least a tenth of the remaining excess. */
 static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;

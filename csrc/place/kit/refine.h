@@ -7,21 +7,22 @@
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/* A refinement of rank[n_objects], which keeps the memory limits before and after the call.  A
- * rank is overloaded if it takes more than `overload` times the average. */
+/* A refinement of rank[n_objects].  It keeps the memory limits, which hold before the call, too.
+ * A rank is overloaded if it takes more than `overload` times the average. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
                              plb_err_t *err);
 
 /** RefineLB: move objects away from overloaded ranks. */
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
 
-/** RefineSwapLB: like RefineLB; if no object can be moved, swap two objects of unequal load. */
+/** RefineSwapLB: like RefineLB, but if no object can be moved, swap two objects of unequal load.
+ */
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: true:
- * if no object fits, exchange pairs, for up to a tenth of a second; false: do not.  cost[2]:
- * seconds per message and per byte that count as time of the sender (RefineCommLB); NULL: none
- * count. */
+ * if no object fits, exchange pairs of objects, for up to a tenth of a second; false: do not.
+ * cost[2]: seconds per message and per byte, which are part of the sender's time (RefineCommLB);
+ * NULL: messages do not count. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);
 

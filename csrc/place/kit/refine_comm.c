@@ -37,17 +37,18 @@ static const double SLACK = 1e-9;
 typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
-    plb_offers_t offers; /* the objects of the donors; their lists are not sorted */
+    plb_offers_t offers; /* objects of the donors; these lists are not sorted */
     double *comm;        /* [p] seconds in which each rank sends; NULL: messages do not count */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
-    plb_heap_t receiver; /* key: -gap; a key that is too low is corrected when it is on top */
-    plb_heap_t object;   /* objects of the present donor; key: -value; of several entries of an
-                            object only the latest counts */
+    plb_heap_t receiver; /* key: -gap, the load that the rank can still take; if a key is too low,
+                            it is corrected when it is on top */
+    plb_heap_t object;   /* objects of the present donor, key: -value; if an object has several
+                            entries, only the latest counts */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
     double *sent;        /* [p] cost of the present object's messages to each rank */
-    double *received;    /* [p] cost of its messages from each rank */
-    int32_t *touched; /* [n_touched] ranks with an entry in `sent` or `received` that is not 0 */
+    double *received;    /* [p] cost of the present object's messages from each rank */
+    int32_t *touched;    /* [n_touched] ranks for which `sent` or `received` is not 0 */
     int32_t n_touched;
     uint8_t *gives; /* [p] whether the rank is a donor */
 } mover_t;
@@ -67,7 +68,7 @@ static bool overloaded(const mover_t *self, int32_t r)
     return seconds(self, r) > self->limit * (1.0 + SLACK);
 }
 
-/* Load that rank r can still take. */
+/* Return the load that rank r can still take. */
 static double gap(const mover_t *self, int32_t r)
 {
     return (self->limit - seconds(self, r)) * plb_speed(self->ranks.in, r);
@@ -103,7 +104,8 @@ static void forget(mover_t *self)
     }
 }
 
-/* Whether rank r stays below the threshold with object i, whose messages cost `all`. */
+/* Whether rank r stays below the threshold if it gets object i; `all`: the cost of all messages
+ * of the object. */
 static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -113,8 +115,8 @@ static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
     return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
 }
 
-/* The rank with most room that can take object i, although the object has no partners there; -1:
- * none. */
+/* Return the rank with most room that can take object i, even without partners of the object
+ * there; -1: there is none. */
 static int32_t any_receiver(mover_t *self, int32_t i, double all)
 {
     plb_heap_t *heap = &self->receiver;
@@ -126,7 +128,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
     }
     int32_t best = -1;
     for (int32_t k = 0; self->ranks.room != NULL && k < heap->n;
-         k++) { /* the first lacks memory */
+         k++) { /* the first rank lacks memory: try the next */
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
                                        (gap(self, r) == gap(self, best) && r < best))) {
@@ -136,7 +138,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
     return best;
 }
 
-/* The best target of object i. */
+/* Return the best target of object i. */
 static way_t way_of(mover_t *self, int32_t i)
 {
     const double all = fill_messages(self, i);
@@ -155,7 +157,7 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* the donor must not pay more for messages to the object than it saves */
+    /* the donor must not pay more for messages to the object than it saves without the object */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -167,7 +169,7 @@ static double value_of(const mover_t *self, int32_t i, way_t way)
     return way.to < 0 ? -INFINITY : way.gain / self->ranks.in->load[i];
 }
 
-/* Enter an object into the heap of the present donor. */
+/* Put an object into the heap of the present donor. */
 static void offer(mover_t *self, int32_t i, double value)
 {
     self->value[i] = value;
@@ -188,7 +190,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
     plb_ranks_move(&self->ranks, i, to);
 }
 
-/* Object i has moved: its partners may now have a better target. */
+/* Object i has moved, so its partners may now have a better target. */
 static void update_partners(mover_t *self, int32_t i, int32_t donor)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -206,7 +208,7 @@ static void update_partners(mover_t *self, int32_t i, int32_t donor)
 
 /* ---- one rank ------------------------------------------------------------------------------- */
 
-/* The next object of the donor and its target, whose gain is still up to date. */
+/* Return the next object of the donor and its target; its gain is up to date. */
 static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
 {
     while (self->object.n > 0) {
@@ -259,8 +261,7 @@ static int shed(mover_t *self, int32_t donor)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        if (gap(self, way.to) >
-            room) { /* it sends so much less that it has more room than before */
+        if (gap(self, way.to) > room) { /* by sending less, it has more room than before */
             sort_receivers(self);
             offer_all(self, donor);
         } else {
@@ -307,7 +308,8 @@ static void find_ranks(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Largest possible heap of a donor: its objects, and one entry more for each move of a partner. */
+/* Return the largest possible size of a donor's heap: its objects, and one entry more for each
+ * move of a partner. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;
@@ -331,7 +333,8 @@ static void mover_free(mover_t *self)
     plb_ranks_free(&self->ranks);
 }
 
-/* Mean over the ranks of their seconds of sending, weighted by speed like the average. */
+/* Return the mean over the ranks of their seconds of sending, weighted by speed like the average.
+ */
 static double mean_comm(const mover_t *self)
 {
     double work = 0.0, speed = 0.0;
@@ -342,7 +345,8 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
-/* Seconds of the slowest rank under rank[n_objects], including messages if they count. */
+/* Compute the seconds of the slowest rank under rank[n_objects], including messages if they
+ * count. */
 static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
                    plb_err_t *err)
 {
@@ -363,7 +367,7 @@ out:
 }
 
 /* If loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if it
- * makes the slowest rank faster.  (Objects that do not communicate leave in any order, and the
+ * makes the slowest rank faster.  (Objects without communication have left in any order, so the
  * remaining ones may fit nowhere.) */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, plb_err_t *err)
@@ -377,7 +381,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
         fastest = fmax(fastest, plb_speed(problem->in, r));
     }
     if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* the heaviest object alone takes as long */
+        return ret; /* the heaviest object alone takes as long, so nothing can be gained */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);

@@ -19,12 +19,13 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
 {
     int ret = PLB_OK;
     int64_t *at = NULL;
-    plb_groups_t on = {0}; /* items by rank */
+    plb_groups_t on = {0}; /* the items of each rank */
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
     memset(at, -1,
-           (size_t)p * sizeof *at); /* index of the pair of this rank and each part, or -1 */
+           (size_t)p *
+               sizeof *at); /* index of the pair (this rank, part) for each part; -1: none */
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
         for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {
@@ -49,7 +50,7 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* Match the pairs with most in common first; parts without a match keep -1. */
+/* Match rank and part of the pairs with most in common first.  A part without a match keeps -1. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {
@@ -70,8 +71,8 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
     return ret;
 }
 
-/* Match the remaining parts and ranks: sort both by kind, then number.  There are as many parts as
- * ranks of each kind. */
+/* Match the remaining parts with the remaining ranks: sort both by kind, then by number.  For
+ * each kind there are as many parts as ranks. */
 static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
                           plb_err_t *err)
 {

@@ -10,25 +10,25 @@
 #include "place/kit/pairs.h"
 
 enum {
-    CHANGES = 4, /* objects that a random change moves */
-    MOST = 32,   /* most random changes */
-    WORK = 4096, /* limit of the number of random changes times the number of objects */
+    CHANGES = 4, /* how many objects a random change moves */
+    MOST = 32,   /* most random changes, i.e. new starts of the search */
+    WORK = 4096, /* most random changes times objects */
 };
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* A maximum of up to this multiple of the limit is not worth the migrations of a placement made
- * from scratch. */
+/* If the maximum is at most this multiple of the limit, a placement made from scratch is not
+ * worth its migrations. */
 static const double NEAR = 1.002;
 
 /* The search: its limit, and the best placement so far. */
 typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;
-    double limit;         /* seconds */
+    double limit;         /* seconds that no rank should exceed */
     int32_t *best, *rank; /* [n_objects] */
-    double max;           /* seconds of `best` */
+    double max;           /* seconds of the slowest rank under `best` */
 } search_t;
 
 static bool is_done(const search_t *self)
@@ -55,7 +55,7 @@ static int from_greedy(search_t *self, plb_err_t *err)
 {
     const int ret = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
                                             self->rank, err);
-    if (ret != PLB_OK) { /* there may be no placement by load within the memory limits */
+    if (ret != PLB_OK) { /* within the memory limits there may be no placement by load */
         return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
     }
     PLB_PASS(plb_home_relabel(self->problem, self->rank, err));

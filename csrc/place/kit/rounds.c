@@ -15,13 +15,13 @@
 typedef struct shares {
     plb_share_t *share; /* [p] */
     plb_groups_t objects, ranks,
-        edges; /* objects by rank; ranks by node; edges by the sender's rank */
+        edges; /* groups: objects by rank, ranks by node, edges by the sender's rank */
     int64_t *id;
     double *load;
     int64_t *memory;
     uint8_t *migratable;
-    int32_t *node;  /* [p] its node, from 0 */
-    int32_t *place; /* [n] index of each object in its share */
+    int32_t *node;  /* [p] number of each rank's node, from 0 */
+    int32_t *place; /* [n] index of each object among those of its rank */
     int32_t *edge_object, *edge_peer_rank;
     int64_t *edge_peer_id;
     double *edge_bytes;
@@ -111,7 +111,7 @@ out:
     return ret;
 }
 
-/* The share of rank r, from the arrays made before. */
+/* Return the share of rank r (agent.h), from the arrays made before. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int32_t r)
 {
     const int64_t begin = self->objects.start[r], edge = self->edges.start[r];
@@ -140,8 +140,8 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
     return out;
 }
 
-/* Group the ranks by node, if there are several nodes.  Nodes may have any numbers, so they are
- * numbered again, from 0. */
+/* Group the ranks by node, if there are several nodes.  Nodes may have any numbers, so they get
+ * new ones, from 0. */
 static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     plb_keys_t nodes = {0};
@@ -182,18 +182,18 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* from this many ranks on, a second thread pays */
+    MANY = 256, /* with this many ranks or more, a second thread saves time */
     MOST_THREADS = 64,
 };
 
 typedef struct driver {
     int32_t p;
     plb_agent_t **agent; /* [p] */
-    plb_note_t *inbox;   /* notes to all ranks: rank r gets start[r] ... start[r + 1] - 1 */
-    int64_t *start;      /* [p + 2] */
+    plb_note_t *inbox; /* notes to all ranks: those to rank r are start[r] ... start[r + 1] - 1 */
+    int64_t *start;    /* [p + 2] */
     int64_t room;
     plb_tally_t all;
-    int32_t *last; /* [p] the last rank that wrote to each rank in the round */
+    int32_t *last; /* [p] the last rank in this round that wrote to each rank */
     int ret[MOST_THREADS];
     plb_err_t err[MOST_THREADS];
 } driver_t;
@@ -245,7 +245,7 @@ static int run_round(driver_t *self, plb_err_t *err)
     const int parts = self->p < MANY ? 1 : plb_cores();
     plb_parallel(parts, run_part, self);
     for (int k = 0; k < parts; k++) {
-        if (self->ret[k] != PLB_OK) { /* the error of the lowest rank counts */
+        if (self->ret[k] != PLB_OK) { /* the error of the lowest rank is reported */
             if (err != NULL) {
                 *err = self->err[k];
             }

@@ -4,10 +4,10 @@
 
 #include "place/kit/agent.h"
 
-/* The traffic of a placement in rounds; arrays [n_ranks], owned by the caller. */
+/* The traffic of a placement in rounds: arrays [n_ranks], owned by the caller. */
 typedef struct plb_traffic {
     int64_t rounds;
-    int64_t *messages, *bytes; /* sent by each rank */
+    int64_t *messages, *bytes; /* number of messages and bytes that each rank has sent */
     int64_t *held;             /* largest number of entries and notes in memory at a time */
 } plb_traffic_t;
 

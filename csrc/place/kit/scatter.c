@@ -14,7 +14,7 @@ bool plb_may_scatter(const plb_snapshot_t *in)
     return in->speed == NULL && in->memory_limit == NULL;
 }
 
-/* Give objects first ... end-1 to the ranks, one each. */
+/* Give the objects first ... end-1 to the ranks, one object to each. */
 static void deal(const plb_snapshot_t *in, int64_t first, int64_t end, plb_heap_t *heaviest,
                  plb_heap_t *least, double *time, int32_t *rank)
 {

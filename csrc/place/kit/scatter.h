@@ -1,9 +1,8 @@
 /* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
  * Transactions on Computers 39, 1990): neighbours go to different ranks.  So the ranks stay
- * balanced while heavy regions move, grow or shrink.
- *
- * Of each p consecutive objects every rank gets one: the rank with the least load so far gets
- * the heaviest.  Ties: the lowest index, the lowest rank. */
+ * balanced while heavy regions move, grow or shrink.  Of each p consecutive objects every rank
+ * gets one: the rank with the least load so far gets the heaviest.  Ties: the lowest index, the
+ * lowest rank. */
 #ifndef PLB_PLACE_KIT_SCATTER_H
 #define PLB_PLACE_KIT_SCATTER_H
 
@@ -11,10 +10,11 @@
 
 #include "model/snapshot.h"
 
-/** Whether all objects may go to any rank, and all ranks are equally fast. */
+/** Whether scattering is possible: all objects may go to any rank, and all ranks are equally fast.
+ */
 bool plb_may_scatter(const plb_snapshot_t *in);
 
-/** Place the objects, rank[n_objects]. */
+/** Write the new rank of each object to rank[n_objects]. */
 int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
 #endif

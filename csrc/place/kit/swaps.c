@@ -17,13 +17,14 @@ static const double SLACK = 1e-9;
 
 typedef struct swaps {
     plb_ranks_t *ranks;
-    double *comm; /* [p] or NULL */
+    double *comm; /* [p] seconds that each rank sends; NULL: messages do not count */
     double limit, work;
     plb_affinity_t affinity;
     plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;   /* [n_objects] cost of the messages between each object and the present one */
-    int32_t *near;  /* [p] ranks to examine */
-    int32_t *stamp; /* [p] the step in which a rank came into `near` */
+    double *talk;     /* [n_objects] cost of the messages between each object and the one that is
+                         looked at */
+    int32_t *near;    /* [p] the other ranks that are examined in this step */
+    int32_t *stamp;   /* [p] the last step in which each rank came into `near` */
     int32_t n_near;
 } swaps_t;
 
@@ -33,10 +34,10 @@ typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
 
-/* A step: object i moves from rank `from` to rank `to`, and j (unless -1) back. */
+/* A step: object i moves from rank `from` to rank `to`; object j moves back, unless j is -1. */
 typedef struct step {
     int32_t i, j, from, to;
-    double over, gain; /* remaining seconds above the limit; cost of messages saved */
+    double over, gain; /* remaining seconds above the limit; saved cost of messages */
 } step_t;
 
 static double seconds(const swaps_t *self, int32_t r)
@@ -69,9 +70,10 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
     }
 }
 
-/* The two ranks of a step: their seconds now, and seconds per load. */
+/* The two ranks of a step. */
 typedef struct pair {
-    double before, there, slower_from, slower_to; /* seconds; seconds per load */
+    double before, there, slower_from,
+        slower_to; /* before, there: seconds of the two ranks now; slower_*: seconds per load */
 } pair_t;
 
 static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
@@ -112,7 +114,7 @@ static bool better(const step_t *x, const step_t *y)
     return x->i != y->i ? x->i < y->i : x->to != y->to ? x->to < y->to : x->j < y->j;
 }
 
-/* Keep the step if it is better than the best one so far. */
+/* Keep the step if it is better than the best step so far. */
 static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, const view_t *x,
                             const view_t *y, step_t *best)
 {
@@ -134,8 +136,8 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     }
 }
 
-/* Examine a block of objects from i on for steps to rank `to`; return the first object of the next
- * block. */
+/* Examine a block of objects, from object i on, for steps to rank `to`; return the first object
+ * of the next block. */
 static int32_t examine_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
 {
     view_t x[BLOCK];
@@ -178,7 +180,7 @@ static void add_near(swaps_t *self, int32_t r, int32_t stamp)
     }
 }
 
-/* Find the ranks with most room, and some with which objects of rank r communicate. */
+/* Find the ranks with most room, and some ranks with which objects of rank r communicate. */
 static void find_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     const plb_affinity_t *a = &self->affinity;

@@ -7,14 +7,13 @@
 /** While the slowest rank takes more than `limit` seconds, move one of its objects to another
  * rank, or exchange it for an object there.  Candidates for the other rank are those with which
  * its objects communicate, and the few ranks with most room.  Of all such steps, take the one
- * after which the slower of the two ranks is fastest; if several steps reach the limit, the one of
- * these that saves most communication.
+ * after which the slower of the two ranks is fastest.  If several steps reach the limit, take the
+ * one of these that saves most communication.
  *
- * comm[p]: seconds that each rank sends; NULL: messages do not count as time of the ranks.
- * alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then rank,
- * then object there.  Ends if the slowest rank has no step that helps, or after a bounded amount
- * of work.
- */
+ * comm[p]: seconds that each rank sends; NULL: messages are not part of the ranks' times.  alpha,
+ * beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then the lowest
+ * rank, then the lowest object there.  Ends if the slowest rank has no step that helps, or after
+ * a bounded amount of work. */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);
 

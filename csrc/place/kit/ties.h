@@ -1,5 +1,6 @@
-/* An agent's (agent.h) knowledge about objects: their ranks and, for the objects on its own rank,
- * their communication (ties).  Objects are numbered in the order in which they were added. */
+/* What an agent (agent.h) knows about objects: their ranks and, for the objects on its own rank,
+ * with which objects they communicate (ties).  Objects are numbered in the order in which they
+ * were added. */
 #ifndef PLB_PLACE_KIT_TIES_H
 #define PLB_PLACE_KIT_TIES_H
 
@@ -8,20 +9,21 @@
 #include "base/hash.h"
 
 typedef struct plb_tie {
-    int32_t peer, next; /* number of the partner; next tie of the same object, negative: none */
+    int32_t peer, next; /* peer: number of the partner; next: index of the same object's next tie,
+                           negative: there is none */
     double bytes;
 } plb_tie_t;
 
 typedef struct plb_tied {
     int32_t rank;  /* the last known rank of the object */
-    int32_t first; /* the first tie of the object, or -1 */
+    int32_t first; /* index of the object's first tie; -1: it has none */
 } plb_tied_t;
 
 typedef struct plb_ties {
     plb_keys_t ids;
-    plb_tied_t *object; /* [ids.n] */
+    plb_tied_t *object; /* [ids.n] by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: one for each object, and one of unused entries */
+    plb_tie_t *tie; /* linked lists: one of each object's ties, and one of unused entries */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;

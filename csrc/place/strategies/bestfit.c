@@ -35,21 +35,21 @@
 #include "place/kit/restarts.h"
 
 enum {
-    PROBES = 64, /* entries tried for a pair or an exchange */
-    TRIES = 16,  /* receivers tried before a donor counts as stuck */
-    FEW = 16,    /* objects per rank; with fewer, sums of one or two of them seldom fit */
+    PROBES = 64, /* most entries that are tried for a pair or an exchange */
+    TRIES = 16,  /* most receivers that are tried before a donor counts as stuck */
+    FEW = 16,    /* with fewer objects per rank, sums of one or two of them seldom fit */
     SAMPLE = 1 << 16,
 };
 
-/* A maximum that exceeds the limit by at most this fraction of it counts as reaching the limit. */
+/* A maximum that exceeds the limit by at most this fraction of it counts as having reached it. */
 static const double CLOSE = 1e-4;
 
-/* The tolerance of a rank's load is the larger of OF_GREEDY times the load of the p-th lightest
- * object and OF_SQUARE (ranks / objects)^2 times the average load.  If all loads have a common
- * divisor, it is OF_GRAIN times the greatest one. */
+/* The tolerance of a rank's load is the larger of two loads: OF_GREEDY times the load of the p-th
+ * lightest object, and OF_SQUARE (ranks / objects)^2 times the average load.  If all loads have a
+ * common divisor, it is OF_GRAIN times the greatest one. */
 static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
-/* With few objects per rank, the limit is raised by this fraction of it. */
+/* If there are few objects per rank, the limit is raised by this fraction of it. */
 static const double ROOM = 0.002;
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
@@ -63,22 +63,22 @@ static const double WORTH_ROUND = 0.75;
 
 typedef struct fitter {
     plb_ranks_t ranks;
-    double tolerance;     /* x limit */
+    double tolerance;     /* a fraction of the limit */
     double share;         /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;     /* key: -excess */
     plb_heap_t receiver;  /* key: -gap */
     plb_offers_t gives;   /* objects of the ranks that were donors when the round began */
     plb_offers_t returns; /* objects of the other ranks; made for the first exchange */
     uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */
-    uint8_t *is_other;    /* [p] the opposite */
-    int64_t n_pushes;     /* how many more times push() may move an object */
+    uint8_t *is_other;    /* [p] whether the rank was no donor when the round began */
+    int64_t n_pushes;     /* how often push() may still move an object */
 } fitter_t;
 
 /* A transfer of load from one rank to another. */
 typedef struct transfer {
     int32_t from, to;
     bool ends_donor;  /* true: it removes the donor's excess; false: it fills the receiver's gap */
-    double low, high; /* the load should be in this window */
+    double low, high; /* window in which the load should be */
 } transfer_t;
 
 static double tolerance_of(const fitter_t *self, int32_t r)
@@ -115,9 +115,9 @@ static double key(const plb_offers_t *offers, int64_t k)
 
 /* ---- what to give --------------------------------------------------------------------------- */
 
-/* What is given in one step: one object, two objects, or one in exchange for another. */
+/* What is given in one step: one object; or two objects; or one object in exchange for another. */
 typedef struct parcel {
-    int64_t give, also, back; /* indices into the offers of their ranks, or -1 */
+    int64_t give, also, back; /* indices into the offers of their ranks; -1: none */
     double sum;               /* load that the receiver gains; 0: nothing found */
 } parcel_t;
 
@@ -136,7 +136,7 @@ static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32
            ranks->room[t->to] - (b < 0 ? 0 : ranks->in->memory[b]) >= ranks->in->memory[a];
 }
 
-/* The heaviest entry of at most `load`, or -1. */
+/* Return the heaviest entry of at most `load`; -1: there is none. */
 static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -150,7 +150,7 @@ static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
     return -1;
 }
 
-/* The lightest entry in [low, high], or -1. */
+/* Return the lightest entry in [low, high]; -1: there is none. */
 static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double high)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -167,10 +167,9 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
     return -1;
 }
 
-/* Find two entries whose sum is in the window, or else the largest sum of at most t->high.  Index
- * a goes up from the first entry with half of t->high; for each a, b is the heaviest entry that
- * fits.
- */
+/* Find two entries whose sum is in the window; if there are none, the pair with the largest sum
+ * of at most t->high.  Index a goes up from the first entry with half of t->high; for each a, b
+ * is the heaviest entry that fits. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -214,7 +213,7 @@ static bool receiver_is_full(const fitter_t *self, int32_t r)
     return plb_ranks_gap(&self->ranks, r) <= tolerance_of(self, r);
 }
 
-/* The heaviest entry of the donor, or -1. */
+/* Return the heaviest entry of the donor; -1: there is none. */
 static int64_t top_of(fitter_t *self, int32_t donor)
 {
     plb_offers_t *offers = list_of(self, donor);
@@ -223,7 +222,8 @@ static int64_t top_of(fitter_t *self, int32_t donor)
     return k < offers->start[donor] ? -1 : k;
 }
 
-/* Entry `top`, or the next lighter one for which the receiver has memory; -1: none. */
+/* Return entry `top`, or the next lighter one for which the receiver has memory; -1: there is
+ * none. */
 static int64_t heaviest_with_room(fitter_t *self, const transfer_t *t, int64_t top)
 {
     return has_room(self, t, list_of(self, t->from)->item[top].id, -1) ? top
@@ -235,7 +235,7 @@ static parcel_t one(fitter_t *self, const transfer_t *t, int64_t k)
     return k < 0 ? NOTHING : (parcel_t){k, -1, -1, key(list_of(self, t->from), k)};
 }
 
-/* Make the lists of the other ranks. */
+/* List the objects of the ranks that are no donors. */
 static int list_others(fitter_t *self, plb_err_t *err)
 {
     return self->returns.start != NULL
@@ -243,7 +243,8 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* Choose the parcel that completes the transfer, or else the one that comes nearest to it. */
+/* Choose the parcel that completes the transfer; if there is none, the one that comes nearest to
+ * it. */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     *best = one(self, t, t->ends_donor ? at_least(self, t, t->low, t->high) : -1);
@@ -307,9 +308,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* Find an object that is too heavy for the receiver, but which it should take, to give away
- * lighter ones later; -1: none.  Then these two ranks can balance the rest between them, or the
- * excess becomes smaller, or it moves to a rank that has lighter objects. */
+/* Find an object that is too heavy for the receiver, but which it should take, so that it can
+ * give away lighter ones later; -1: there is none.  Then these two ranks can balance the rest
+ * between them; or the excess becomes smaller; or it moves to a rank that has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
@@ -327,7 +328,8 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
                : -1;
 }
 
-/* Nothing fits: let the receiver take an object that is too heavy.  *given: whether it did. */
+/* Nothing fits: let the receiver take an object that is too heavy.  *given: whether it took one.
+ */
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
@@ -359,7 +361,7 @@ static void find_ranks(fitter_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Put a rank into the heap of donors or of receivers, by its present load. */
+/* Put a rank into the heap of donors or into that of receivers, by its present load. */
 static void sort_in(fitter_t *self, int32_t r)
 {
     const double gap = plb_ranks_gap(&self->ranks, r);
@@ -375,9 +377,10 @@ static void sort_in(fitter_t *self, int32_t r)
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret = self->is_donor[from]
-                  ? PLB_OK
-                  : list_others(self, err); /* a sum was rounded up, which has made it a donor */
+    int ret =
+        self->is_donor[from]
+            ? PLB_OK
+            : list_others(self, err); /* the rank became a donor because a sum was rounded up */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -387,7 +390,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* else the donor is stuck */
+    if (given) { /* nothing was given: the donor is stuck */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
@@ -430,17 +433,18 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* The aim of a placement. */
+/* What a placement should reach. */
 typedef struct aim {
-    double tolerance; /* x limit */
-    double above;     /* x average: the imbalance that may be left */
-    double grain;     /* greatest common divisor of all loads, or 0 */
-    bool few; /* true: so few objects per rank that GreedyLB would miss the limit; false: more */
+    double tolerance; /* a fraction of the limit */
+    double above;     /* imbalance that may be left, as a fraction of the average */
+    double grain;     /* greatest common divisor of all loads; 0: there is none */
+    bool few; /* true: there are so few objects per rank that GreedyLB would miss the limit; false:
+                 there are more */
 } aim_t;
 
-/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave.  That is 0.06 to 0.6
- * times the load of the p-th lightest object or, if loads begin near 0, half of (p/n)^2; if loads
- * are multiples of a grain, it is nearly 0. */
+/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave.  GreedyLB leaves
+ * 0.06 to 0.6 times the load of the p-th lightest object; half of (p/n)^2 if loads begin near 0;
+ * nearly 0 if loads are multiples of a grain. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -465,7 +469,7 @@ out:
 }
 
 typedef struct result {
-    double limit, before, max; /* seconds */
+    double limit, before, max; /* seconds of the slowest rank: the limit; before; after */
 } result_t;
 
 /* Transfer objects in rank[n_objects] to reach the limit. */
@@ -518,7 +522,7 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     if (!close) {
         PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.max, opts, err));
     }
-    if (found.max >= found.before) { /* without a gain nothing moves */
+    if (found.max >= found.before) { /* nothing moves if nothing is gained */
         ret = plb_problem_present(problem, rank, err);
     } else if (!close) {
         ret = plb_home_return(problem, found.max, rank, err);

@@ -47,31 +47,35 @@ enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
 /* Indices into the tally, by the phase in which the figure is written. */
 enum {
-    SUM_BEYOND = 0,   /* CHOOSE: load above the threshold */
-    SUM_LACKING = 1,  /* CHOOSE: load by which ranks are below the average */
-    SUM_SQUARES = 0,  /* LINK, UPDATE: squares of the residuals */
+    SUM_BEYOND = 0,   /* CHOOSE: sum of the ranks' loads above the threshold */
+    SUM_LACKING = 1,  /* CHOOSE: sum of the loads that ranks lack below the average */
+    SUM_SQUARES = 0,  /* LINK, UPDATE: sum of the squared residuals */
     MAX_RESIDUAL = 0, /* LINK, UPDATE: largest residual */
     SUM_ENERGY = 0,   /* MULTIPLY: the product p L p of the conjugate gradients */
-    COUNT_SENT = 0,   /* MOVE: number of objects sent */
+    COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
 enum {
-    MOST_STEPS = 200, /* steps of conjugate gradients, at most */
-    MOST_MOVES = 200, /* rounds of moving objects, at most */
-    DE_BRUIJN = 6,    /* neighbours in the de Bruijn graph, at most */
-    MISFITS = 64,     /* give up a link after this many objects in a row that are too large for the
-                         rest of its flow */
+    MOST_STEPS = 200, /* most steps of the conjugate gradients */
+    MOST_MOVES = 200, /* most rounds in which objects move */
+    DE_BRUIJN = 6,    /* most neighbours of a rank in the de Bruijn graph */
+    /* a link is given up after this many objects in a row that are too large for the rest of its
+     * flow */
+    MISFITS = 64,
 };
 
-static const double WEAK = 0.01; /* weight of a link of the de Bruijn graph; other links have 1 */
-static const double CLOSE = 0.002;  /* the solver ends at this residual, x average load */
-static const double MARGIN = 0.002; /* load that may be given in addition to the flow, x average */
+/* weight of a link of the de Bruijn graph; other links have the weight 1 */
+static const double WEAK = 0.01;
+/* the solver ends at this residual, as a fraction of the average load */
+static const double CLOSE = 0.002;
+/* load that may be given in addition to the flow, as a fraction of the average */
+static const double MARGIN = 0.002;
 
 typedef struct link {
     int32_t rank;
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
-    double flow;    /* load that is still to go to that rank; negative: to come from it */
+    double flow; /* load that must still go to that rank; negative: that must still come from it */
 } link_t;
 
 typedef struct partner {
@@ -80,20 +84,22 @@ typedef struct partner {
 } partner_t;
 
 typedef struct diffusion {
-    plb_gossip_t gossip; /* begins with the agent */
+    plb_gossip_t gossip; /* must be first, because it begins with the agent */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
     double scale;          /* average load of a rank of speed 1 */
-    double r, p, x, gamma; /* of this rank; gamma: the last SUM_SQUARES */
-    plb_ties_t ties;       /* the objects of this rank come first */
-    link_t *link;          /* [n_links] by rank */
+    double r, p, x, gamma; /* figures of this rank; gamma: the last SUM_SQUARES */
+    plb_ties_t ties;       /* the first objects are those of this rank */
+    link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
-    int64_t under_way; /* memory of the objects that left in the last round, which may come back */
+    int64_t under_way; /* memory of the objects that left in the last round, which may still come
+                          back */
 } diffusion_t;
 
 /* ---- communication of objects --------------------------------------------------------------- */
 
-/* Tell the receiving ranks about the edges of this rank's objects, which only the sender knows. */
+/* Tell the receivers' ranks about the edges of this rank's objects, because only the sender knows
+ * an edge. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -110,7 +116,7 @@ static int greet(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Add a tie: own object `object` exchanges bytes with another one. */
+/* Add a tie: this rank's object `object` exchanges bytes with another object. */
 static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
                     double bytes, plb_err_t *err)
 {
@@ -119,7 +125,7 @@ static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t 
     return ret == PLB_OK ? plb_ties_add(&self->ties, object, peer, bytes, err) : ret;
 }
 
-/* List the ties of all own objects, in both directions. */
+/* List the ties of all objects of this rank, in both directions. */
 static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     const plb_share_t *share = self->gossip.agent.share;
@@ -155,7 +161,7 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : by_rank(a, b);
 }
 
-/* Choose the ranks with which this rank's objects exchange most (ties: the lowest). */
+/* Choose the ranks with which this rank's objects exchange most bytes (ties: the lowest ranks). */
 static int choose(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -233,7 +239,7 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
     add_weak(self, (2 * i + 1) % p);
     for (int64_t bit = 0; bit < 2; bit++) {
         for (int64_t turn = 0; turn < 2; turn++) {
-            const int64_t twice = i - bit + turn * p; /* 2 j = i - bit modulo p */
+            const int64_t twice = i - bit + turn * p; /* solve 2 j = i - bit modulo p */
             if (twice >= 0 && twice % 2 == 0 && twice / 2 < p) {
                 add_weak(self, twice / 2);
             }
@@ -244,14 +250,14 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 
 /* ---- flow ----------------------------------------------------------------------------------- */
 
-/* Load above this rank's share of the total, in units of the average. */
+/* Return the load above this rank's share of the total, in units of the average. */
 static double excess(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
-/* Load above the threshold, in units of the average. */
+/* Return the load above the threshold, in units of the average. */
 static double overload(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
@@ -259,7 +265,7 @@ static double overload(const diffusion_t *self)
 }
 
 /* Compute b of this rank.  beyond: sum over all ranks of the load above the threshold; lacking:
- * sum of the load by which ranks are below the average. */
+ * sum of the load that ranks lack below the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -282,7 +288,7 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
- * over all ranks.  Contribute this rank's part of p L p, which is half of each link. */
+ * over all ranks.  Contribute this rank's part of p L p: half of each of its links. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -322,7 +328,8 @@ static void make_flows(diffusion_t *self)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* Bytes between ranks that are saved (negative: added) if an object moves to rank `there`. */
+/* Return the bytes between ranks that are saved (negative: added) if an object moves to rank
+ * `there`. */
 static double gain(const diffusion_t *self, int32_t object, int32_t there)
 {
     const plb_ties_t *ties = &self->ties;
@@ -340,7 +347,7 @@ typedef struct leaving {
     int32_t *number;  /* number of each entry's object in the ties */
     int32_t *to;      /* new rank of each entry; -1: it stays */
     int32_t *at;      /* entry of each object in the ties; -1: it is not on this rank */
-    plb_heap_t queue; /* objects for one link, as {-gain per load, turn()} */
+    plb_heap_t queue; /* the objects for one link: {-gain per load, turn()} */
 } leaving_t;
 
 static void leaving_free(leaving_t *self)
@@ -370,8 +377,8 @@ out:
     return ret;
 }
 
-/* Tie break of two objects with the same gain: the lower turn goes first.  Turns are below
- * twice the number of entries. */
+/* Return the tie break among objects with the same gain: the lower turn goes first.  Turns are
+ * below twice the number of entries. */
 static int32_t turn(const plb_agent_t *agent, int64_t k)
 {
     const bool at_home = agent->entry[k].home == agent->share->rank;
@@ -409,8 +416,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* After an object was chosen for a link, update the gains of its partners, which gain more by
- * following it. */
+/* An object was chosen for a link.  Update the gains of its partners: they gain more now if they
+ * follow it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -423,7 +430,8 @@ static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int3
     }
 }
 
-/* Choose the objects that leave along a link in this round, with a load of at most `most`. */
+/* Choose the objects that leave along a link in this round, with a total load of at most `most`.
+ */
 static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
 {
     const plb_agent_t *agent = &diffusion->gossip.agent;
@@ -470,8 +478,8 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     return ret;
 }
 
-/* Send objects along the links with outward flow, but only as much load as this rank has in
- * excess: load that only passes through must arrive first. */
+/* Send objects along the links that have flow away from this rank.  Only this rank's excess is
+ * sent: load that only passes through must arrive first. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     leaving_t leaving = {0};
@@ -493,7 +501,8 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         }
     }
     for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
-        if (leaving.to[k] >= 0) { /* the last entry, which is done already, gets this index */
+        /* the last entry, which was handled already, gets the index k */
+        if (leaving.to[k] >= 0) {
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
             agent->mine.count[COUNT_SENT]++;
         }
@@ -511,8 +520,8 @@ static link_t *link_to(const diffusion_t *self, int32_t rank)
     return &self->link[k];
 }
 
-/* Take an object that came along a link, or one that came back; in the latter case the link's flow
- * ends. */
+/* Take an object that came along a link, or that came back.  If it came back, the flow of its
+ * link ends. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -527,7 +536,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Free bytes, minus those of objects that come back with these notes or may still come back. */
+/* Return the free bytes, without those of objects that come back with these notes or may still
+ * come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;
@@ -538,7 +548,7 @@ static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in
     return bytes;
 }
 
-/* Read the notes of a round of moves. */
+/* Process the notes of a round of moves. */
 static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -597,7 +607,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case GREET:
         self->scale = agent->average * agent->mean_speed;
         self->limit = fmax(self->gossip.overload * agent->average, agent->least);
-        if (agent->before <= self->limit) { /* nothing to do */
+        if (agent->before <= self->limit) { /* no rank is above the limit */
             self->phase = GOSSIP;
             return plb_gossip_round(agent, in, n_in, all, settled, err);
         }

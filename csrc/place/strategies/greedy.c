@@ -24,22 +24,24 @@
 
 enum {
     MAX_CLASSES = 64,
-    STUCK = 1, /* no rank has memory for the next object */
+    STUCK = 1, /* result: no rank has memory for the next object */
 };
 
-/* Ranks in classes by speed, with a heap of times for each.  With up to 64 different speeds, all
- * ranks of a class have the same speed.  So an object ends first on the least loaded of them, and
- * the best of the heaps' tops is exact.  With more speeds, these are divided into 64 classes, and
- * the choice among the least loaded rank of each class is approximate. */
+/* Ranks in classes by speed; each class has a heap of its ranks' times.  If there are up to 64
+ * different speeds, all ranks of a class have the same speed.  So an object ends first on the
+ * least loaded rank of a class, and the best of the heaps' tops is exact.  If there are more
+ * speeds, they are divided into 64 classes, and the choice among the classes' least loaded ranks
+ * is approximate. */
 typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
     plb_heap_t heap[MAX_CLASSES];
-    plb_item_t *item;  /* [p] of all heaps */
-    plb_item_t *aside; /* [p] ranks taken out because they have no memory for the present object */
+    plb_item_t *item;  /* [p] the items of all heaps */
+    plb_item_t *aside; /* [p] ranks that were taken out because they have no memory for the present
+                          object */
     int32_t *class_of; /* [p] */
     int32_t n_aside;
-    int64_t *room; /* [p] or NULL */
+    int64_t *room; /* [p] bytes of memory left; NULL: no limits */
 } fleet_t;
 
 static void fleet_free(fleet_t *self)
@@ -47,7 +49,7 @@ static void fleet_free(fleet_t *self)
     PLB_FREE(self->item, self->aside, self->class_of, self->room);
 }
 
-/* order[p]: ranks by ascending speed. */
+/* Give a class to each rank; order[p] has the ranks by ascending speed. */
 static void number_classes(fleet_t *self, const plb_item_t *order)
 {
     const int32_t p = self->in->n_ranks;
@@ -110,7 +112,8 @@ out:
     return ret;
 }
 
-/* Bring a rank with `memory` bytes of room to the top of each heap; set ranks with less aside. */
+/* Bring a rank with `memory` bytes of room to the top of each heap; set aside the ranks with
+ * less. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {
@@ -121,8 +124,7 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* Put the ranks that were set aside back into their heaps, unless no object fits on them any more.
- */
+/* Put the ranks that were set aside back into their heaps, if any object may still fit on them. */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
@@ -133,7 +135,8 @@ static void come_back(fleet_t *self, int64_t least)
     }
 }
 
-/* The class whose top ends the object first, and the time; -1: all heaps are empty. */
+/* Return the class whose top ends the object first, and *finish, the time; -1: all heaps are
+ * empty. */
 static int elect(const fleet_t *self, double load, double *finish)
 {
     int best = -1;
@@ -185,18 +188,19 @@ static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, in
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
 
-/* The ranks in a line, least loaded first, and scratch to sort them again. */
+/* The ranks in a line, the least loaded first; and scratch memory to sort them again. */
 typedef struct line {
     plb_item_t *rank, *spare;
     uint32_t *bin;
     int32_t p;
 } line_t;
 
-/* Give object[0 ... n-1] to the ranks in line, one each.  Stop when the next rank in line does not
- * have less load than all ranks that got an object in this round: it must be the least loaded
- * rank, as with a heap.  Returns how many were given.  Where a rank, even with the round's
- * lightest object, ends after all ranks before it, the line is divided into sections that are
- * sorted separately.  (Rounding of sums is monotonic, so this test is safe.) */
+/* Give object[0 ... n-1] to the ranks in line, one object each.  Stop when the next rank in line
+ * has no less load than a rank that got an object in this round: the next rank must be the least
+ * loaded one, as with a heap.  Returns how many objects were given.  The line is divided into
+ * sections, which are sorted separately: at each rank that, even with the round's lightest
+ * object, ends after all ranks before it.  (Rounding of sums is monotonic, so this test is safe.)
+ */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -226,7 +230,7 @@ static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
     return k;
 }
 
-/* Sort the line again after the first k ranks got an object. */
+/* Sort the line again after its first k ranks got an object. */
 static void line_up(line_t *self, int32_t k)
 {
     plb_item_t *a = self->rank;
@@ -235,7 +239,7 @@ static void line_up(line_t *self, int32_t k)
     }
     memcpy(self->spare, a, (size_t)k * sizeof *a);
     int32_t from = 0, at = 0, old = k;
-    while (from < k) { /* never overwrites what is still to be read */
+    while (from < k) { /* what is written never overwrites what is still to be read */
         a[at++] = old < self->p && plb_item_before(a[old], self->spare[from])
                       ? a[old++]
                       : self->spare[from++];
@@ -261,7 +265,7 @@ out:
     return ret;
 }
 
-/* Sort the next round's loads, as seconds on a rank of that speed. */
+/* Sort the next round's loads, converted to seconds on a rank of that speed. */
 static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 {
     int64_t k = loads->ready;
@@ -306,7 +310,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, err);
     }
-    if (ret == STUCK) { /* memory is used up: place by memory first, then refine by load */
+    /* no memory is left for an object: place by memory first, then refine by load */
+    if (ret == STUCK) {
         ret = plb_problem_pack(&problem, out, err);
         PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, err));
     }

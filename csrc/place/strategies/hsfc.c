@@ -1,17 +1,15 @@
-/* HSFCLB: objects in the order of Hilbert's space-filling curve, in consecutive parts.
- *
- * The place of a point on the curve is computed bit by bit (Skilling, Programming the Hilbert
+/* HSFCLB: objects in the order of Hilbert's space-filling curve, in consecutive parts.  The
+ * position of a point on the curve is computed bit by bit (Skilling, Programming the Hilbert
  * curve, AIP Conf. Proc. 707, 2004), in as many dimensions as the points extend in.
  *
- *   here: x, n    there: X, n
- */
+ *   here: x, n    in the paper: X, n */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/chain.h"
 
-enum { DIMS = 3, BITS = 51 }; /* of a place on the curve: a double holds it exactly */
+enum { DIMS = 3, BITS = 51 }; /* BITS of a position on the curve: a double represents it exactly */
 
 /* The box around the points, a cube in the dimensions in which they extend. */
 typedef struct box {
@@ -38,7 +36,7 @@ static box_t box_of(const double *coords, int64_t n)
     return out;
 }
 
-/* Turn coordinates of `bits` bits into the transpose of the place on the curve. */
+/* Convert coordinates of `bits` bits to the position on the curve, transposed as in the paper. */
 static void to_curve(uint64_t *x, int n, int bits)
 {
     const uint64_t top = UINT64_C(1) << (bits - 1);
@@ -66,7 +64,7 @@ static void to_curve(uint64_t *x, int n, int bits)
     }
 }
 
-/* The place of a point on the curve, a whole number below 2^BITS. */
+/* Return the position of a point on the curve, a whole number below 2^BITS. */
 static double place_of(const box_t *box, const double *point)
 {
     const int bits = box->n > 0 ? BITS / box->n : 1;
@@ -87,7 +85,7 @@ static double place_of(const box_t *box, const double *point)
     return (double)out;
 }
 
-/* The objects that may migrate, along the curve: object[problem->n]. */
+/* Write the objects that may migrate to object[problem->n], in their order along the curve. */
 static int along_curve(const plb_problem_t *problem, int32_t *object, plb_err_t *err)
 {
     int ret = PLB_OK;

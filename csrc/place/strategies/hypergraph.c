@@ -1,11 +1,10 @@
-/* ZoltanLB and HypergraphLB: multicasts are nets; the objective is the number of ranks that
- * each one reaches.
+/* ZoltanLB and HypergraphLB: multicasts are nets; the objective is the number of ranks that each
+ * multicast reaches.
  *
  * Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
- * partitioner; both are then refined by V-cycles on connectivity - 1.  With `iterations` above
- * 0 migrations have a cost: Zoltan repartitions (Catalyurek et al. 2007), where communication
- * counts that often and each migration once.
- */
+ * partitioner; both answers are then refined by V-cycles on connectivity - 1.  If `iterations` is
+ * above 0, migrations have a cost: Zoltan repartitions (Catalyurek et al. 2007), where
+ * communication counts `iterations` times and each migration once. */
 #include "base/mem.h"
 #include "place/kit/parts.h"
 
@@ -27,7 +26,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (ret == PLB_OK && iterations > 0.0) {
         ret = plb_parts_keep(&parts, iterations, err);
     }
-    const char *option[] = {"CYCLES", "0"}; /* V-cycles follow for both strategies */
+    /* no cycles of its own: V-cycles follow for both strategies */
+    const char *option[] = {"CYCLES", "0"};
     parts.question.option = option;
     parts.question.n_options = self->library == NULL;
     if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, part, err)) ||

@@ -30,11 +30,11 @@ typedef struct quota {
     const plb_problem_t *problem;
     int32_t p;
     double *weight;   /* [p] seconds per object, as a multiple of `unit` */
-    double unit;      /* the largest time of any rank */
-    double *share;    /* [p] objects that may migrate, exact */
-    int64_t *fixed;   /* [p] objects that may not migrate */
-    int64_t *movable; /* [p] objects that may migrate, at present */
-    int64_t *part;    /* [p] objects that may migrate, after the LB step */
+    double unit;      /* the largest time of any rank, in seconds */
+    double *share;    /* [p] objects that each rank should get, not rounded */
+    int64_t *fixed;   /* [p] number of objects that may not migrate */
+    int64_t *movable; /* [p] number of objects that may migrate, before the LB step */
+    int64_t *part;    /* [p] number of objects that may migrate, after the LB step */
 } quota_t;
 
 static void quota_free(quota_t *self)
@@ -69,7 +69,7 @@ static double background_of(const quota_t *self, int32_t r)
     return plb_background(self->problem->in, r) / self->unit;
 }
 
-/* Convert sums of loads to time per object. */
+/* Compute the weights: convert each rank's sum of loads to seconds per object. */
 static void weigh(quota_t *self)
 {
     const plb_snapshot_t *in = self->problem->in;
@@ -91,8 +91,8 @@ static void weigh(quota_t *self)
     }
 }
 
-/* Compute exact shares such that all ranks end at the same time, except those whose fixed objects
- * alone take longer.  Each round finds more of these exceptions, and an earlier end. */
+/* Compute shares, not rounded, such that all ranks end at the same time, except those whose fixed
+ * objects alone take longer.  Each round finds more of these exceptions, and an earlier end. */
 static void share_out(quota_t *self)
 {
     bool found = true;
@@ -119,8 +119,8 @@ static void share_out(quota_t *self)
     }
 }
 
-/* Round to whole parts; ranks are taken in order of their present number of objects, which
- * decides ties. */
+/* Round to whole numbers of objects.  Ranks are taken in order of their present number of
+ * objects, which decides ties. */
 static int round_off(quota_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -10,10 +10,10 @@ enum { DIMS = 3 };
 
 typedef struct rcb {
     const plb_problem_t *problem;
-    double *centre; /* [p * DIMS] of the present objects of each rank */
-    int64_t *count; /* [p] number of these objects */
-    double *key;    /* [max(n, p)] scratch */
-    int32_t *spare; /* [max(n, p)] scratch */
+    double *centre; /* [p * DIMS] centre of each rank's present objects */
+    int64_t *count; /* [p] number of each rank's present objects */
+    double *key;    /* [max(n, p)] scratch memory */
+    int32_t *spare; /* [max(n, p)] scratch memory */
     int32_t *out;
 } rcb_t;
 
@@ -36,7 +36,7 @@ static double coordinate(const rcb_t *self, int32_t object, int d)
     return self->problem->in->coords[DIMS * (int64_t)object + d];
 }
 
-/* The side across which the objects are cut; *middle: its centre. */
+/* Return the dimension in which the objects extend most; *middle: the middle of that extent. */
 static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, double *middle)
 {
     int best = 0;
@@ -79,7 +79,7 @@ static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_
     return out < load ? out : load;
 }
 
-/* Return the number of first objects whose total load is closest to `load`. */
+/* Return how many of the first objects have a total load closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
     double sum = 0.0;

@@ -16,7 +16,7 @@
 
 /* ---- refinement ----------------------------------------------------------------------------- */
 
-/* Compute the time of the slowest rank before and after, and the average before. */
+/* Compute the time of the slowest rank before and after, and the average time before. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
                    double *average, plb_err_t *err)
 {
@@ -57,7 +57,7 @@ typedef struct trial {
     int64_t cost;   /* plb_parts_cost */
 } trial_t;
 
-/* The part of each vertex under a placement of the objects. */
+/* Set the part of each vertex, if the objects are placed on rank[]. */
 static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *part)
 {
     for (int32_t v = 0; v < parts->question.n_vertices; v++) {
@@ -65,8 +65,8 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* Refine the present placement: overloaded ranks give their excess to ranks that they
- * communicate with; then local searches and a V-cycle, which include the edges to the old
+/* Refine the present placement.  First overloaded ranks give their excess to ranks with which
+ * they communicate.  Then local searches and a V-cycle follow, which include the edges to the old
  * ranks. */
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
@@ -81,7 +81,7 @@ out:
     return ret;
 }
 
-/* Map from scratch, like ScotchLB. */
+/* Map from scratch, as ScotchLB does. */
 static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                      plb_err_t *err)
 {
@@ -130,7 +130,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, fresh.rank, size);
         near.longest = fresh.longest;
     }
-    if (near.longest > before) { /* never worse than before, if that kept the memory limits */
+    /* do not take a placement worse than the present one, if that keeps the memory limits */
+    if (near.longest > before) {
         ret = plb_problem_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);

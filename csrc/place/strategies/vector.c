@@ -54,13 +54,13 @@ typedef struct vector {
     double overload;
     double *goal, *per; /* [d] seconds, and 1 / seconds; 0 where there is no load */
     double *pace;       /* [p] 1 / speed */
-    double *t;          /* [d * p] component by component */
+    double *t;          /* [d * p] t[k][r] of the comment above, one component after the other */
     double *score;      /* [p] */
     top_t *top;         /* [d] */
-    int32_t *rank;      /* [n] */
+    int32_t *rank;      /* [n] the new rank of each object */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
-    double work; /* how many numbers may still be examined */
+    double work; /* how many numbers step 3 may still examine */
 } vector_t;
 
 static double load(const vector_t *self, int64_t i, int32_t k)
@@ -90,7 +90,7 @@ static void take(vector_t *self, int32_t i)
     plb_members_leave(&self->on, i, r);
 }
 
-/* Begin with ranks that have only their background and fixed objects. */
+/* Begin with ranks that have only their background and their fixed objects. */
 static int start_over(vector_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
@@ -151,7 +151,7 @@ static void score_ranks(const vector_t *self, const double *object)
     }
 }
 
-/* The rank for an object, or -1: it fits nowhere. */
+/* Return the rank for an object; -1: the object fits nowhere. */
 static int32_t best_rank(const vector_t *self, int64_t i)
 {
     int32_t best = -1;
@@ -177,7 +177,7 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all have been placed. */
+/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all objects have been placed. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
@@ -298,7 +298,8 @@ static double cost_of(const vector_t *self)
     return cost;
 }
 
-/* The cost if object i moves from rank a to b, and j (unless -1) from b to a. */
+/* Return the cost after object i has moved from rank a to b, and object j (unless -1) from b to
+ * a. */
 static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
 {
     double cost = 0.0;
@@ -307,7 +308,7 @@ static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, 
         const double *t = self->t + (int64_t)k * self->p;
         const top_t *top = &self->top[k];
         double longest = fmax(t[a] - x * self->pace[a], t[b] + x * self->pace[b]);
-        for (int m = 0; m < 3; m++) { /* the slowest of the other ranks */
+        for (int m = 0; m < 3; m++) { /* find the slowest of the other ranks */
             if (top->rank[m] != a && top->rank[m] != b) {
                 longest = fmax(longest, top->time[m]);
                 break;
@@ -360,7 +361,7 @@ static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
     }
 }
 
-/* Find the best exchange of an object of rank a for one with less of component k. */
+/* Find the best exchange of an object of rank a for an object with less load in component k. */
 static void look_for_exchange(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
     for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
@@ -416,7 +417,7 @@ static int improve(vector_t *self)
 
 /* ---- the strategy --------------------------------------------------------------------------- */
 
-/* Put every object at its present rank; *kept: whether this keeps the memory limits. */
+/* Put every object on its present rank; *kept: whether this keeps the memory limits. */
 static int go_home(vector_t *self, bool *kept, plb_err_t *err)
 {
     const int ret = start_over(self, err);

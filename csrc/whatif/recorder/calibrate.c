@@ -11,7 +11,7 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Seconds of an MPI call that has nothing to do. */
+/* Measure the seconds of an MPI call that has nothing to do. */
 static double call_seconds(MPI_Comm comm)
 {
     double best = 1.0;
@@ -26,7 +26,7 @@ static double call_seconds(MPI_Comm comm)
     return best;
 }
 
-/* Seconds of one message to `partner`: half of the fastest round trip. */
+/* Measure the seconds of one message to `partner`: half of the fastest round trip. */
 static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer, int bytes)
 {
     double best = 1.0;

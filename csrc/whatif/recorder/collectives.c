@@ -88,7 +88,8 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 
 enum { MOST_NEIGHBOURS = 1024 };
 
-/* Find the sources and destinations of the topology, in its order; false if there are too many. */
+/* Get the sources and destinations in the communicator's topology, in its order; false: there are
+ * too many. */
 static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 {
     int kind = MPI_UNDEFINED, weighted = 0, dims = 0, rank = 0;
@@ -123,7 +124,7 @@ static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
     return true;
 }
 
-/* Note a message to each destination and one from each source. */
+/* Note a message to each destination, and one from each source. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
 {
     static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];

@@ -1,6 +1,5 @@
-/* Notes collectives.  bytes: the number that a rank sends to one other rank, or adds to the
- * result.
- */
+/* Notes collectives.  `bytes` is the number of bytes that a rank sends to one other rank, or adds
+ * to the result. */
 #ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
 #define PLB_WHATIF_RECORDER_COLLECTIVES_H
 
@@ -10,21 +9,22 @@
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
-/** Note a neighbourhood collective with `bytes` to each neighbour. */
+/** Note a neighbourhood collective that sends `bytes` to each neighbour. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
 
 /* The counts of a call, one for each rank. */
 typedef struct plb_counts {
     const void *array;
-    bool large; /* true: of type MPI_Count; false: int */
+    bool large; /* true: the counts are of type MPI_Count; false: int */
 } plb_counts_t;
 #define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
 
-/** Number of ranks of a communicator, at least 1. */
+/** Return the number of ranks of a communicator, at least 1. */
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** The mean of the counts of all ranks, in bytes; and the count of this rank, in bytes. */
+/** Return the mean of the counts of all ranks, in bytes; plb_own: the count of this rank, in
+ * bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 

@@ -6,8 +6,8 @@
 #include "log.h"
 #include "monitor.h"
 
-static plb_map_t groups; /* by communicator */
-static plb_map_t made;   /* by name: how many groups with these members there were so far */
+static plb_map_t groups; /* from a communicator to its group */
+static plb_map_t made;   /* from a name to the number of groups with these members so far */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -37,13 +37,15 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     return out;
 }
 
-/* Make a name from the members, the parent, and the number of earlier groups with the same members
- * and parent: all members create these in the same order. */
+/* Make a name from the members, the parent, and the number of earlier groups with the same
+ * members and parent.  It is the same on all members, because they create these groups in the
+ * same order. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
     for (int32_t i = 0; i < self->size;
-         i++) { /* commutative, since the two groups of an intercommunicator have no order */
+         /* a sum does not depend on the order: the two groups of an intercommunicator have none */
+         i++) {
         sum += plb_mix64(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
     for (int32_t i = 0; i < self->n_remote; i++) {
@@ -119,7 +121,7 @@ plb_group_t *plb_group(MPI_Comm comm)
 static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
-        plb_map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
+        plb_map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles: an old entry is removed */
         define(comm, parent ? parent->id : 1);
     }
 }
@@ -150,7 +152,8 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* Note that a communicator is freed.  The group is kept, since recorded operations refer to it. */
+/* Note that a communicator is freed.  Its group is kept, because recorded operations refer to it.
+ */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_map_take(&groups, PLB_HANDLE(comm));

@@ -8,24 +8,28 @@
 #include "handles.h"
 
 typedef struct plb_group {
-    int32_t number; /* among this rank's communicators; operations refer to it */
+    int32_t number; /* number among this rank's communicators, which operations have as `comm` */
     int32_t size, rank;
-    int32_t *world;   /* [size] */
+    int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;
-    uint64_t id;           /* the same on all members */
-    struct plb_group *own; /* group with the same members for pylb's own messages, or NULL */
+    uint64_t id; /* an id that is the same on all members */
+    struct plb_group
+        *own; /* group with the same members, for pylb's own messages; NULL: not created yet */
 } plb_group_t;
 
 plb_group_t *plb_group(MPI_Comm comm);
-/** Get the group with the same members for pylb's own messages; it is created when needed. */
+/** Return the group with the same members for pylb's own messages; it is created at the first
+ * call. */
 plb_group_t *plb_group_own(plb_group_t *group);
-/** The rank in MPI_COMM_WORLD of `rank` (in the remote group, if there is one); -1: unknown. */
+/** Return the rank in MPI_COMM_WORLD of `rank`, which is in the remote group if there is one; -1:
+ * unknown. */
 int32_t plb_world_rank(const plb_group_t *group, int rank);
 
-/** Note that a collective call on `parent` has created `fresh`. */
+/** Note that a call has created `fresh`; the call was collective over `parent`. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-/** Note that a call has created `fresh` which is collective over the members of `fresh` alone. */
+/** Note that a call has created `fresh`; the call was collective over the members of `fresh`
+ * alone. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
 

@@ -24,7 +24,7 @@ out:
 void plb_map_put(plb_map_t *self, uint64_t key, void *value)
 {
     if (put(self, key, value, NULL) != PLB_OK) {
-        abort(); /* memory is used up: the program itself could not go on, either */
+        abort(); /* no memory is left, so the program itself could not go on, either */
     }
 }
 

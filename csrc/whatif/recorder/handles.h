@@ -7,8 +7,9 @@
 #include "base/hash.h"
 
 typedef struct plb_map {
-    plb_keys_t keys; /* all keys so far; they are kept, since MPI reuses its handles */
-    void **value;    /* [keys] NULL: removed */
+    plb_keys_t
+        keys;     /* all keys so far; removed ones are kept, because MPI uses its handles again */
+    void **value; /* [keys] NULL: the key was removed */
     int64_t room;
 } plb_map_t;
 

@@ -9,12 +9,13 @@
 #include "monitor.h"
 
 enum {
-    BUFFERED = 4096,          /* operations */
-    FLUSH_NS = 200 * 1000000, /* operations are sent after this time at the latest */
+    BUFFERED = 4096,          /* number of operations in the buffer */
+    FLUSH_NS = 200 * 1000000, /* operations stay in the buffer at most this long */
     LONG_NS = 200 * 1000,     /* after longer intervals, check whether the process slept */
-    POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling */
-    NAP_POLL_NS = 200 * 1000, /* as POLL_NS, if the process also slept between these polls */
-    NAP_NS = 10 * 1000,       /* a process that did not run for longer than this has slept */
+    /* computing for a shorter time between two polls counts as polling */
+    POLL_NS = 20 * 1000,
+    NAP_POLL_NS = 200 * 1000, /* the same limit if the process also slept between these polls */
+    NAP_NS = 10 * 1000,       /* a process that did not run for longer than this (ns) has slept */
     MOST_LACKS = 64,
 };
 
@@ -27,20 +28,22 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;                /* wall time from which the operations count their times */
-    int64_t wall, cpu;            /* clocks at the end of the last call */
-    int64_t delay;                /* ns for which the process had waited for a processor */
-    int64_t begin, compute;       /* figures of the present call, as in plb_op_t */
-    int64_t carried;              /* processor time of earlier calls that noted no operation */
-    int64_t flushed;              /* wall time at which operations were last sent */
-    int64_t beyond;               /* processor time of the other threads */
-    int64_t foreign;              /* number of calls by other threads */
-    bool asked;                   /* true: the last call was a poll; false: another call */
-    int64_t asked_at;             /* time at which that call began */
-    double asked_wall, asked_cpu; /* sums of wall and processor ns from poll to poll */
-    double asked_square;          /* sum of the squares of the wall ns */
-    double naps, napped;          /* number of polls after a sleep, and ns asleep */
-    int32_t n, first; /* operations in the buffer, and the first of this call; -1: none */
+    int64_t start;          /* wall time at which the times of operations begin */
+    int64_t wall, cpu;      /* wall time and processor time at the end of the last call */
+    int64_t delay;          /* ns for which the process had waited for a processor by then */
+    int64_t begin, compute; /* figures of the present call, as in plb_op_t */
+    int64_t carried;        /* processor time before earlier calls that noted no operation */
+    int64_t flushed;        /* wall time at which operations were last sent */
+    int64_t beyond;         /* processor time of the other threads */
+    int64_t foreign;        /* number of MPI calls by other threads */
+    bool asked;             /* true: the last call was a poll; false: it was not */
+    int64_t asked_at;       /* time at which the last poll began */
+    double asked_wall,
+        asked_cpu;       /* sums of the wall and processor ns from each poll to the next */
+    double asked_square; /* sum of the squares of the wall ns */
+    double naps, napped; /* number of polls after a sleep, and ns asleep */
+    int32_t n,
+        first; /* number of operations in the buffer; index of the first one of this call, or -1 */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
@@ -59,8 +62,8 @@ int64_t plb_now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Nanoseconds for which the process was ready to run, but another one ran: the second number of
- * schedstat. */
+/* Return the nanoseconds for which the process was ready to run while another one ran: the second
+ * number of schedstat. */
 static int64_t run_delay(void)
 {
     char text[96];
@@ -94,7 +97,7 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Note a pause: between two calls the process used `cpu` of `wall` ns.  The rest was sleep,
+/* Note a pause: between two calls, the process used `cpu` of `wall` ns.  The rest was sleep,
  * unless other processes ran on its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
@@ -122,7 +125,8 @@ bool plb_enter(void)
     me.first = -1;
     me.compute = cpu + me.carried;
     me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
-    if (wall - cpu > LONG_NS && !me.asked) { /* sleep between two polls is waiting */
+    /* sleep between two polls counts as waiting, not as a pause */
+    if (wall - cpu > LONG_NS && !me.asked) {
         note_pause(wall, cpu);
     }
     return true;
@@ -138,17 +142,18 @@ void plb_note(plb_op_t op)
     }
     op.begin = me.begin - me.start;
     me.op[me.n++] = op;
-    if (me.n == BUFFERED) { /* a call with very many operations */
+    if (me.n == BUFFERED) { /* one call may have very many operations */
         flush_ops(me.begin);
-        me.first = BUFFERED; /* sent already */
+        me.first = BUFFERED; /* the call's first operation was sent already */
     }
 }
 
-/* Nanoseconds of sleep since the last poll. */
+/* Return the nanoseconds of sleep since the last poll. */
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
-    if (away > LONG_NS || computed >= POLL_NS) { /* perhaps another process ran */
+    /* perhaps not asleep: another process may have run */
+    if (away > LONG_NS || computed >= POLL_NS) {
         const int64_t delay = run_delay();
         away -= delay < 0 ? 0 : delay - me.delay;
         me.delay = delay;
@@ -156,7 +161,7 @@ static int64_t slept(int64_t computed)
     return away;
 }
 
-/* Count the time from one poll to the next. */
+/* Add the time from one poll to the next to the sums. */
 static void count_asking(int64_t computed, int64_t away)
 {
     const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
@@ -171,8 +176,8 @@ static void count_asking(int64_t computed, int64_t away)
     }
 }
 
-/* If the process sleeps between two polls, it only waits, even if it uses more time than POLL_NS:
- * to fall asleep and to wake up take longer than the poll, above all on an idle core. */
+/* A process that sleeps between two polls only waits, even if it uses more time than POLL_NS:
+ * falling asleep and waking up take longer than the poll, above all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;

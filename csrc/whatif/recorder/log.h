@@ -14,10 +14,10 @@
 
 #define PLB_EXPORT __attribute__((visibility("default")))
 
-/** The clock's time in nanoseconds. */
+/** Return the clock's time in nanoseconds. */
 int64_t plb_now(clockid_t clock);
 
-/** Prepare the log.  The thread whose calls are noted calls this.  Returns true if the kernel
+/** Prepare the log.  Called by the thread whose calls are noted.  Returns true if the kernel
  * reports how long the thread waited for a processor. */
 bool plb_log_prepare(void);
 void plb_log_begin(bool on);
@@ -27,11 +27,12 @@ void plb_log_end(bool finalized);
  * follow. */
 bool plb_enter(void);
 void plb_leave(void);
-/** Note an operation of the present call; the first one gets the time since the last call. */
+/** Note an operation of the present call.  The first operation of a call gets the time since the
+ * last call. */
 void plb_note(plb_op_t op);
-/** Note that the call was a poll: the program repeats it until it succeeds. */
+/** Note that the present call was a poll: the program repeats it until it succeeds. */
 void plb_polled(void);
-/** Count a use of the MPI feature `what`, which cannot be recorded. */
+/** Count a use of the MPI feature `what`, which the recorder cannot record. */
 void plb_lacks(const char *what);
 
 #endif

@@ -5,8 +5,8 @@
 #include "log.h"
 #include "requests.h"
 
-/* Fill in a send; false: there is nothing to note, because the target is MPI_PROC_NULL or not in
- * MPI_COMM_WORLD. */
+/* Fill in a send.  Returns false if there is nothing to note, because the target is MPI_PROC_NULL
+ * or not in MPI_COMM_WORLD. */
 static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest, int tag,
                     MPI_Comm comm)
 {
@@ -21,7 +21,7 @@ static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest,
     return peer >= 0;
 }
 
-/* Fill in a receive.  status: of the received message; NULL: the receive is not complete. */
+/* Fill in a receive.  status: that of the received message; NULL: the receive is not complete. */
 static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm comm,
                        const MPI_Status *status)
 {
@@ -82,7 +82,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
     }
 }
 
-/* Messages that were found by matched probes and are not received yet. */
+/* Messages that a matched probe has found and that are not received yet. */
 static plb_map_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Bytes of `count` items. */
+/** Return the number of bytes of `count` items. */
 static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
 {
     int size = 0;
@@ -30,7 +30,7 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 
 /** Note a probe.  flag: 1: it has found a message; 0: it was a poll that has found none. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
-/** Note a matched probe; then the receive of its message. */
+/** Note a matched probe; plb_note_mreceive: the receive of the message that it has found. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 void plb_note_taken(uint64_t message);

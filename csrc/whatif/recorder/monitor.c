@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static int connection = -1, own_rank;
-static int64_t sent; /* operations */
+static int64_t sent; /* number of operations that were sent */
 
 bool plb_monitor_is_open(void)
 {
@@ -51,7 +51,8 @@ void plb_frame(char type, const void *data, uint32_t length)
     }
     const struct {
         uint32_t type, length;
-        int64_t first; /* number of its first operation, which reveals gaps */
+        int64_t
+            first; /* number of the frame's first operation, so that the monitor notices gaps */
     } head = {(uint32_t)type, length, sent};
     if (!write_all(&head, sizeof head) || !write_all(data, length)) {
         fprintf(stderr, "pylb record: rank %d lost its monitor (%s): the recording stops here\n",
@@ -81,8 +82,8 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port.  Command lines contain it, and every user can read them; they do
- * not contain the token. */
+/* PYLB_RECORDER is address:port.  It is part of command lines, which every user can read.  The
+ * token is not. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;

@@ -42,7 +42,7 @@ CALL(Irecv, irecv, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
 CALL(Recv_init, recv_init, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
      MAKE_RECEIVE(true))
 
-/* The call changes the message's handle. */
+/* The call will change the message's handle, so keep the old one. */
 #define WAS_MESSAGE const uint64_t was = BITS(Message, message)
 STATUS_CALL_AFTER(WAS_MESSAGE, Mrecv, mrecv, (Out buf, COUNT count, Type type, MessageOut message),
                   (buf, count, type, message), plb_note_taken(was))
@@ -86,7 +86,7 @@ STATUS_CALL(Sendrecv_replace, sendrecv_replace,
 
 #define IS_ROOT plb_is_root(V(root), HANDLE(Comm, comm))
 #define MEAN(counts, type) plb_mean(PLB_COUNTS(counts), HANDLE(Type, type), HANDLE(Comm, comm))
-/* With MPI_IN_PLACE only the receive arguments are valid. */
+/* With MPI_IN_PLACE only the arguments for receiving are valid. */
 #define SENT (IN_PLACE(sendbuf) ? BYTES(recvcount, recvtype) : BYTES(sendcount, sendtype))
 
 BOTH(Bcast, Ibcast, bcast, (Out buffer, COUNT count, Type type, Int root),
@@ -126,7 +126,7 @@ BOTH(Reduce_scatter, Ireduce_scatter, reduce_scatter,
 BOTH(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, (REDUCED), (REDUCED_ARGS),
      PLB_REDUCE_SCATTER, 0, BYTES(count, type) * plb_members(HANDLE(Comm, comm)))
 
-/* `bytes` to each neighbour. */
+/* Each neighbour gets `bytes`. */
 #define NEIGHBOUR(name, params, args, bytes)                                                      \
     CALL(Neighbor_##name, neighbor_##name, (LIST params, Comm comm), (LIST args, comm),           \
          plb_note_neighbours(HANDLE(Comm, comm), bytes))                                          \

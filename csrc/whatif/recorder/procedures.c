@@ -12,8 +12,8 @@ enum { MOST = 256, LONGEST = 252 };
 
 static char names[MOST][LONGEST];
 static int32_t n_names, n_told;
-static plb_map_t
-    numbers; /* by address of an instrumented function: its number + 2; 1: not chosen */
+static plb_map_t numbers; /* from the address of an instrumented function to its number + 2; 1: the
+                             user has not chosen it */
 
 PLB_EXPORT int pylb_procedure(const char *name);
 PLB_EXPORT void pylb_procedure_enter(int number);
@@ -81,7 +81,7 @@ static bool is_chosen(const char *name)
     return false;
 }
 
-/* The number of an instrumented function; -1: not chosen. */
+/* Return the number of an instrumented function; -1: the user has not chosen it. */
 static int number_of(void *function)
 {
     uintptr_t known = (uintptr_t)plb_map_get(&numbers, (uint64_t)(uintptr_t)function);

@@ -1,10 +1,10 @@
-/* Marked procedures of the program: marked by pylb.procedure in Python, by the macro of
- * pylb_procedure.h in C, or compiled with -finstrument-functions (and linked with -rdynamic)
- * and listed in PYLB_PROCEDURES. */
+/* Marked procedures of the program.  There are three ways to mark one: pylb.procedure in Python;
+ * the macro of pylb_procedure.h in C; or to compile it with -finstrument-functions, link with
+ * -rdynamic, and list it in PYLB_PROCEDURES. */
 #ifndef PLB_WHATIF_RECORDER_PROCEDURES_H
 #define PLB_WHATIF_RECORDER_PROCEDURES_H
 
-/** Send the names of marked functions that the monitor does not have yet. */
+/** Send those names of marked procedures that the monitor does not have yet. */
 void plb_procedures_tell(void);
 
 #endif

@@ -5,15 +5,16 @@
 #include "log.h"
 
 typedef struct request {
-    plb_op_t op; /* the operation that begins it; op.request is its number */
+    plb_op_t op; /* the operation that begins the request; op.request is its number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
-    struct request *next; /* next request with the same handle, or next unused one */
+    struct request
+        *next; /* next request with the same handle; or next request that is not in use */
 } request_t;
 
 static plb_map_t requests;
 static request_t *unused;
-static int32_t *returned; /* numbers that can be reused */
+static int32_t *returned; /* request numbers that can be used again */
 static int32_t n_returned, room_returned, n_numbers;
 
 static int32_t new_number(void)
@@ -81,7 +82,7 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* Note that the program frees a request whose operation continues: its number is not reused. */
+/* Note that the program frees a request whose operation goes on.  Its number is not used again. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

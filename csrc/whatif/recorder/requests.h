@@ -7,18 +7,19 @@
 #include "groups.h"
 #include "whatif/ops.h"
 
-/** Note that a request was created.  `op` is noted now or, if it is persistent, at each start. */
+/** Note that a request was created.  `op` is noted now; if the request is persistent, at each
+ * start. */
 void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
 
-/** Note a wait or test of a request; `was`: its handle before the call. */
+/** Note a wait for, or a test of, a request; `was`: its handle before the call. */
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
 /** Note a call that waits for or tests n requests; was[n]: their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
-/** Note that the requests index[n] are complete, counted from `base`; n is negative if no request
- * was active. */
+/** Note that the requests index[n] are complete; indices count from `base`.  n is negative if no
+ * request was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);

@@ -72,7 +72,7 @@ void plb_record_start(int provided)
         plb_group(MPI_COMM_WORLD);
         plb_procedures_tell();
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks begin the program together */
+    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks begin the program at the same time */
     plb_log_begin(!timed_only);
 }
 

@@ -6,14 +6,15 @@
 #include "log.h"
 
 typedef struct window {
-    plb_group_t *group; /* used for this window only */
+    plb_group_t *group; /* a group of this window only */
     int64_t *pending;   /* [size] bytes to or from each target */
     MPI_Group opened, posted;
 } window_t;
 
 static plb_map_t windows;
 
-enum { POSTED = 1, COMPLETE = 2 }; /* tags of post-start-complete-wait */
+/* tags of the messages that stand for post, start, complete and wait */
+enum { POSTED = 1, COMPLETE = 2 };
 
 static window_t *window_of(MPI_Win win)
 {
@@ -33,7 +34,7 @@ void plb_window_made(MPI_Comm comm, MPI_Win win)
     if (self == NULL || parent == NULL) {
         abort();
     }
-    parent->own = NULL; /* each window has a group of its own */
+    parent->own = NULL; /* the next window gets another group */
     self->group = plb_group_own(parent);
     parent->own = NULL;
     self->pending = calloc((size_t)self->group->size, sizeof *self->pending);
@@ -59,7 +60,7 @@ void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
-        self->pending[target] += bytes + 1; /* an access without data counts, too */
+        self->pending[target] += bytes + 1; /* the 1 makes an access without data count, too */
     }
 }
 
@@ -147,7 +148,7 @@ static void with_each(window_t *self, MPI_Group group, int kind, int tag)
     PMPI_Group_free(&world);
 }
 
-/* Copy a group, which the program may free before the epoch ends. */
+/* Copy a group, because the program may free it before the epoch ends. */
 static MPI_Group copy(MPI_Group group)
 {
     MPI_Group out;

@@ -1,7 +1,7 @@
-/* Wrappers of MPI's Fortran functions: names in lower case, with an underscore (mpif.h and `use
- * mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
- * address.  Each calls MPI's own Fortran function, which handles special addresses such as
- * MPI_IN_PLACE.  Arguments are converted to C only for the notes.
+/* Wrappers of MPI's Fortran functions.  Their names are in lower case, with an underscore (mpif.h
+ * and `use mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer).  Their
+ * arguments are addresses.  Each wrapper calls MPI's own Fortran function, which handles special
+ * addresses such as MPI_IN_PLACE.  Arguments are converted to C only to note the call.
  *
  * MPI's functions are declared weak, because C programs do not have them. */
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 
 #include "mpi_counted.h"
 
-/* Copies of handles before a call with several requests, and room for statuses. */
+/* Copies of the handles before a call with several requests; and room for statuses. */
 typedef struct many {
     uint64_t *was;
     MPI_Fint *own, *status;

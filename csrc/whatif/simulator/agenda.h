@@ -1,5 +1,5 @@
-/* The agenda: one time for each of n owners; a tournament tree finds the earliest.  Ties: the
- * lowest owner. */
+/* The agenda: one time for each of n owners.  A tournament tree finds the earliest time; ties:
+ * the lowest owner. */
 #ifndef PLB_WHATIF_SIMULATOR_AGENDA_H
 #define PLB_WHATIF_SIMULATOR_AGENDA_H
 
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 typedef struct plb_agenda {
-    double *time;    /* [room]; INFINITY: none */
+    double *time;    /* [room] time of each owner's next event; INFINITY: it has none */
     int32_t *winner; /* [room] owner with the earliest time below each node; node 1 is the root */
     int32_t room;    /* a power of two, 2 or more */
 } plb_agenda_t;
@@ -57,7 +57,7 @@ static inline void plb_agenda_set(plb_agenda_t *self, int32_t owner, double time
     for (;;) {
         const int32_t best = self->time[left] <= self->time[right] ? left : right;
         if (best != owner && self->winner[node] == best) {
-            return; /* no change further up */
+            return; /* nothing changes further up */
         }
         self->winner[node] = best;
         if (node == 1) {

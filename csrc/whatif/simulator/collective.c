@@ -6,7 +6,9 @@
 #include "whatif/simulator/message.h"
 #include "whatif/simulator/slots.h"
 
-enum { COLLECTIVE_CONTEXT = 1 }; /* 0 is the context of messages */
+enum {
+    COLLECTIVE_CONTEXT = 1
+}; /* context of all collectives; the context of other messages is 0 */
 
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
@@ -56,7 +58,7 @@ static double slowest(const double *matrix, int32_t n_nodes)
     return out;
 }
 
-/* Seconds of a tree of messages over the slowest link. */
+/* Seconds that a tree of messages takes over the slowest link. */
 static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
 {
     const plb_target_t *t = &self->target;
@@ -115,8 +117,8 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Complete the members that wait only for the root if it has entered, and all others if all
- * members have entered. */
+/* Complete the members that only need the root if it has entered.  Complete all other members if
+ * all have entered. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

@@ -29,7 +29,7 @@ out:
 
 /* --- pools --- */
 
-/* An unused entry of a pool, or a new one. */
+/* Get an unused entry of a pool, or a new one. */
 #define POOL(name)                                                                                \
     static int new_##name(plb_whatif_t *self, int32_t *out, plb_err_t *err)                       \
     {                                                                                             \
@@ -75,7 +75,7 @@ static bool within_call(const process_t *process)
     return process->state == WAITING;
 }
 
-/* Match a message, which has been taken out of its lists, with a receive. */
+/* Match a message, which is no longer in any list, with a receive. */
 static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call)
 {
     message_t *one = &self->message[m];
@@ -107,7 +107,7 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
 {
     process_t *to = &self->process[dst];
     message_t *const all = self->message;
-    /* sorted by arrival, ties in order of sending: nearly always at the end */
+    /* sorted by arrival, ties in order of sending: the place is nearly always at the end */
     int32_t before = to->flying_last;
     while (before >= 0 && all[before].at > all[m].at) {
         before = all[before].prev;
@@ -148,7 +148,7 @@ static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
            fits(post->tag, m->tag);
 }
 
-/* The first receive of a chain that fits the message, and the link that points to it. */
+/* Return the first receive of a chain that fits the message, and the link that points to it. */
 static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
                           int32_t *before)
 {
@@ -303,7 +303,7 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
         return;
     }
     for (int32_t c = 0; c < self->channels.n;
-         c++) { /* slow, but rare: programs cancel at their end */
+         c++) { /* slow, but rare: programs cancel receives at their end */
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
             return;

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { FAR = 4096 }; /* number of operations that are examined ahead */
+enum { FAR = 4096 }; /* how many operations ahead are examined */
 
 bool plb_order_is_open(const plb_op_t *op)
 {
@@ -15,8 +15,9 @@ static bool is_fixed(const plb_op_t *op)
     return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
 }
 
-/* The end of the block that begins at operation `at`, which is the next open operation; -1: the
- * block cannot be moved; -2: the end was not passed yet. */
+/* Return the end of the block that begins at operation `at`, which is the next open operation.
+ * -1: the block cannot be moved; -2: the operations that were passed so far do not contain the
+ * end. */
 static int64_t block_end(const process_t *process, int64_t at)
 {
     for (int64_t i = at + 1; i < at + FAR; i++) {
@@ -67,7 +68,7 @@ static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t 
     return false;
 }
 
-/* Search from the frontier on for a block that belongs to message `m`; blocks before it are
+/* Search from the frontier on for a block that belongs to message `m`.  Blocks before it are
  * skipped. */
 static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
                       const message_t *m, plb_order_t *out, plb_err_t *err)
@@ -81,7 +82,7 @@ static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *st
             *out = CHOICE_UNKNOWN;
             return PLB_OK;
         }
-        /* a block that cannot be moved may still be the next one */
+        /* a block that cannot be moved may still be the next one in the recorded order */
         const bool may = end >= 0 || (i == from && process->n_skipped == 0);
         if (may && is_for(&process->op[i], standing, self, m)) {
             break;

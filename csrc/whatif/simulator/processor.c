@@ -4,7 +4,7 @@
 
 /* --- available time --- */
 
-/* Seconds in which the processor was available, up to `time`. */
+/* Seconds in which the processor was available, from the start up to `time`. */
 static double there_until(const processor_t *p, double time)
 {
     const double since = time - p->phase, whole = floor(since / p->period);
@@ -25,14 +25,15 @@ static double done_after(const processor_t *p, double from, double work)
         return from + seconds;
     }
     const double total = there_until(p, from) + seconds;
-    /* work that fits a period exactly, up to rounding, ends at the end of the available part */
+    /* if the work exactly fits a whole number of periods, it ends with the available part of the
+     * last one */
     const double whole = ceil(total / p->on - 1e-9) - 1.0;
     const double to = p->phase + whole * p->period + (total - whole * p->on);
     return to > from ? to : from;
 }
 
-/* The factor by which waiting processes, which poll and yield or sleep between two polls, slow
- * down the computing ones. */
+/* Factor by which waiting processes slow down the computing ones: they poll, and yield or sleep
+ * between two polls. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
@@ -67,7 +68,7 @@ static double share_ends(const plb_whatif_t *self, const processor_t *p)
 
 static void share_give(processor_t *p, const process_t *process, int32_t rank, double work)
 {
-    if (process->has_run) { /* it is at the top of the heap, with its last work done */
+    if (process->has_run) { /* the process is at the top of the heap, because its work is done */
         plb_heap_rekey(&p->active, p->v + work);
     } else {
         plb_heap_push(&p->active, (plb_item_t){p->v + work, rank});
@@ -76,8 +77,8 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 
 /* --- turns: a ring in which the first runs --- */
 
-/* Remove a process from the ring.  active.n is the number of processes in the ring, `spinning` the
- * number of those that wait. */
+/* Remove a process from the ring.  active.n counts the processes in the ring, `spinning` those of
+ * them that wait. */
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
@@ -122,14 +123,14 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* Note that a process joins the ring.  If the running process was alone, its turn had no end; now
- * the turn ends at the next multiple of the quantum. */
+/* A process joins the ring.  If the running process was alone, its turn had no end; now the turn
+ * ends at the next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
     if (p->turn_ends <= self->now) {
         p->turn_ends += quantum * (floor((self->now - p->turn_ends) / quantum) + 1.0);
-        if (p->turn_ends <= self->now) { /* rounding */
+        if (p->turn_ends <= self->now) { /* rounding may give a time that is over */
             p->turn_ends = self->now + quantum;
         }
     }
@@ -145,14 +146,14 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->spinning--;
         ring_join(self, p);
     }
-    if (one->in_queue) { /* otherwise it is running */
+    if (one->in_queue) { /* it runs, or its turn comes */
         return;
     }
     if (p->turn < 0) {
         p->turn_ends = self->now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_insert(self, p, rank, true); /* it has slept, so the scheduler prefers it */
+        ring_insert(self, p, rank, true); /* after a sleep, the scheduler prefers a process */
         p->turn_ends = self->now + self->target.quantum;
     } else {
         ring_join(self, p);
@@ -240,7 +241,7 @@ int32_t plb_processor_event(plb_whatif_t *self, int32_t number)
     processor_t *p = &self->processor[number];
     if (self->target.quantum <= 0.0) {
         const plb_item_t top = p->active.item[0];
-        p->v = top.key; /* exactly */
+        p->v = top.key; /* no rounding errors */
         p->last = self->now;
         return top.id;
     }

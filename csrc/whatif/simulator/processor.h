@@ -1,13 +1,14 @@
-/* Divides the processors' time among processes: equal shares at any time, or turns of a
- * quantum. */
+/* Divides the processors' time among processes: either all have equal shares at any time, or they
+ * take turns of a quantum. */
 #ifndef PLB_WHATIF_SIMULATOR_PROCESSOR_H
 #define PLB_WHATIF_SIMULATOR_PROCESSOR_H
 
 #include "whatif/simulator/state.h"
 
-/** Let `rank` do `work` seconds of work, whether it is running on its processor now or not. */
+/** Give `rank` `work` seconds of work, whether it is running on its processor now or not. */
 void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
-/** `rank` waits from now on (it may still take a share), or leaves the processor (`gone`). */
+/** Note that `rank` waits from now on (it may still take its share); gone: true: it leaves the
+ * processor; false: it stays. */
 void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone);
 /** Handle the processor's event: return the rank whose work is done, or -1. */
 int32_t plb_processor_event(plb_whatif_t *self, int32_t processor);

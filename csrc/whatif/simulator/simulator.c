@@ -15,7 +15,8 @@
 
 /* --- life --- */
 
-/* Set the share; the periods of processors are shifted by multiples of the golden section. */
+/* Set the share of a processor.  Its periods are shifted by a multiple of the golden section, so
+ * that those of different processors do not begin together. */
 static void hold_to_share(processor_t *one, int32_t number, double share, double period)
 {
     if (share >= 1.0) {
@@ -37,7 +38,8 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_NEW0(self->processor, t->n_processors);
     PLB_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* here: counts all processes of the processor */
+        self->processor[t->place[r]].spinning++; /* until all are counted, `spinning` is the number
+                                                    of all processes of the processor */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -125,8 +127,8 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     const int32_t had_comms = self->comms.n;
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
-    if (comms->n >
-        INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* the channels' keys must fit 64 bits */
+    if (comms->n > INT64_MAX / 2 / self->n_ranks /
+                       self->n_ranks) { /* so that the channels' keys fit into 64 bits */
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks: expected fewer",
                         comms->n, self->n_ranks);
     }
@@ -230,8 +232,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  NULL: there is
- * none; or *unknown is true: it was not passed yet. */
+/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  Returns NULL
+ * if there is none, or, with *unknown = true, if it was not passed yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -368,7 +370,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         ret = plb_lock_end(self, rank, op, err);
         *verdict = WAIT;
         break;
-    default: /* marks */
+    default: /* marks of procedures take no time */
         break;
     }
     return ret;
@@ -391,7 +393,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
         plb_op_time_t *step = &process->step[process->at];
         step->end = self->now;
         step->cause_rank = -1;
-        if (process->waits_for >= 0) { /* it has waited */
+        if (process->waits_for >= 0) { /* it has waited for a slot */
             step->cause_rank = process->slot[process->waits_for].cause_rank;
             step->cause_op = process->slot[process->waits_for].cause_op;
         }
@@ -401,7 +403,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
     process->at++;
 }
 
-/* Begin the call of the rank's operation. */
+/* Begin the call that the rank's operation stands for. */
 static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];

@@ -37,28 +37,28 @@ typedef enum plb_waiting {
     PLB_WAIT_SPIN,  /* polls all the time: takes its share like a process that computes */
 } plb_waiting_t;
 
-typedef struct plb_target { /* borrowed */
+typedef struct plb_target { /* The target machine; borrowed. */
     int32_t n_processors, n_nodes;
-    const int32_t *place; /* [n_ranks] processor */
-    const double *speed;  /* [n_processors] relative to the processors of the recording */
+    const int32_t *place; /* [n_ranks] processor of each rank */
+    const double *speed;  /* [n_processors] speed relative to the processors of the recording */
     const double *share;  /* [n_processors] fraction of each period in which the processor is
                              available; NULL: 1 */
     double period;        /* seconds of a period; 0: a share acts like a lower speed */
-    const int32_t *node;  /* [n_processors] */
+    const int32_t *node;  /* [n_processors] node of each processor */
     const double *alpha;  /* [n_nodes * n_nodes] seconds per message from one node to the other */
-    const double *beta;   /* [n_nodes * n_nodes] seconds per byte */
+    const double *beta;   /* [n_nodes * n_nodes] seconds per byte from one node to the other */
     double overhead;      /* processor seconds of a call, at speed 1 */
     int64_t eager;        /* bytes: longest message whose data follow the envelope at once */
-    double quantum;       /* seconds; 0: infinitely small */
+    double quantum;       /* seconds of a turn; 0: infinitely small */
     plb_waiting_t waiting;
-    double polling; /* processor seconds that each process which waits (without spinning) takes per
-                       second of computing processes */
-    bool as_recorded; /* true: receives from any source take the recorded message; false: the first
-                         one that arrives, like MPI */
+    double polling; /* processor seconds that each waiting process (except one that spins) uses per
+                       second in which others compute */
+    bool as_recorded; /* true: receives from any source take the recorded message; false: they take
+                         the first one that arrives, as in MPI */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* some of its operations were not passed yet */
+    PLB_END_RUNNING, /* more of its operations must be passed */
     PLB_END_THROUGH, /* it has reached its END */
     PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
     PLB_END_STUCK,   /* it waits forever */
@@ -70,7 +70,7 @@ typedef struct plb_process_times {
     double waiting; /* seconds of waiting in MPI */
     double paused;
     int64_t done;   /* number of simulated operations */
-    int32_t end;    /* plb_end_t */
+    int32_t end;    /* a plb_end_t */
     int32_t unread; /* number of messages to it that it has not received */
 } plb_process_times_t;
 /* When an operation began and completed, and the operation of another rank for which it waited
@@ -78,7 +78,7 @@ typedef struct plb_process_times {
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* -1: it did not wait */
+    int32_t cause_rank; /* the rank of that operation; -1: it did not wait */
     int32_t pad;
 } plb_op_time_t;
 
@@ -89,10 +89,10 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
-/** Pass all operations of a rank that are known so far: op[n] has those of earlier calls, and new
- * ones.  Keep it until the next call for that rank.  step[n] (may be NULL) gets the times of each
- * operation when it is simulated.  closed: true: these are all operations of the rank; false: more
- * will follow. */
+/** Pass all operations of a rank that are known so far: op[n] has those of earlier calls and new
+ * ones. Keep the array until the next call for that rank.  step[n] (may be NULL) gets the times
+ * of each operation when it is simulated.  closed: true: these are all operations of the rank;
+ * false: more will follow. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 
@@ -106,7 +106,7 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 /** Get the times of each rank, out[n_ranks]. */
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
 
-/** Bytes of memory of the simulation itself, without the operations. */
+/** Return the bytes of memory of the simulation itself, without the operations. */
 int64_t plb_whatif_memory(const plb_whatif_t *self);
 
 #endif

@@ -5,9 +5,9 @@
 #include "whatif/simulator/state.h"
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
-/** Wait until the slot is complete.  Returns NEXT if it is; the slot is then free. */
+/** Let a rank wait for a slot.  Returns NEXT if the slot is complete; it is then free again. */
 verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
-/** Let a rank's slot be complete at `when`, because of an operation of another rank. */
+/** Complete a rank's slot at time `when`, because of an operation of another rank. */
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 

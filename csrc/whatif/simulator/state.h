@@ -11,50 +11,51 @@
 
 typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
 
-enum { OWN_SLOT = 0 }; /* slot of blocking calls; request r has slot r + 1 */
+enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 */
 
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* if SLOT_DONE: when the slot is or will be complete */
+    double done; /* time at which the slot is or will be complete, if it is SLOT_DONE */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
 } slot_t;
 
 typedef struct message {
-    double at; /* arrival of the envelope */
+    double at; /* time at which the envelope arrives */
     int64_t bytes, op;
     int32_t src, tag;
     int32_t channel;
     int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
-    int32_t next, prev; /* links among messages in flight, then among arrived ones, by arrival */
+    int32_t next, prev; /* links of a list in order of arrival: of the messages in flight, then of
+                           those that have arrived */
     int32_t behind;     /* next message in the channel */
-    int32_t into; /* slot of the receiver, while a rendezvous message (longer than `eager`) waits
-                     for a call of the receiver */
+    int32_t into; /* the receiver's slot, as long as a rendezvous message (longer than `eager`)
+                     waits for a call of the receiver */
 } message_t;
 
 typedef struct post {
-    int64_t order; /* number of receives that this rank has posted before */
-    int32_t src;   /* -1: any */
-    int32_t tag;   /* PLB_ANY_TAG: any */
+    int64_t order; /* number of receives that this rank had posted before */
+    int32_t src;   /* -1: from any source */
+    int32_t tag;   /* PLB_ANY_TAG: with any tag */
     uint32_t context;
     int32_t slot;
     int32_t next;
 } post_t;
 
 typedef struct channel {
-    uint32_t context; /* context of a communicator */
+    uint32_t context; /* the context of the communicator (context_of) */
     int32_t dst;
-    int32_t first, last;     /* messages that have arrived */
-    int32_t post, post_last; /* posted receives from src */
+    int32_t first, last;     /* list of the messages that have arrived */
+    int32_t post, post_last; /* list of the posted receives from src */
 } channel_t;
 
 typedef struct lock {
     int32_t window, target;
     double free_at;
     int32_t shared;      /* number of ranks that share the lock; -1: one rank has it exclusively */
-    int32_t first, last; /* ranks that wait for it */
+    int32_t first, last; /* list of the ranks that wait for it */
 } lock_t;
 
 typedef enum process_state {
@@ -72,20 +73,21 @@ typedef struct process {
     int64_t n_posted;
     plb_process_times_t times;
     double since; /* when the process began to wait or was paused */
-    double left;  /* remaining work (only with turns of a quantum) */
+    double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
-    int64_t *skipped; /* skipped blocks: indices of their first operation */
+    int64_t *skipped; /* index of the first operation of each skipped block */
     int64_t frontier; /* all operations before it are done or skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
-    int32_t waits_for; /* the slot; -1: none, e.g. if it waits for a probe or a lock */
+    int32_t waits_for; /* the slot for which it waits; -1: none, e.g. if it waits for a probe or a
+                          lock */
     int32_t exchange;  /* next step of its blocking collective; -1: it is in none */
-    int32_t flying;    /* messages in flight to it, by time of arrival */
+    int32_t flying;    /* list of the messages in flight to it, by time of arrival */
     int32_t flying_last;
-    int32_t there, there_last; /* messages that have arrived and are not received */
-    int32_t any, any_last;     /* posted receives from any source */
-    int32_t rendezvous;        /* rendezvous messages that wait for a call of this rank */
+    int32_t there, there_last; /* list of the messages that have arrived and are not received */
+    int32_t any, any_last;     /* list of the posted receives from any source */
+    int32_t rendezvous; /* list of the rendezvous messages that wait for a call of this rank */
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
@@ -95,30 +97,33 @@ typedef struct process {
     bool closed, probing, has_run, in_queue;
     bool is_chosen; /* true: it is determined which message its receive takes (order.h, or the
                        recording); false: the receive takes the first one that fits */
-    bool in_call;   /* true: its operations ended within a call; false: between two calls */
+    bool in_call;   /* true: the last of its operations that were passed ends within a call; false:
+                       between two calls */
 } process_t;
 
 typedef struct processor {
     double speed;
-    double period, on;  /* the processor is available for `on` seconds of each period; 0: always */
-    double phase;       /* begin of the first period */
-    double last;        /* time up to which v (or `left` of the running process) is computed */
-    double v;           /* work that each computing process has got so far */
-    plb_heap_t active;  /* with equal shares: processes, by the v at which their work is done */
-    int32_t spinning;   /* number of processes that wait and take their share */
-    int32_t asking;     /* number of processes that wait and do not spin */
-    int32_t turn, tail; /* with turns: the running rank, and the last one in the ring */
+    double period, on; /* the processor is available for `on` seconds of each period; 0: always */
+    double phase;      /* time at which the first period begins */
+    double last;       /* time up to which v (or `left` of the running process) is computed */
+    double v;          /* work that each computing process has got so far */
+    plb_heap_t active; /* with equal shares: the processes, sorted by the value of v at which their
+                          work is done */
+    int32_t spinning;  /* number of processes that wait and take their share */
+    int32_t asking;    /* number of processes that wait and do not spin */
+    int32_t turn, tail; /* with turns: the running rank, and the last rank in the ring */
     double turn_ends;
 } processor_t;
 
-typedef struct icoll { /* a nonblocking collective that some ranks have entered */
+typedef struct icoll { /* A nonblocking collective that some ranks have entered. */
     double latest, root_at;
     int64_t sequence;
     int64_t latest_op, root_op;
-    int32_t latest_rank, root_rank; /* -1: none has entered; the root has not entered */
+    int32_t latest_rank, root_rank; /* the rank that entered last, and the root; -1: none has
+                                       entered, the root has not */
     int32_t entered, next;
-    int32_t
-        *slot; /* [size] slot of each member that waits, by rank in the communicator; -1: none */
+    int32_t *slot; /* [size] slot of each member that waits, by its rank in the communicator; -1:
+                      it does not wait */
 } icoll_t;
 
 struct plb_whatif {
@@ -133,7 +138,7 @@ struct plb_whatif {
     plb_item_t *heap_room;
     plb_agenda_t agenda;
     double now;
-    /* pools, with chains of unused entries */
+    /* Pools; unused entries form chains. */
     message_t *message;
     post_t *post;
     int64_t room_messages, room_posts, room_channels, room_locks, room_icolls;
@@ -145,20 +150,21 @@ struct plb_whatif {
     int32_t n_locks;
     icoll_t *icoll;
     int32_t n_icolls, free_icoll;
-    int64_t *icoll_sequence; /* [members of all communicators] */
-    int32_t *icoll_open;     /* [comms] first instance, -1: none */
+    int64_t *icoll_sequence; /* [members of all communicators] number of nonblocking collectives
+                                that each has entered */
+    int32_t *icoll_open; /* [communicators] the first nonblocking collective under way; -1: none */
     int32_t n_started;
 };
 
-/* The context of an operation: twice the communicator's number; messages of collectives have
- * the next odd one. */
+/* Return the context of an operation: twice the number of its communicator.  Messages of
+ * collectives have the next odd number. */
 static inline uint32_t context_of(const plb_op_t *op)
 {
     return (uint32_t)op->comm * 2u;
 }
 
-/* Numbers of the owners on the agenda (agenda.h): 0 ... n_ranks - 1 for the next arrival at each
- * rank, then one for each rank that wakes up, then one for each processor. */
+/* Owners on the agenda (agenda.h): 0 ... n_ranks - 1 for the next arrival at each rank, then one
+ * for each rank that wakes up, then one for each processor. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
     (void)self;

@@ -7,9 +7,9 @@
 #include "base/mem.h"
 
 static const double MOST =
-    1e30; /* as in snapshots: the product of two such numbers does not overflow */
+    1e30; /* largest value, as in snapshots: the product of two such numbers does not overflow */
 
-static const double LEAST = 1e-9; /* of shares; seconds of periods and turns */
+static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period or a turn */
 
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
@@ -85,7 +85,7 @@ static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
     self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
     self->target.place = memcpy(i, t->place, ranks * sizeof *i);
     self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
-    self->target.share = NULL; /* not used again */
+    self->target.share = NULL; /* only the processors' copies are used from now on */
 out:
     return ret;
 }

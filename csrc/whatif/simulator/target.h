@@ -7,10 +7,11 @@
 /** Check and copy a target. */
 int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err);
 
-/** Seconds per message and per byte between two ranks. */
+/** Return the seconds per message between two ranks; plb_link_beta: per byte. */
 double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
 double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
-/** Seconds to the peer of an operation and back, including its bytes. */
+/** Return the seconds that a message of an operation takes to its peer and back, including its
+ * bytes. */
 double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);
 
 #endif

@@ -1,8 +1,8 @@
 #include "whatif/simulator/trees.h"
 
 enum {
-    PAIRWISE_BYTES = 256, /* from this size on Alltoall sends to each rank directly (as Open MPI
-                             and MPICH do) */
+    /* bytes from which on Alltoall sends to each rank directly, as in Open MPI and MPICH */
+    PAIRWISE_BYTES = 256,
 };
 
 static int32_t min32(int32_t a, int32_t b)
@@ -10,12 +10,13 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* A step of a tree from the root.  Ranks are counted from the root.  The parent of v is v
+/* A step of a tree from the root.  Ranks are numbered from the root on.  The parent of v is v
  * without its lowest bit; the subtree of child v + bit has up to `bit` ranks. */
 static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
                       plb_hop_t *out)
 {
-    int32_t bit = 1; /* distance to the parent; for the root the next power of two */
+    /* distance to the parent; for the root, the first power of two that is not below `size` */
+    int32_t bit = 1;
     while (bit < size && (v & bit) == 0) {
         bit <<= 1;
     }
@@ -23,7 +24,7 @@ static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int
         *out = (plb_hop_t){-1, v - bit, 0};
         return true;
     }
-    for (bit >>= 1; bit > 0; bit >>= 1) { /* the largest subtree first */
+    for (bit >>= 1; bit > 0; bit >>= 1) { /* the child with the largest subtree comes first */
         if (v + bit < size && step-- == 0) {
             *out = (plb_hop_t){v + bit, -1, personal ? bytes * min32(bit, size - v - bit) : bytes};
             return true;
@@ -69,8 +70,8 @@ static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
 }
 
-/* Step k of recursive doubling: send to the rank that is 2^k above, receive from the rank 2^k
- * below. Then each rank has the data of 2^(k+1) ranks. */
+/* Step k of recursive doubling: send to the rank that is 2^k above, and receive from the rank 2^k
+ * below. After it, each rank has the data of 2^(k+1) ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {
@@ -79,7 +80,8 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     }
     const int32_t bit = 1 << step;
     *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
-    if (what == PLB_SCAN || what == PLB_EXSCAN) { /* not on a ring */
+    /* a scan is not on a ring: ranks have no neighbours beyond the ends */
+    if (what == PLB_SCAN || what == PLB_EXSCAN) {
         out->to = me < size - bit ? out->to : -1;
         out->from = me >= bit ? out->from : -1;
     }
@@ -129,11 +131,11 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
 {
     plb_hop_t one;
     *total = 0;
-    /* the root has as many steps as the longest path; in a scan the last rank has most */
+    /* the root has as many steps as the longest path; in a scan, the last rank has the most */
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* these go to the root */
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* for these, the messages go to the root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
     }
 }

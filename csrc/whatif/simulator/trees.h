@@ -6,25 +6,26 @@
 
 #include "whatif/ops.h"
 
-/* A step: send a message to rank `to`, then wait for a message from rank `from`; -1: none. */
+/* A step: send a message to rank `to`, then wait for a message from rank `from`; -1: do not send,
+ * do not wait. */
 typedef struct plb_hop {
-    int32_t to, from; /* ranks of the communicator */
+    int32_t to, from; /* ranks in the communicator */
     int64_t bytes;    /* bytes sent */
 } plb_hop_t;
 
 /** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.  Collectives with a
- * root use binomial trees.  Others use recursive doubling (Bruck's, for any number of ranks); but
- * if each rank sends different and long data to each other rank, it sends to one after the other.
- */
+ * root use binomial trees.  Others use recursive doubling (Bruck's, for any number of ranks).
+ * But if each rank sends long data, different for each rank, it sends to one rank after the
+ * other. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
-/** Compute the numbers of steps and bytes on the longest path through the tree, for nonblocking
+/** Compute the numbers of steps and of bytes on the longest path through the tree, for nonblocking
  * collectives. */
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 
-/** Whether a rank has to wait for all ranks, for the root, or for none. */
+/** For whom a rank has to wait in a collective: for all ranks, for the root, or for nobody. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
 plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);
 
