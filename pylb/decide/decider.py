@@ -231,8 +231,8 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
     elif kind == "speeds":
         saves = seconds(row["found"])
         fields["reason"] = (
-            "the trigger asked for no LB step, but with better estimates of the ranks' speeds "
-            f"{saves} per iteration can be saved"
+            "the trigger asked for no LB step, but better estimates of the ranks' speeds show that "
+            f"one saves {saves} per iteration"
         )
     fields["choice"] = "balance" if kind == "speeds" else kind
     fields["strategy"] = strategies[which] if which >= 0 else ""

@@ -387,7 +387,7 @@ def test_an_agent_reads_and_writes_notes():
     assert not one.done
     with pytest.raises(RuntimeError, match="not known before the last round"):
         _ = one.rank
-    with pytest.raises(ValueError, match="message of rank 1 does not consist of notes"):
+    with pytest.raises(ValueError, match="message of rank 1 is not a whole number of notes"):
         one.round([(1, [b"x"])], NOTHING)
     with pytest.raises(TypeError):
         one.round([(1, b"x")], NOTHING)
