@@ -51,6 +51,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
                     PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
                     PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered),
+                    PLB_FIGURE(p, tolerance), PLB_FIGURE(p, loss_tolerant),
                     PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
                     PLB_FIGURE(p, next_heaviest)),
         err);
@@ -506,18 +507,23 @@ static void name_stand_in(plb_decider_t *self)
              self->candidates[self->chosen].strategy.name);
 }
 
-/* If the objects were not placed for the present loads, say so in the receipt. */
+/* If the objects were not placed for the best balance of the present loads, say so in the receipt.
+ */
 static void say_ahead(plb_decider_t *self)
 {
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;
     const double losses[] = {p->loss_1, p->loss_2, p->loss_4, p->loss_8};
-    double least = p->loss_0;
-    char how[96] = "";
+    double least = fmin(p->loss_0, p->loss_tolerant);
+    char how[128] = "";
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
         least = fmin(least, losses[k]); /* fmin ignores NAN, which stands for: not tried */
     }
-    if (p->loss_scattered < least) {
+    if (p->tolerance > 0.0) {
+        snprintf(how, sizeof how,
+                 "up to %.0f %% of imbalance may be left, so that fewer objects move",
+                 100.0 * p->tolerance);
+    } else if (p->loss_scattered < least) {
         least = p->loss_scattered;
         snprintf(how, sizeof how,
                  "neighbours are placed on different ranks, as heavy regions move");

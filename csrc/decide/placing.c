@@ -192,12 +192,12 @@ out:
     return ret;
 }
 
-static int run(const plb_decider_t *self, int32_t which, const plb_snapshot_t *s, answer_t *a,
-               plb_err_t *err)
+static int run(const plb_decider_t *self, int32_t which, const double *params,
+               const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_candidate_strategy_t *c = &self->candidates[which];
-    const plb_opts_t own = {c->params, self->opt.seed};
+    const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed};
     PLB_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
@@ -227,6 +227,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .loss_4 = NAN,
         .loss_8 = NAN,
         .loss_scattered = NAN,
+        .tolerance = NAN,
+        .loss_tolerant = NAN,
         .memory_full = NAN,
         .heaviest = NAN,
         .next_heaviest = NAN,
@@ -260,23 +262,13 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     return plb_cycle_believe(out, self->grown, err);
 }
 
-static bool drifts(const plb_database_t *db)
-{
-    for (int64_t i = 0; i < db->snapshot.n_objects; i++) {
-        if (db->drift[i] != 0.0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether strategy `which` may place for the loads expected some iterations ahead. */
 static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
                            const input_t *input)
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
            !plb_decider_in_rounds(self, which) && input->snapshot.n_components == 1 &&
-           input->speed == NULL && db->drift != NULL && (self->jumps > 0.0 || drifts(db));
+           input->speed == NULL && db->drift != NULL;
 }
 
 /* The placements that are tried for a cycle (cycle.h). */
@@ -285,13 +277,15 @@ typedef struct outlook {
     int32_t *rank;      /* the best so far */
     plb_placing_t *out; /* figures of the best placement */
     double least;       /* average loss per iteration of the best placement, in seconds */
+    double tolerance;   /* of the best placement */
+    double tolerant;    /* least average loss with a tolerance, in seconds; NAN: none was tried */
     double seconds;     /* seconds that all tried strategies took */
 } outlook_t;
 
 /* Place for the loads expected in `ahead` iterations.  The figures of the placement are computed
  * from the present loads. */
-static int place_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
-                       int ahead, answer_t *out, plb_err_t *err)
+static int place_ahead(const plb_decider_t *self, int32_t which, const double *params,
+                       const plb_cycle_costs_t *costs, int ahead, answer_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_snapshot_t then = *costs->now;
@@ -299,7 +293,7 @@ static int place_ahead(const plb_decider_t *self, int32_t which, const plb_cycle
     PLB_NEW(load, then.n_objects);
     plb_cycle_loads(costs, ahead, load);
     then.load = load;
-    PLB_TRY(run(self, which, &then, out, err));
+    PLB_TRY(run(self, which, params, &then, out, err));
     ret = measure(self, costs->now, out, err);
 out:
     plb_free(load);
@@ -335,33 +329,85 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
+/* The strategy is tried with these tolerances; a try takes so many seconds per object. */
+static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
+enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
+
+/* Whether moving the objects to `rank` costs so much that other placements are worth trying. */
+static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool *out,
+                      plb_err_t *err)
+{
+    double bytes;
+    PLB_PASS(plb_cycle_bytes(costs->now, rank, &bytes, err));
+    const double tries = N_TOLERANCES * TRY * (double)costs->now->n_objects;
+    *out = costs->per_byte * bytes > tries;
+    return PLB_OK;
+}
+
+/* Let the strategy leave some imbalance, so that it moves fewer objects.  Stop at the first
+ * tolerance that loses more than the one before. */
+static int try_tolerances(const plb_decider_t *self, int32_t which, bool pays, outlook_t *best,
+                          plb_err_t *err)
+{
+    int ret = PLB_OK, index = 0;
+    const plb_strategy_t *strategy = &self->candidates[which].strategy;
+    const int ahead = (int)best->out->ahead;
+    double *params = NULL;
+    while (index < strategy->n_params && strcmp(strategy->params[index].name, "tolerance") != 0) {
+        index++;
+    }
+    PLB_NEW(params, strategy->n_params + 1);
+    for (int k = 0; ret == PLB_OK && pays && index < strategy->n_params && k < N_TOLERANCES; k++) {
+        double loss, before = best->least;
+        answer_t answer = {0};
+        memcpy(params, self->candidates[which].params,
+               (size_t)strategy->n_params * sizeof *params);
+        params[index] = TOLERANCES[k];
+        ret = place_ahead(self, which, params, best->costs, ahead, &answer, err);
+        PLB_THEN(compare(best, ahead, &answer, &loss, err));
+        plb_free(answer.rank);
+        if (ret == PLB_OK) {
+            best->tolerance = best->least < before ? TOLERANCES[k] : best->tolerance;
+            pays = !(loss > best->tolerant);
+            best->tolerant = fmin(best->tolerant, loss);
+        }
+    }
+out:
+    plb_free(params);
+    return ret;
+}
+
 /* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
  * placement that loses least until the next LB step.  Stop at the first one that loses more than
- * the one before.  If the pattern of the loads moves along the objects, also try neighbours on
- * different ranks. */
+ * the one before.  If the pattern of the loads moves along the objects or has jumped, also try
+ * neighbours on different ranks.  fewer: true: at last, try to move fewer objects; false: do not.
+ */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
-                      int32_t *rank, plb_placing_t *out, plb_err_t *err)
+                      bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
     const double present = out->predicted_with_messages;
     double loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN}, scattered = NAN;
     int ret = plb_cycle_loss(costs, rank, &loss[0], err);
-    outlook_t best = {costs, rank, out, loss[0], out->seconds_strategy};
+    outlook_t best = {costs, rank, out, loss[0], 0.0, NAN, out->seconds_strategy};
     for (int k = 1; ret == PLB_OK && costs->belief > 0.0 && k < PLB_CYCLE_AHEADS &&
                     !(k > 1 && loss[k - 1] > loss[k - 2]);
          k++) {
         answer_t answer = {0};
-        ret = place_ahead(self, which, costs, plb_cycle_aheads[k], &answer, err);
+        ret = place_ahead(self, which, NULL, costs, plb_cycle_aheads[k], &answer, err);
         PLB_THEN(compare(&best, plb_cycle_aheads[k], &answer, &loss[k], err));
         plb_free(answer.rank);
     }
-    if (ret == PLB_OK && (costs->velocity != 0.0 || costs->jumps > 0.0) &&
+    if (ret == PLB_OK && (costs->belief * costs->velocity != 0.0 || costs->jumps > 0.0) &&
         plb_may_scatter(costs->now)) {
         answer_t answer = {0};
         ret = place_scattered(self, costs, &answer, err);
         PLB_THEN(compare(&best, 0, &answer, &scattered, err));
         plb_free(answer.rank);
     }
+    PLB_THEN(try_tolerances(self, which, fewer, &best, err));
     out->seconds_strategy = best.seconds;
+    out->tolerance = isnan(best.tolerant) ? NAN : best.tolerance;
+    out->loss_tolerant = best.tolerant;
     out->present = present;
     memcpy(&out->loss_0, loss, sizeof loss);
     out->loss_scattered = scattered;
@@ -376,9 +422,9 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
     double passed_over = NAN;
-    int ret = run(self, self->chosen, s, &first, err);
+    int ret = run(self, self->chosen, NULL, s, &first, err);
     if (ret == PLB_OK && self->instead >= 0) {
-        ret = run(self, self->instead, s, &other, err);
+        ret = run(self, self->instead, NULL, s, &other, err);
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
         if (ret == PLB_OK && other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
@@ -514,9 +560,11 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     PLB_THEN(answer_within(self, &input.snapshot, rank, &which, out, err));
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
+        bool fewer = false;
         ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
-        if (ret == PLB_OK && (costs.belief > 0.0 || costs.jumps > 0.0)) {
-            ret = look_ahead(self, which, &costs, rank, out, err);
+        PLB_THEN(moves_cost(&costs, rank, &fewer, err));
+        if (ret == PLB_OK && (fewer || costs.belief > 0.0 || costs.jumps > 0.0)) {
+            ret = look_ahead(self, which, &costs, fewer, rank, out, err);
         }
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));

@@ -33,6 +33,8 @@
     X(loss_4)                                                                                     \
     X(loss_8)                                                                                     \
     X(loss_scattered)                                                                             \
+    X(tolerance)                                                                                  \
+    X(loss_tolerant)                                                                              \
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)
 

@@ -109,6 +109,11 @@ class Receipt:
         later; nan: not tried.
     loss_scattered : float
         Like `loss_0` if objects with neighbouring keys go to different ranks; nan: not tried.
+    tolerance : float
+        The imbalance, relative to the mean, that the strategy was allowed to leave in addition, so
+        that fewer objects move; 0: none; nan: not tried.
+    loss_tolerant : float
+        Like `loss_0` with the best tolerance that was tried; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
         Time to gather the load database, to run the strategy, and to move the objects.
     seconds_warm_up : float
@@ -176,6 +181,8 @@ class Receipt:
     loss_4: float = NAN
     loss_8: float = NAN
     loss_scattered: float = NAN
+    tolerance: float = NAN
+    loss_tolerant: float = NAN
     seconds: float = NAN
     cost: float = 0.0
     gain: float = NAN

@@ -49,6 +49,7 @@ def done(d, iteration, n, seconds, left):
         "predicted": left,
         "passed_over": math.nan,
         "ahead": 0.0,
+        "tolerance": 0.0,
         "seconds_statistics": 0.0,
         "seconds_strategy": seconds,
     }

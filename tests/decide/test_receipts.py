@@ -12,7 +12,7 @@ from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateE
 
 PLACED = (
     *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
-    *[math.nan] * 7,
+    *[math.nan] * 9,
     *(0.1, 0.2),
 )
 

@@ -40,6 +40,8 @@ FIGURES = (  # the figures of a placement, in order; the last two are measured i
     "loss_4",
     "loss_8",
     "loss_scattered",
+    "tolerance",
+    "loss_tolerant",
     "seconds_statistics",
     "seconds_strategy",
 )
@@ -295,7 +297,7 @@ class Twin:
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
         figures += [NAN, *heaviest(told)]  # without memory limits
-        figures += [0.0, *[NAN] * 7, 0.0, NAN]  # the twin has no drifts, so it does not look ahead
+        figures += [0.0, *[NAN] * 9, 0.0, NAN]  # the twin has no drifts, so it does not look ahead
         return figures, speed, plan.rank
 
     def preview(self, snapshot, here, work):
