@@ -1,6 +1,5 @@
-/* Calls that look for no signals (those of libraries) run aside, in a thread of their own.  So a
- * signal ends the caller's wait at once; the thread goes on until its call ends.
- */
+/* Calls of libraries that do not check for signals run aside, in a thread of their own.  So a
+ * signal ends the caller's wait at once; the thread goes on until its call ends. */
 #ifndef PLB_BASE_ASIDE_H
 #define PLB_BASE_ASIDE_H
 

@@ -1,4 +1,4 @@
-/* Vector instructions of the processor, and those that the core was compiled for. */
+/* Vector instructions of the processor, and those that pylb's C code was compiled for. */
 #ifndef PLB_BASE_CPU_H
 #define PLB_BASE_CPU_H
 
@@ -14,7 +14,7 @@
  *  "avx512", "avx2", "avx", "sse4.2", "sse2", "neon" or "none". */
 const char *plb_cpu_simd(void);
 
-/** The vector instructions that the compiler was allowed to use everywhere in the core. */
+/** The vector instructions that the compiler was allowed to use everywhere in pylb's C code. */
 const char *plb_cpu_compiled(void);
 
 /* Compile a hot function twice: for every processor, and for those with AVX2 and BMI (x86-64-v3).

@@ -23,8 +23,8 @@ void plb_csr_free(plb_csr_t *self);
 
 /* n items in groups: group g has the items item[start[g] ... start[g + 1] - 1], ascending. */
 typedef struct plb_groups {
-    int64_t *start; /* [n_groups + 1] */
-    int32_t *item;  /* [n] */
+    int64_t *start; /* [n_groups + 1] where the items of each group begin */
+    int32_t *item;  /* [n] items, group by group */
 } plb_groups_t;
 
 /** Put item i into group[i], 0 ... n_groups - 1.  `self` owns its arrays; free it also after a

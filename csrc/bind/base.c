@@ -1,4 +1,4 @@
-/* Room base: what the core was built with, clocks, exact sums. */
+/* Room base: how the C code was compiled, clocks, exact sums. */
 #include <math.h>
 
 #include "base/finite.h"
@@ -52,8 +52,8 @@ PLB_PY_FN0(trim, "trim()\n--\n\n"
 
 PLB_PY_FN(stop_when,
           "stop_when(stop, /)\n--\n\n"
-          "Let another thread end this thread's calls of the core: as soon as the list `stop`\n"
-          "has an item, they raise KeyboardInterrupt.")
+          "Let another thread end this thread's calls of the C core: as soon as the list\n"
+          "`stop` has an item, they raise KeyboardInterrupt.")
 {
     PyObject *list;
     PLB_PY_TRY(plb_py_parse(c, "stop:L", &list));

@@ -1,4 +1,4 @@
-/* Turns error codes of the core into exceptions of pylb.errors. */
+/* Turns error codes of the C core into exceptions of pylb.errors. */
 #include "bind/views.h"
 
 /* Name of the Python class, from the table of base/err.h. */

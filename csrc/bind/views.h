@@ -87,10 +87,10 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
  *  any).  NULL with an exception on error; None gives NULL, too: test PyErr_Occurred(). */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
-/** Call the core without the GIL; the value is its code, which plb_py_fail translates. */
+/** Call the C core without the GIL; the value is its code, which plb_py_fail translates. */
 #define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
 
-/** Release the GIL, and let Ctrl-C end long loops of the core (base/interrupt.h); then take the
+/** Release the GIL, and let Ctrl-C end long loops in C (base/interrupt.h); then take the
  * GIL again. */
 void plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);

@@ -44,7 +44,7 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 /** Free the duplicate, if there is one; then the call is collective. */
 void plb_comm_free(plb_comm_t *self);
 
-/** Wait for a request without keeping the core from other ranks (base/wait.h). */
+/** Wait for a request, and let other ranks use the processor meanwhile (base/wait.h). */
 int plb_comm_finish(MPI_Request *request, plb_err_t *err);
 
 /** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective; waits

@@ -63,7 +63,7 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
                    int n_parcels, plb_err_t *err);
 
 /** Wait until self->all is the merged record and all parcels have arrived, for at most
- * `timeout_ns` nanoseconds (negative: no limit); the core is left to other ranks meanwhile.
+ * `timeout_ns` nanoseconds (negative: no limit); other ranks can use the processor meanwhile.
  * *done: true: they have arrived; false: the time is over.  In that case, and after
  * PLB_ERR_INTERRUPTED, the step is still under way: call it again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,

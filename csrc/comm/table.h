@@ -16,7 +16,7 @@
 enum { PLB_FREE = -1, PLB_STAGED = -2 };
 
 typedef struct plb_table {
-    int64_t *id;    /* [n_slots] */
+    int64_t *id;    /* [n_slots] id of the entry */
     int32_t *owner; /* [n_slots] the owner's rank, or PLB_FREE, PLB_STAGED */
     int64_t *local; /* [n_slots]; NULL without local ids */
     int32_t *row;   /* [n_slots] row of the user data; NULL without data */

@@ -27,8 +27,8 @@ typedef struct plb_transfer {
     plb_comm_t *comm;
     int tag, n, n_receives; /* n is 0 if no exchange is under way */
     MPI_Request *request;   /* [n] receives, then sends */
-    int32_t *peer;          /* [n] */
-    int64_t *bytes;         /* [n] */
+    int32_t *peer;          /* [n] the other rank of each message */
+    int64_t *bytes;         /* [n] size of each message */
 } plb_transfer_t;
 
 /** Make room for the requests of an exchange with this many partners; one exchange can follow
@@ -43,9 +43,9 @@ void plb_transfer_free(plb_transfer_t *self);
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
-/** Wait for the end of the exchange, and leave the core to other ranks meanwhile.  PLB_ERR_STATE:
- * a partner has failed or sends something else; all messages are then complete, too.  After
- * PLB_ERR_INTERRUPTED the exchange is still under way. */
+/** Wait for the end of the exchange, and let other ranks use the processor meanwhile.
+ * PLB_ERR_STATE: a partner has failed or sends something else; all messages are then complete,
+ * too.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that

@@ -14,7 +14,7 @@
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
-    int32_t *rank; /* owned */
+    int32_t *rank; /* owned: the new rank of each object */
     plb_metrics_t before, after;
     double longest_before,
         longest_after; /* time of the slowest rank with messages, divided by the mean */

@@ -138,7 +138,7 @@ typedef struct plb_workload {
  * 1 or more; for a communication strategy including the time of messages. */
 typedef struct plb_outcome {
     double before, after;
-    double cost; /* seconds */
+    double cost; /* seconds that the LB step cost */
     int64_t migrations;
 } plb_outcome_t;
 
@@ -161,7 +161,7 @@ typedef struct plb_choice {
     plb_lead_t lead;        /* why this family was chosen */
     int32_t candidate;      /* index of the chosen candidate */
     double max_over_mean;   /* 1 if there is no load */
-    double utilization;     /* as observed */
+    double utilization;     /* utilization of the least utilized rank, as observed */
     double communication_s; /* seconds of communication, eq. 3.6 */
     double communication;   /* communication_s divided by the total load; 0 if both are 0 */
 } plb_choice_t;

@@ -8,7 +8,7 @@
 
 static const double HUBER = 1.345;
 
-/* The squares of the residual have converged when they are below this fraction of the first ones:
+/* The conjugate gradients end when r . z (solve) is below this fraction of its first value:
  * ROUGHLY while the weights still change, TOLERANCE in the last round. */
 static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
@@ -113,7 +113,7 @@ static void apply(const fit_t *self, const double *v, double *q)
 }
 
 /* A weight by Huber's rule, without an unpredictable branch. */
-static inline float weigh(float given, float miss, float most)
+static inline float huber(float given, float miss, float most)
 {
     const float size = fabsf(miss);
     return given * (most / (size > most ? size : most));
@@ -165,7 +165,7 @@ static void set_up(fit_t *self, double sigma)
         self->diagonal[i] = ALIKE;
     }
     for (int64_t k = 0; k < in->m && sigma > 0.0; k++) {
-        self->weight[k] = weigh(in->weight[k], self->miss[k], most);
+        self->weight[k] = huber(in->weight[k], self->miss[k], most);
     }
     if (!(sigma > 0.0)) {
         memcpy(self->weight, in->weight, (size_t)in->m * sizeof *self->weight);
@@ -290,7 +290,7 @@ static void begin_from(fit_t *self, double sigma)
         find_misses(self, in->weight, begin, end);
         for (int round = 0; round < ALONE; round++) {
             for (int64_t k = begin; k < end; k++) {
-                self->weight[k] = weigh(in->weight[k], self->miss[k], most);
+                self->weight[k] = huber(in->weight[k], self->miss[k], most);
             }
             find_misses(self, self->weight, begin, end);
         }

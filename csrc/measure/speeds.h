@@ -31,8 +31,8 @@ typedef struct plb_speeds {
  * from a clock. */
 typedef struct plb_moved {
     int64_t n, m;   /* numbers of objects and of observations */
-    int64_t *start; /* [n+1] */
-    int32_t *rank;  /* [m] */
+    int64_t *start; /* [n + 1] where the observations of each object begin */
+    int32_t *rank;  /* [m] rank of each observation */
     float *y;       /* [m] log seconds */
     float *weight;  /* [m] above 0 */
 } plb_moved_t;
@@ -45,7 +45,7 @@ void plb_moved_free(plb_moved_t *self);
  * {0}: there is no previous fit. */
 typedef struct plb_speeds_start {
     int32_t p;
-    double *log_speed; /* [p] */
+    double *log_speed; /* [p] logarithms of the speeds */
     double first;      /* the first residual of a fit that starts from zero */
     double sigma;
 } plb_speeds_start_t;

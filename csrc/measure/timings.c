@@ -46,7 +46,7 @@ static void add(plb_timings_t *self, int64_t key, int32_t rank, double seconds)
 }
 
 /* Set the weight of each object: the square root of its time over the mean time. */
-static void weigh(plb_timings_t *self, double sum)
+static void set_weights(plb_timings_t *self, double sum)
 {
     const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
     for (int64_t i = 0; i < self->n; i++) {
@@ -153,8 +153,8 @@ static void fill(const plb_times_t *in, const name_t *order, plb_timings_t *now,
             sum_of_work += in->work[i];
         }
     }
-    weigh(now, sum);
-    weigh(user, sum_of_work);
+    set_weights(now, sum);
+    set_weights(user, sum_of_work);
 }
 
 int plb_timings_take(const plb_times_t *in, plb_timings_t *now, plb_timings_t *user,

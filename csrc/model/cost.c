@@ -9,7 +9,7 @@ enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
 /* Messages and bytes that each rank sends to other ranks. */
 typedef struct sent {
-    double *messages, *bytes; /* [p] */
+    double *messages, *bytes; /* [p] what each rank sends */
 } sent_t;
 
 static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)

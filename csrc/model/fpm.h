@@ -26,7 +26,7 @@ enum { PLB_FPM_MOST = 64 }; /* points of a model; a new one replaces the least u
  * rows.  Borrowed. */
 typedef struct plb_fpm {
     int32_t p;
-    const int64_t *start; /* [p+1] */
+    const int64_t *start; /* [p + 1] where the points of each processor begin */
     const double *rows;   /* [start[p]] above 0 */
     const double *speed;  /* [start[p]] rows per second */
 } plb_fpm_t;

@@ -18,14 +18,15 @@
 typedef struct plb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
-    int32_t n_components;      /* loads per object: 1, or one per phase or kind of processor */
-    const double *load;        /* [n_objects * n_components], object-major */
-    const int32_t *rank;       /* [n_objects] the present rank of each object */
-    const int64_t *key;        /* [n_objects] or NULL */
-    const int64_t *bytes;      /* [n_objects] or NULL: bytes that a migration sends */
-    const int64_t *memory;     /* [n_objects] or NULL: bytes of memory that the object needs */
-    const uint8_t *migratable; /* [n_objects] or NULL */
-    const double *coords;      /* [n_objects * 3] or NULL */
+    int32_t n_components;  /* loads per object: 1, or one per phase or kind of processor */
+    const double *load;    /* [n_objects * n_components], object-major */
+    const int32_t *rank;   /* [n_objects] the present rank of each object */
+    const int64_t *key;    /* [n_objects] a number for each object that identifies it for the whole
+                              run; or NULL */
+    const int64_t *bytes;  /* [n_objects] or NULL: bytes that a migration sends */
+    const int64_t *memory; /* [n_objects] or NULL: bytes of memory that the object needs */
+    const uint8_t *migratable; /* [n_objects] 1: may migrate, 0: must stay; NULL: all are 1 */
+    const double *coords;      /* [n_objects * 3] position of each object, or NULL */
 
     /* Edges: messages from object to object in one iteration. */
     int64_t n_edges;
@@ -46,10 +47,10 @@ typedef struct plb_snapshot {
     const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
 
-    const double *speed;         /* [n_ranks] or NULL */
+    const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
     const double *background;    /* [n_ranks] or NULL: seconds of other work */
-    const int64_t *memory_limit; /* [n_ranks] or NULL */
-    const int32_t *node;         /* [n_ranks] or NULL */
+    const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
+    const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } plb_snapshot_t;
 
 /** Check that every value is finite, not negative and in range.  The error names array, index and

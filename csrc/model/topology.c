@@ -131,8 +131,8 @@ out:
 typedef struct mapper {
     const plb_topology_t *machine;
     plb_csr_t rows;
-    double *bytes;        /* [edges of rows] */
-    const int32_t *group; /* [p] */
+    double *bytes;        /* [entries of the rows] bytes in both directions */
+    const int32_t *group; /* [p] group of each part */
     int32_t *place;       /* [p] the place of each part */
     int32_t *part;        /* [p] the part at each place */
 } mapper_t;

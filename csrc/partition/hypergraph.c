@@ -327,8 +327,8 @@ static void rate(clusters_t *self, int32_t v)
     }
 }
 
-/* Return the cluster with the strongest connection to v, relative to the cluster's weight; if
- * there is none, v's own cluster.  Clears the scores. */
+/* Return the cluster with which v is connected most strongly, relative to the cluster's weight;
+ * if there is none, v's own cluster.  Clears the scores. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;

@@ -16,7 +16,7 @@ typedef struct plb_hypergraph {
         *pin; /* vertices of net e: pin[net_start[e]] ... pin[net_start[e + 1] - 1], each once */
     int32_t *vertex_start,
         *net;        /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
-    int32_t *weight; /* [n_vertices] */
+    int32_t *weight; /* [n_vertices] weight of each vertex */
     int32_t *net_weight; /* [n_nets], above zero */
     int32_t *fixed;      /* [n_vertices] part that a vertex must get, or -1; NULL: all -1 */
 } plb_hypergraph_t;
@@ -49,7 +49,7 @@ int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *par
 /* The largest weights that parts may have. */
 typedef struct plb_limits {
     int32_t n_parts;
-    const int64_t *limit; /* [n_parts] */
+    const int64_t *limit; /* [n_parts] largest weight of each part */
 } plb_limits_t;
 
 /** Refine a partition by k-way local searches after Fiduccia and Mattheyses.  Each search starts

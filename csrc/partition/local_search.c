@@ -22,7 +22,7 @@ enum {
 /* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
 
 typedef struct queue {
-    int64_t *key;       /* [n_vertices] */
+    int64_t *key;       /* [n_vertices] key of each vertex, a gain */
     int32_t *heap, *at; /* at[v]: index of v in the heap, or -1 */
     int32_t n;
 } queue_t;

@@ -38,7 +38,7 @@ typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;
     int64_t n_sections, n_slots, most; /* most: largest number of tasks in a phase */
-    int32_t *section_of;               /* [n_phases] */
+    int32_t *section_of;               /* [n_phases] section of each phase */
     int32_t *slot;                     /* slot of each task of a section */
     change_t *change;
     double *lanes; /* [block][task][LANES] work of each task in the LANES phases of a block */

@@ -26,8 +26,8 @@ typedef struct ranked {
 typedef struct states {
     const layout_t *lay;
     state_t *state;
-    int32_t *rank;     /* [room, n_slots] */
-    double *ring;      /* [room, RING] */
+    int32_t *rank;     /* [room, n_slots] rank of each object in each state */
+    double *ring;      /* [room, RING] seconds of the next phases in each state */
     double *estimates; /* [room, ROWS, n_slots] load estimates; NULL: they are the same for all
                           states */
     ranked_t *order;   /* [room] scratch memory to sort the states */

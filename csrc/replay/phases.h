@@ -57,7 +57,7 @@ typedef struct plb_phases {
         *from; /* from: index of the object in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
-    double *coords;    /* [3 * n] */
+    double *coords;    /* [3 * n] position of each object */
     bool all_movable;  /* true: all present objects may migrate; false: some may not */
     bool same_objects; /* true: the previous phase had the same objects; false: other objects */
     bool has_bytes, has_memory, has_coords; /* whether the trace has these arrays */

@@ -64,7 +64,7 @@ typedef struct sim {
     plb_protocol_t in;
     plb_consensus_root_t root;
     plb_calendar_t calendar;
-    node_t *node; /* [p], in `memory` */
+    node_t *node; /* [p] the ranks, a part of `memory` */
     void *memory;
     slot_t *slot;   /* [p, window], indexed by the number of the iteration or of the ruling, modulo
                        the window */

@@ -31,7 +31,7 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration, whole; /* seconds */
+    double statistics, placing, migration, whole; /* seconds of its parts, and of all of it */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {

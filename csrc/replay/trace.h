@@ -32,20 +32,20 @@ typedef struct plb_trace {
     int64_t n_phases, n_entities;
     int32_t n_ranks;
 
-    const int64_t *entity_key;        /* [n_entities] */
-    const uint8_t *entity_migratable; /* [n_entities] */
+    const int64_t *entity_key;        /* [n_entities] a number that identifies the entity */
+    const uint8_t *entity_migratable; /* [n_entities] 1: may migrate, 0: must stay */
 
-    const int64_t *task_ptr;    /* [n_phases + 1] */
+    const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
     const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
     const int32_t *task_rank;   /* [tasks] the rank where the task ran */
     const int32_t
         *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */
     const double *task_load;    /* [tasks] seconds */
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
-    const int64_t *task_memory; /* [tasks] or NULL */
-    const double *task_coords;  /* [tasks * 3] or NULL */
+    const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
+    const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
 
-    const int64_t *edge_ptr;            /* [n_phases + 1] */
+    const int64_t *edge_ptr;            /* [n_phases + 1] where the edges of each phase begin */
     const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */
     const double *edge_bytes, *edge_messages;
     /* [edges] the number of the multicast to which the edge belongs, 0: none; or NULL.  The edges
@@ -55,9 +55,9 @@ typedef struct plb_trace {
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
 
-    const double *speed;         /* [n_ranks] or NULL */
-    const double *background;    /* [n_ranks] or NULL */
-    const int64_t *memory_limit; /* [n_ranks] or NULL */
+    const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
+    const double *background;    /* [n_ranks] seconds of other work in an iteration, or NULL */
+    const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
 
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] as measured, or NULL */
     const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */

@@ -82,7 +82,7 @@ typedef struct state {
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
-    double rate;         /* the lowest average cost per iteration, from best_rate */
+    double rate;         /* the lowest average cost per iteration that best_rate has found last */
     double steady;       /* the least `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */

@@ -20,8 +20,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 const plb_trigger_kind_t plb_trigger_boulmier = {
     .name = "boulmier",
-    .help = "when the imbalance of an iteration costs more than the average of the cycle, LB "
-            "step included",
+    .help = "when an iteration's imbalance costs more than the cycle did per iteration, including "
+            "its LB step",
     .source = "Boulmier 2021 (arXiv 2104.01688), u tau - U >= C",
     .observe = observe,
 };

@@ -12,7 +12,7 @@
  * among all vertices.  The graph is symmetric and has no loops. */
 typedef struct plb_dgraph {
     int32_t n, first;
-    const int32_t *start; /* [n + 1] */
+    const int32_t *start; /* [n + 1] where the edges of each vertex begin */
     const int32_t *to;    /* [start[n]] neighbours, by their numbers among all vertices */
     const int32_t *owner; /* [start[n]] ranks of these neighbours */
 } plb_dgraph_t;
@@ -26,7 +26,7 @@ int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int
  * separates its children. */
 typedef struct plb_blocks {
     int32_t n;       /* number of blocks */
-    int32_t *first;  /* [n + 1] */
+    int32_t *first;  /* [n + 1] first column of each block */
     int32_t *parent; /* [n] parent block; -1: none */
 } plb_blocks_t;
 

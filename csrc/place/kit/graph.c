@@ -96,7 +96,7 @@ static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, i
 }
 
 /* Convert bytes[] to the integer weights of the edges. */
-static int weigh(plb_parts_t *self, const double *bytes, plb_err_t *err)
+static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t m = self->start[self->question.n_vertices];
@@ -147,7 +147,7 @@ static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
     PLB_NEW(bytes, in->n_edges);
     *done = order_edges(self, bytes) &&
             add_directions(self->start, (int32_t)in->n_objects, self->question.to, next, bytes);
-    ret = *done ? weigh(self, bytes, err) : ret;
+    ret = *done ? set_edge_weights(self, bytes, err) : ret;
 out:
     if (!*done) {
         plb_free(self->to);
@@ -194,7 +194,8 @@ typedef struct entry {
 
 /* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
-    int64_t *start, *end; /* [n_vertices + 1] */
+    int64_t *start,
+        *end; /* [n_vertices] the row of each vertex: its first entry, and its last entry plus 1 */
     entry_t *entry;
 } rows_t;
 
@@ -319,7 +320,7 @@ static int merge_pairs(plb_parts_t *self, plb_err_t *err)
         self->start[v + 1] = at + merge(&both, v, self->to + at, bytes + at);
     }
     self->question.to = self->to;
-    ret = weigh(self, bytes, err);
+    ret = set_edge_weights(self, bytes, err);
 out:
     rows_free(&both.sent);
     rows_free(&both.received);

@@ -10,9 +10,9 @@
 #include "place/kit/ranks.h"
 
 typedef struct plb_offers {
-    int64_t *start, *end; /* [p] */
+    int64_t *start, *end; /* [p] first entry of each rank; last entry plus 1 */
     plb_item_t *item;     /* load and object */
-    uint8_t *sorted;      /* [p] */
+    uint8_t *sorted;      /* [p] whether the rank's list is sorted */
     int32_t *next, *prev; /* [entries] where to search for the nearest entry that was not taken: at
                              or after this one; at or before it */
     plb_item_t *spare;    /* scratch memory to sort the longest list */

@@ -12,7 +12,7 @@ typedef struct plb_ranks {
     const plb_snapshot_t *in;
     int32_t *rank;   /* [n_objects] array of the caller: the present rank of each object */
     double limit;    /* seconds that a rank may take */
-    double *load;    /* [p] */
+    double *load;    /* [p] load of each rank */
     double *allowed; /* [p] load with which each rank takes `limit` seconds */
     int32_t *on;     /* [p] number of objects on each rank */
     int64_t *room;   /* [p] bytes of memory left; NULL: no limits */

@@ -54,7 +54,7 @@ typedef struct mover {
 } mover_t;
 
 typedef struct way {
-    int32_t to; /* -1: none */
+    int32_t to; /* rank to which the object should go; -1: there is none */
     double gain;
 } way_t;
 

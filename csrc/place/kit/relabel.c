@@ -10,8 +10,8 @@
 /* Pairs of a rank and a part that have items in common. */
 typedef struct overlap {
     int64_t n;
-    int32_t *rank, *part; /* [n] */
-    double *common;       /* [n] */
+    int32_t *rank, *part; /* [n] the two of each pair */
+    double *common; /* [n] total weight of the items that the two of each pair have in common */
 } overlap_t;
 
 static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,

@@ -27,7 +27,7 @@ typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;
     double limit;         /* seconds that no rank should exceed */
-    int32_t *best, *rank; /* [n_objects] */
+    int32_t *best, *rank; /* [n_objects] the best placement; the placement that is searched from */
     double max;           /* seconds of the slowest rank under `best` */
 } search_t;
 

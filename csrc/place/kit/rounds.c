@@ -13,7 +13,7 @@
 /* ---- a snapshot split by rank --------------------------------------------------------------- */
 
 typedef struct shares {
-    plb_share_t *share; /* [p] */
+    plb_share_t *share; /* [p] input of each rank's agent (agent.h) */
     plb_groups_t objects, ranks,
         edges; /* groups: objects by rank, ranks by node, edges by the sender's rank */
     int64_t *id;
@@ -188,9 +188,9 @@ enum {
 
 typedef struct driver {
     int32_t p;
-    plb_agent_t **agent; /* [p] */
+    plb_agent_t **agent; /* [p] agent of each rank */
     plb_note_t *inbox; /* notes to all ranks: those to rank r are start[r] ... start[r + 1] - 1 */
-    int64_t *start;    /* [p + 2] */
+    int64_t *start;    /* [p + 2] where the notes to each rank begin */
     int64_t room;
     plb_tally_t all;
     int32_t *last; /* [p] the last rank in this round that wrote to each rank */

@@ -1,14 +1,14 @@
-/* GreedyLB: places the objects from the heaviest to the lightest, each where it ends first.
+/* GreedyLB: places the objects from the heaviest to the lightest, each on the rank where it ends
+ * first.
  *
- * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's
- * algorithm 2, where the background load of a processor is `background` plus the objects that
- * may not migrate.  With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p)
- * times the optimum.
+ * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's algorithm
+ * 2, where the background load of a processor is `background` plus the objects that may not
+ * migrate.  With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p) times the
+ * optimum.
  *
- * Ties have fixed rules, so that every rank computes the same placement: of equal objects the
- * lowest index comes first; of ranks where it would end at the same time, the one with less
- * time so far, then the lowest.
- */
+ * Ties have fixed rules, so that every rank computes the same placement.  Of equal objects, the
+ * lowest index comes first.  Of ranks where the object would end at the same time, the one with
+ * less time so far is taken, then the lowest. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,7 +39,7 @@ typedef struct fleet {
     plb_item_t *item;  /* [p] the items of all heaps */
     plb_item_t *aside; /* [p] ranks that were taken out because they have no memory for the present
                           object */
-    int32_t *class_of; /* [p] */
+    int32_t *class_of; /* [p] class of each rank */
     int32_t n_aside;
     int64_t *room; /* [p] bytes of memory left; NULL: no limits */
 } fleet_t;

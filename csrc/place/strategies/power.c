@@ -70,7 +70,7 @@ static double background_of(const quota_t *self, int32_t r)
 }
 
 /* Compute the weights: convert each rank's sum of loads to seconds per object. */
-static void weigh(quota_t *self)
+static void set_weights(quota_t *self)
 {
     const plb_snapshot_t *in = self->problem->in;
     double sum = 0.0;
@@ -174,7 +174,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     int ret = quota_init(&quota, &problem, err);
     if (ret == PLB_OK && problem.n > 0) {
-        weigh(&quota);
+        set_weights(&quota);
         share_out(&quota);
         ret = round_off(&quota, err);
     }

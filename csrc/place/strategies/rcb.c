@@ -181,8 +181,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_rcb = {
     .name = "RCBLB",
-    .help = "cuts the objects in two across their longest side, again and again; ranks keep their "
-            "regions",
+    .help = "divides the objects in two across their longest side, then each half again, and so "
+            "on; ranks keep their regions",
     .source = "Berger and Bokhari, IEEE Trans. Comput. C-36, 1987",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -52,7 +52,7 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
 
 /* A candidate placement. */
 typedef struct trial {
-    int32_t *rank;  /* [n_objects] */
+    int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */
     int64_t cost;   /* plb_parts_cost */
 } trial_t;

@@ -55,8 +55,8 @@ typedef struct vector {
     double *goal, *per; /* [d] seconds, and 1 / seconds; 0 where there is no load */
     double *pace;       /* [p] 1 / speed */
     double *t;          /* [d * p] t[k][r] of the comment above, one component after the other */
-    double *score;      /* [p] */
-    top_t *top;         /* [d] */
+    double *score;      /* [p] scratch memory of score_ranks */
+    top_t *top;         /* [d] slowest ranks of each component */
     int32_t *rank;      /* [n] the new rank of each object */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;

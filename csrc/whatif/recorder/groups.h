@@ -8,7 +8,7 @@
 #include "handles.h"
 
 typedef struct plb_group {
-    int32_t number; /* number among this rank's communicators, which operations have as `comm` */
+    int32_t number; /* number of the communicator on this rank; operations have it as `comm` */
     int32_t size, rank;
     int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */

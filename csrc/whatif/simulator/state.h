@@ -105,7 +105,8 @@ typedef struct processor {
     double speed;
     double period, on; /* the processor is available for `on` seconds of each period; 0: always */
     double phase;      /* time at which the first period begins */
-    double last;       /* time up to which v (or `left` of the running process) is computed */
+    double last;       /* time up to which v (with turns: `left` of the running process) has been
+                          computed */
     double v;          /* work that each computing process has got so far */
     plb_heap_t active; /* with equal shares: the processes, sorted by the value of v at which their
                           work is done */
