@@ -18,7 +18,7 @@ typedef struct job {
     bool ended, left;
 } job_t;
 
-/* One pair for all jobs: they are long, and few. */
+/* One pair for all jobs, because they are long and few. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 
@@ -78,7 +78,7 @@ static int look(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the calls that were left. */
+/* Wait for the calls whose callers have gone on after a signal. */
 static int wait_for_turn(const plb_aside_t *how)
 {
     int ret = PLB_OK;
@@ -90,7 +90,7 @@ static int wait_for_turn(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the job belongs to its thread. */
+/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the thread that runs the job frees it. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;
@@ -117,7 +117,7 @@ int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err)
         return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
     }
     *job = (job_t){.how = *how, .data = data};
-    if (!start(job)) { /* no thread: the call runs here */
+    if (!start(job)) { /* no thread could be started: the call runs on this one */
         plb_free(job);
         return how->run(data, err);
     }

@@ -11,8 +11,9 @@
 typedef struct plb_aside {
     int (*run)(void *data, plb_err_t *err);
     void (*free)(void *data);
-    void (*watch)(void); /* called every few milliseconds by the thread that waits; or NULL */
-    atomic_int *left;    /* number of calls that were left; the next call waits until it is 0 */
+    void (*watch)(void); /* the thread that waits calls it every few milliseconds; or NULL */
+    atomic_int *left; /* number of calls that still run although their callers have gone on after a
+                         signal; the next call waits until it is 0 */
 } plb_aside_t;
 
 /** Run `run(data)`, and wait for its end.  Returns its code.
@@ -21,13 +22,13 @@ typedef struct plb_aside {
  * `free(data)` is called when the run has ended.  So `data` must not point to memory of others. */
 int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 
-/** Wait until no call that was left still runs. */
+/** Wait until no call runs whose caller has gone on after a signal. */
 void plb_aside_wait(atomic_int *left);
 
 /* ---- memory of its own ---------------------------------------------------------------------- */
 
 typedef struct plb_piece {
-    const void **at; /* a pointer to `bytes` bytes, or to NULL */
+    const void **at; /* the pointer to an array of `bytes` bytes, or to NULL */
     int64_t bytes;
 } plb_piece_t;
 
@@ -36,7 +37,8 @@ typedef struct plb_piece {
         (const void **)&(pointer), (int64_t)sizeof *(pointer) * (n)                               \
     }
 
-/** Replace each pointer by a copy of its bytes.  On failure, all of them become NULL. */
+/** Copy each array, and let its pointer point to the copy.  On failure, all pointers become NULL.
+ */
 int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err);
 
 /** Free what plb_aside_own has copied. */

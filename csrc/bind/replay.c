@@ -71,9 +71,10 @@ PLB_PY_METHOD(
     return PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
-PLB_PY_METHOD1(replay, feed,
-               "feed($self, trace, /)\n--\n\n"
-               "Replay the next phases.  An entity must have the same number in all calls.")
+PLB_PY_METHOD1(
+    replay, feed,
+    "feed($self, trace, /)\n--\n\n"
+    "Replay the next phases, a trace.  An entity must have the same number in all calls.")
 {
     plb_trace_t trace;
     return plb_py_trace(c, arg, &trace) != 0 ||

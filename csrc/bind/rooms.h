@@ -50,7 +50,8 @@ extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb
     plb_py_place_rounds, plb_py_decide, plb_py_decide_ledger, plb_py_decide_decider,
     plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_keys, plb_py_run_mail,
     plb_py_replay, plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif,
-    plb_py_whatif_path, plb_py_io; /* of pylb._core */
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle; /* _mpi */
+    plb_py_whatif_path, plb_py_io; /* the rooms of pylb._core */
+extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane,
+    plb_py_partition_settle; /* those of pylb._mpi */
 
 #endif

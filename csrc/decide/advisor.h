@@ -25,14 +25,15 @@ typedef struct plb_advisor {
     bool places; /* true: it advises when to rebalance and where data go; false: only when */
     bool due; /* true: an LB step was advised, and the next record tells its cost and whether ranks
                  carried it out; false: none was advised */
-    bool placed; /* true: the plan of that LB step was made; false: not yet */
-    int64_t at;  /* the step after which that LB step was advised */
+    bool placed; /* true: the plan of the LB step was made; false: not yet */
+    int64_t at;  /* the step after which the LB step was advised */
     int64_t migrations, bytes;
-    double before;    /* max/mean of the last iteration before that advice */
-    double usual;     /* max/mean of up to PLB_ADVISOR_SPAN iterations before that advice */
-    double ratio;     /* `usual` of the last LB step that was carried out */
-    double left;      /* max/mean of the first two iterations after that LB step */
-    int64_t n;        /* iterations since that LB step */
+    double before; /* max/mean of the last iteration before the LB step was advised */
+    double
+        usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before the LB step was advised */
+    double ratio; /* `usual` of the last LB step that was carried out */
+    double left;  /* max/mean of the first two iterations after the LB step that was carried out */
+    int64_t n;    /* number of iterations since the LB step that was carried out */
     double max, mean; /* seconds: sums over the iterations since that LB step */
     double grown; /* seconds: sum of max - left * mean over the iterations since that LB step */
     double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations; the n-th is at n %

@@ -40,8 +40,8 @@ typedef struct plb_central {
 /* An LB step whose strategy is to be chosen. */
 typedef struct plb_central_case {
     int32_t n_ranks;
-    int64_t n_objects;     /* on all ranks */
-    int64_t messages;      /* between ranks in an iteration */
+    int64_t n_objects;     /* number of objects on all ranks */
+    int64_t messages;      /* number of messages between ranks in an iteration */
     plb_network_t network; /* cost of messages */
     double mean;           /* seconds: mean load of the ranks */
     double left;           /* max/mean that a central strategy leaves; NAN: not known */

@@ -274,7 +274,7 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
 /* The placements that are tried for a cycle (cycle.h). */
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
-    int32_t *rank;      /* the best so far */
+    int32_t *rank;      /* the best placement so far */
     plb_placing_t *out; /* figures of the best placement */
     double least;       /* average loss per iteration of the best placement, in seconds */
     double tolerance;   /* of the best placement */

@@ -456,7 +456,8 @@ out:
     return ret;
 }
 
-/* Shift the logarithms of those present ranks' speeds that are known to mean 0. */
+/* Shift the logarithms of the present ranks' speeds such that their mean is 0.  Unknown speeds are
+ * left out. */
 static void centre(double *log_speed, const double *error, int32_t p)
 {
     double mean = 0.0;

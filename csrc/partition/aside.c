@@ -87,7 +87,7 @@ static bool is_small(const plb_question_t *in)
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err)
 {
-    /* the clock of a virtual rank counts the work of its own thread */
+    /* on a virtual rank, the work must be done on its own thread, whose clock counts it */
     const bool aside = plb_interruptible() && !plb_clock_frame.on && !is_small(in);
     if (with->left == NULL || !aside) {
         return with->run(in, part, err);

@@ -12,7 +12,7 @@ enum { NONE = -1 };
  * 0. */
 typedef struct search {
     const plb_gains_t *in;
-    int32_t *room, *place;  /* the answer */
+    int32_t *room, *place;  /* the arguments of plb_assign */
     double *profit, *price; /* [n_items] and [n_places] the dual variables */
     int32_t *first, *next;  /* [n_places], [n_items] linked lists of the items at each place */
     double *distance; /* [n_places] distance of each place reached in this search; INFINITY: not

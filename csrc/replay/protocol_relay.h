@@ -21,8 +21,8 @@ void plb_sim_wake_next(sim_t *s, int64_t rank, double t);
  * known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
-/** At time `at`, a rank gets one part (its own, or a child's): of the statistics of an iteration,
- * or (plb_sim_add_maximum) of a maximum. */
+/** At time `at`, a rank gets its own part, or that of a child, of the statistics of an iteration.
+ * plb_sim_add_maximum: of a maximum. */
 void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at);
 void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 

@@ -6,8 +6,8 @@
 
 #include <mpi.h>
 
-/** Whether this process is alone in comm, and each of its threads may call MPI.  With other ranks,
- * a call must not be left: they would wait for it. */
+/** Whether this process is alone in comm, and each of its threads may call MPI.  If there are
+ * other ranks, a caller must not leave a call after a signal: they would wait for this rank. */
 static inline bool plb_may_run_aside(MPI_Comm comm)
 {
     int size = 0, level = MPI_THREAD_SINGLE;

@@ -15,7 +15,7 @@ enum {
 typedef struct asked {
     MPI_Comm comm;
     plb_dgraph_t graph; /* owns its arrays */
-    int32_t number;     /* distance, or total */
+    int32_t number;     /* argument of the call: distance, or total */
     int32_t *out;
     plb_blocks_t blocks;
 } asked_t;

@@ -81,8 +81,8 @@ typedef struct plb_agent {
     plb_entry_t *entry; /* [number of objects] the objects that are on this rank now, in any order;
                            pinned ones stay */
     int64_t n, room;
-    double load;    /* sum over these objects */
-    int64_t memory; /* sum over these objects */
+    double load;    /* sum over the objects that are on this rank now */
+    int64_t memory; /* sum over the objects that are on this rank now */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds after which all ranks would end together */

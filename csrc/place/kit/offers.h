@@ -45,7 +45,7 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
 /* An exchange: one rank gives an entry, another rank gives one back. */
 typedef struct plb_exchange {
-    int64_t give, back; /* entries; -1: none */
+    int64_t give, back; /* the two entries; -1: none */
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 

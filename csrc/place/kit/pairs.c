@@ -136,7 +136,8 @@ static bool has_room(const pairs_t *self, int32_t give, int32_t back)
 
 /* The load that the donor must lose, and the load that the partner can take. */
 typedef struct demand {
-    double excess, gap;        /* these two loads */
+    double excess, gap;        /* excess: the load that the donor must lose; gap: the load that the
+                                  partner can take */
     double slow_from, slow_to; /* seconds per load */
 } demand_t;
 

@@ -488,8 +488,8 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
 }
 
 static const plb_param_t params[] = {
-    {"overload", "x goal", "objects leave a rank that is above this in any component", 1.02, 1.0,
-     1e6},
+    {"overload", "x goal", "objects leave a rank that takes more than this in any component", 1.02,
+     1.0, 1e6},
     {"phases", "",
      "1: components are phases that all ranks end together; 0: kinds of processors, each to be "
      "balanced",

@@ -184,7 +184,7 @@ static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, bool go
     }
 }
 
-/* --- both --- */
+/* --- equal shares and turns --- */
 
 static void rekey(plb_whatif_t *self, int32_t number)
 {

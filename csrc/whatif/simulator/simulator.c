@@ -13,7 +13,7 @@
 #include "whatif/simulator/slots.h"
 #include "whatif/simulator/target.h"
 
-/* --- life --- */
+/* --- begin and end --- */
 
 /* Set the share of a processor.  Its periods are shifted by a multiple of the golden section, so
  * that those of different processors do not begin together. */
