@@ -215,8 +215,8 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
  * seconds that each rank needs in addition. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
-    for (double level = INFINITY;
-         ;) { /* leave out ranks whose `base` is longer than that time, until there are none */
+    for (double level = INFINITY;;) { /* leave out ranks whose `base` alone is longer than the
+                                         result, until there are none */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];

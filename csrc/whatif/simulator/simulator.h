@@ -58,7 +58,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* more of its operations must be passed */
+    PLB_END_RUNNING, /* not all of its operations have been passed */
     PLB_END_THROUGH, /* it has reached its END */
     PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
     PLB_END_STUCK,   /* it waits forever */
