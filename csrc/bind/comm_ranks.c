@@ -105,7 +105,6 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     return total;
 }
 
-/* Make the parcels from the held parts; fills `part` and `size`. */
 static void fill_parcels(comm_t *self, PyObject *sends, plb_parcel_t *parcel, void **part,
                          int64_t *size)
 {

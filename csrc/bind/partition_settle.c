@@ -23,7 +23,6 @@ static PyObject *nowhere(npy_intp n)
     return PyArray_New(&PyArray_Type, 1, &n, NPY_INT64, &stride, &none, 0, 0, NULL);
 }
 
-/* Make the result; takes over the arrays. */
 static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
 {
     const npy_intp n = (npy_intp)in->parts.n, gone = (npy_intp)out->out.n;

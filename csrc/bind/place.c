@@ -5,7 +5,6 @@
 
 /* ---- a Python callable as an entry of the table --------------------------------------------- */
 
-/* Copies of the snapshot's arrays, by name. */
 static PyObject *copies(const plb_snapshot_t *s)
 {
     const int64_t n = s->n_objects, d = s->n_components, p = s->n_ranks, m = s->n_edges;

@@ -251,7 +251,6 @@ PLB_PY_METHOD0(
     return answer_or_raise(self, ret, answer, &c->err);
 }
 
-/* Index of the object with that key, or -1 with a KeyError. */
 static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
 {
     PyObject *index = PyDict_GetItemWithError(self->index_of, key);

@@ -452,7 +452,6 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Add the messages of this iteration to the communication graph. */
 static int enter(mail_t *self, plb_py_call_t *c)
 {
     int64_t *target = plb_py_memory(c, self->out.n, sizeof *target);

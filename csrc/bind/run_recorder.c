@@ -49,7 +49,6 @@ static void loop_end(loop_t *self)
     }
 }
 
-/* Return the pair (key, object); NULL with an exception. */
 static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 {
     PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);

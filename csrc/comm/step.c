@@ -187,7 +187,6 @@ out:
     return ret;
 }
 
-/* Receive every head that has arrived. */
 static int receive_heads(plb_step_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -67,7 +67,6 @@ int64_t plb_table_bytes(const plb_table_t *self)
 
 /* ---- room ----------------------------------------------------------------------------------- */
 
-/* Copy an entry into a free slot. */
 static void copy_entry(const plb_table_t *from, int64_t i, plb_table_t *to, int64_t j)
 {
     to->id[j] = from->id[i];
@@ -80,7 +79,6 @@ static void copy_entry(const plb_table_t *from, int64_t i, plb_table_t *to, int6
     }
 }
 
-/* Make slots for n entries. */
 static int reserve_slots(plb_table_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -113,7 +111,6 @@ out:
     return ret;
 }
 
-/* Make rows of user data for n entries. */
 static int reserve_rows(plb_table_t *self, int64_t n, plb_err_t *err)
 {
     if (n <= self->room || self->data_bytes == 0) {
@@ -157,7 +154,6 @@ static void insert(plb_table_t *self, int64_t i, int64_t id)
     self->n++;
 }
 
-/* Return the number of slots from i to j. */
 static int64_t steps(const plb_table_t *self, int64_t i, int64_t j)
 {
     return j >= i ? j - i : j - i + self->n_slots;

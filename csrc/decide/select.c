@@ -136,7 +136,6 @@ static plb_family_t family_of(plb_lead_t why)
                : PLB_COMPREHENSIVE;
 }
 
-/* Choose a strategy of the kind choice.kind. */
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;

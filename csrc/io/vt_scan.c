@@ -18,7 +18,6 @@ typedef struct plb_vt_reader {
     double *user;
 } reader_t;
 
-/* The position of the value at the cursor. */
 static uint64_t beginning(plb_json_t *j)
 {
     plb_json_peek(j);

@@ -241,7 +241,6 @@ static void put_bytes(out_t *out, const plb_vt_scan_t *file, uint64_t begin, uin
     put(out, file->text + begin, (size_t)(end - begin));
 }
 
-/* Text of task or communication k. */
 static plb_span_t text_of(const plb_vt_scan_t *file, int64_t k, bool comm)
 {
     return comm ? file->comms[k].text : file->tasks[k].text;

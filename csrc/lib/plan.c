@@ -144,7 +144,6 @@ out:
     return ret;
 }
 
-/* Move items of different sizes, as arrays of elements. */
 static int move_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
                       int64_t bytes, char *to, const int64_t *new_offset, plb_err_t *err)
 {

@@ -252,7 +252,6 @@ static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return end_steps(self, failed, err);
 }
 
-/* Contribute to the step, and take the record that is due. */
 static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_ask_t *ask,
                     plb_err_t *err)
 {

@@ -259,7 +259,6 @@ out:
     return ret;
 }
 
-/* Note on which ranks placement j has objects. */
 static void note_ranks(plb_learner_t *self, int32_t j)
 {
     uint8_t *is_there = self->is_there + (int64_t)j * self->p;

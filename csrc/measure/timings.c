@@ -19,7 +19,6 @@ void plb_timings_free(plb_timings_t *self)
     *self = (plb_timings_t){0};
 }
 
-/* Make room for n objects, and begin with none. */
 static int make_room(plb_timings_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;

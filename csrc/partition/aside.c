@@ -50,7 +50,6 @@ static void asked_free(void *data)
     PLB_FREE((void *)self->in.option, self->part, self);
 }
 
-/* Copy a question; NULL: out of memory. */
 static asked_t *asked_new(const plb_partitioner_t *with, const plb_question_t *in)
 {
     asked_t *self = plb_calloc(1, sizeof *self);

@@ -190,7 +190,6 @@ static void drop_merged(plb_hypergraph_t *self)
     self->n_nets = kept;
 }
 
-/* Merge nets that have the same pins. */
 static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -51,7 +51,6 @@ static int check_values(const char *name, const int32_t *x, int64_t n, int32_t s
     return PLB_OK;
 }
 
-/* Check that start[n + 1] rises from 0. */
 static int check_start(const char *name, const int32_t *start, int32_t n, plb_err_t *err)
 {
     PLB_FAIL_IF(start[0] != 0, err, PLB_ERR_VALUE, "%s[0] is %d: expected 0", name, start[0]);
@@ -211,7 +210,6 @@ static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, in
     }
 }
 
-/* Make the question for the remaining parts. */
 static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     *self = (reduced_t){.in = *in};
@@ -301,7 +299,6 @@ static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r
     return best;
 }
 
-/* Return the part with most vertices that may move. */
 static int32_t fullest(const int32_t *count, int32_t k)
 {
     int32_t best = 0;

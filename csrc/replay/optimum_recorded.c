@@ -328,7 +328,6 @@ static void prune(search_t *self)
     }
 }
 
-/* Compute the times of the next phases. */
 static void look_ahead(search_t *self)
 {
     const int64_t n = self->lay.trace->n_phases;

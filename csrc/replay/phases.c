@@ -189,7 +189,6 @@ out:
 
 /* ---- the objects that are present ----------------------------------------------------------- */
 
-/* Return the rank of task k's entity in this phase. */
 static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
 {
     const plb_trace_t *t = self->trace;

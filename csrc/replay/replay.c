@@ -202,7 +202,6 @@ static int preview(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_decider_previewed(d, gain, ask, err);
 }
 
-/* Do what the decider asks for. */
 static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
 {
     plb_ask_t ask;

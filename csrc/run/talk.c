@@ -13,7 +13,6 @@ void plb_talk_free(plb_talk_t *self)
     *self = (plb_talk_t){0};
 }
 
-/* The number of edges of the message that begins at edge k. */
 static int64_t length_at(const plb_talk_t *self, int64_t k)
 {
     const int64_t cast = self->edge[k].cast;

@@ -36,7 +36,6 @@ out:
     return ret;
 }
 
-/* Return the number of a channel; -1: there is none. */
 static int32_t find_channel(const channels_t *self, const channel_t *c)
 {
     const int32_t ends = plb_keys_find(&self->ends, join(c->source, c->target));
@@ -118,7 +117,6 @@ out:
     return ret;
 }
 
-/* Pair the k-th receive of a channel with its k-th send. */
 static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channel,
                 const wanted_t *wanted, int64_t sends, int64_t receives, plb_err_t *err)
 {

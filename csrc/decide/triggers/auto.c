@@ -144,7 +144,6 @@ static void doubt_steady(const plb_trigger_t *self, int64_t n)
     }
 }
 
-/* Sum of u over the last k iterations. */
 static double sum_of(const state_t *s, int64_t n, int64_t k)
 {
     return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
@@ -156,7 +155,6 @@ static double rise(const state_t *s, int64_t n, int64_t k)
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
 }
 
-/* Record the n-th iteration of the cycle. */
 static void record(const plb_trigger_t *self, const plb_observation_t *o)
 {
     state_t *s = self->state;

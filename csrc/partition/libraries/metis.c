@@ -167,7 +167,6 @@ static void watch(void)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* Set the options of the question. */
 static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);

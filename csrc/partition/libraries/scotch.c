@@ -157,7 +157,6 @@ static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
     return code == 0 ? PLB_OK : failed("SCOTCH_graphMap", err);
 }
 
-/* Make a context with one thread and this seed. */
 static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
 {
     if (SCOTCH_contextThreadSpawn(context, 1, NULL) != 0 ||

@@ -64,7 +64,6 @@ static void asked_free(void *data)
     PLB_FREE((void *)self->in.option, self->part, self->said, self);
 }
 
-/* Copy a question; NULL: out of memory. */
 static asked_t *asked_new(const plb_zoltan_t *in, bool keep)
 {
     plb_piece_t piece[PIECES];

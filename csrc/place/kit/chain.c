@@ -113,7 +113,6 @@ static double best_time(const chain_t *self, double average)
     return high;
 }
 
-/* Return the time at which all ranks would end together. */
 static double average_time(const plb_problem_t *problem, double load)
 {
     double work = load, speed = 0.0;

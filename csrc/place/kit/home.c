@@ -6,7 +6,6 @@
 
 /* ---- returning objects ---------------------------------------------------------------------- */
 
-/* List the objects that have moved, by load. */
 static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,
                       int32_t **object, plb_err_t *err)
 {

@@ -138,7 +138,6 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
     return best;
 }
 
-/* Return the best target of object i. */
 static way_t way_of(mover_t *self, int32_t i)
 {
     const double all = fill_messages(self, i);

@@ -84,7 +84,6 @@ static void list_edges(const plb_snapshot_t *in, int32_t *src, int32_t *dst, dou
     }
 }
 
-/* Give each edge to the rank of its sender. */
 static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;

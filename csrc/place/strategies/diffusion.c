@@ -548,7 +548,6 @@ static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in
     return bytes;
 }
 
-/* Process the notes of a round of moves. */
 static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;

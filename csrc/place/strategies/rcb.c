@@ -93,7 +93,6 @@ static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, doubl
     return n;
 }
 
-/* Divide object[n] among rank[p]. */
 static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_t p,
                   plb_err_t *err)
 {

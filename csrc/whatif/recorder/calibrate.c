@@ -11,7 +11,6 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Measure the seconds of an MPI call that has nothing to do. */
 static double call_seconds(MPI_Comm comm)
 {
     double best = 1.0;

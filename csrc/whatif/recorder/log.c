@@ -148,7 +148,6 @@ void plb_note(plb_op_t op)
     }
 }
 
-/* Return the nanoseconds of sleep since the last poll. */
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
