@@ -242,9 +242,7 @@ PLB_PY_METHOD0(
                                  PyArray_SIZE(self->seconds), now, &c->err);
         end_pass(self, -1);
     }
-    if (ret == PLB_OK) {
-        ret = progress_and_ask(self, slot, now, &answer, &c->err);
-    }
+    PLB_THEN(progress_and_ask(self, slot, now, &answer, &c->err));
     if (ret == PLB_OK && waits(self, answer)) {
         ret = wait_for_answer(self, slot, &answer, &c->err);
     }
@@ -288,9 +286,7 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
         end_pass(self, i);
         self->idle = false;
     }
-    if (ret == PLB_OK) {
-        ret = progress_and_ask(self, slot, now, &answer, &err);
-    }
+    PLB_THEN(progress_and_ask(self, slot, now, &answer, &err));
     self->idle = self->idle && answer != PLB_ATSYNC_GO;
     return answer_or_raise(self, ret, answer, &err);
 }

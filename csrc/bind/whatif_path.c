@@ -126,10 +126,8 @@ static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n
     if (ret == PLB_OK && out->stuck == 0 && run->streams.n_ranks > 0) {
         ret = plb_path_walk(&run->streams, hop, last, &out->stretch, &out->n, err);
     }
-    if (ret == PLB_OK) {
-        ret = plb_path_shares(&run->streams, out->stretch, out->n, n_procedures, out->by_rank,
-                              out->by_procedure, err);
-    }
+    PLB_THEN(plb_path_shares(&run->streams, out->stretch, out->n, n_procedures, out->by_rank,
+                             out->by_procedure, err));
     plb_free(hop[0]);
     plb_free(hop);
     return ret;

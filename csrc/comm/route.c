@@ -100,10 +100,8 @@ int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_
     bool sorted = true;
     *self = (plb_route_t){0};
     int ret = check(dest, n, n_ranks, &sorted, err);
-    if (ret == PLB_OK) {
-        ret = n <= FEW ? sort_few(self, dest, n, err)
-                       : sort_many(self, dest, n, n_ranks, sorted, err);
-    }
+    PLB_THEN(n <= FEW ? sort_few(self, dest, n, err)
+                      : sort_many(self, dest, n, n_ranks, sorted, err));
     if (ret == PLB_OK && sorted) {
         PLB_FREE(self->order);
         self->order = NULL;

@@ -345,9 +345,7 @@ int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *
     plb_json_init(&j, text, size, self->name, err);
     reader_t reader = {.scan = self};
     int ret = plb_json_object(&j, &shape, &reader);
-    if (ret == PLB_OK) {
-        ret = plb_json_finish(&j);
-    }
+    PLB_THEN(plb_json_finish(&j));
     if (ret != PLB_OK) {
         plb_vt_scan_free(self);
     }

@@ -405,9 +405,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
 {
     int ret = plb_phases_begin(&self->phases, left, err);
-    if (ret == PLB_OK) {
-        ret = plb_phases_enter(&self->phases, 0, err);
-    }
+    PLB_THEN(plb_phases_enter(&self->phases, 0, err));
     return ret;
 }
 
@@ -433,9 +431,7 @@ int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, p
     if (left != NULL) {
         ret = enter_left(self, left, err);
     }
-    if (ret == PLB_OK) {
-        ret = settle(self, early, err);
-    }
+    PLB_THEN(settle(self, early, err));
     const int paused = left == NULL ? PLB_OK : plb_phases_pause(&self->phases, err);
     return ret != PLB_OK ? ret : paused;
 }

@@ -561,9 +561,7 @@ static void note_stuck(plb_whatif_t *self)
 int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err)
 {
     int ret = self->missing >= 0 ? resume(self, err) : PLB_OK;
-    if (ret == PLB_OK) {
-        ret = start(self, err);
-    }
+    PLB_THEN(start(self, err));
     while (ret == PLB_OK && self->missing < 0) {
         const int32_t owner = plb_agenda_first(&self->agenda);
         const double time = self->agenda.time[owner];
