@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, settings
-from pylb.decide.receipts import History
-from pylb.errors import DomainError, OutOfRangeError, StateError, suggesting
+from pylb.errors import DomainError, StateError, suggesting
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
@@ -23,20 +22,18 @@ from pylb.run.advising_mode import AdvisingMode, AdvisorState
 from pylb.run.advisor_input import AdvisorInput
 from pylb.run.advisor_loop import AdvisorLoop
 from pylb.run.environment import overridden
-from pylb.run.iteration_log import Row
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.partition_strategy import strategy_or_method
 from pylb.run.rank_facts import RankFacts, learns
-from pylb.run.report import Iterations, Report
-from pylb.run.results import rank_loads, report_on, save
+from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
 from pylb.run.stopwatch import Stopwatch
 
 MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
 
 
-class Advisor:
+class Advisor(RunResults):
     """Advises a program with its own data and loop when to rebalance, and where cells should go.
 
     At the end of each step, the ranks call `advise` with the time of their work.  If rebalancing
@@ -126,6 +123,9 @@ class Advisor:
     >>> lb.n_balancings
     4
     """
+
+    _state: AdvisorState
+    _loop: AdvisorLoop
 
     @suggesting
     def __init__(
@@ -378,105 +378,9 @@ class Advisor:
         return self._loop.step
 
     @property
-    def iterations(self) -> Iterations:
-        """Time, max, mean and max/mean of every step so far, the same on every rank.
-
-        The time of a step is measured if `timed` was used; otherwise it is the largest load.
-        """
-        return Iterations.of(self._state.records.figures)
-
-    @property
-    def shadow(self) -> Iterations:
-        """The steps as they would have been with LB steps, up to the end of the last loop.
-
-        The same on every rank.  Raises StateError unless the mode is "shadow".
-        """
-        return Iterations.of(self._mode.shadow_figures())
-
-    @property
-    def last_row(self) -> Row | None:
-        """Figures of the last step that this rank knows of; None before the first."""
-        return self._state.records.figures.last
-
-    @property
     def coefficients(self) -> F64 | None:
         """Seconds per unit of each feature, (k,), fitted to this rank's steps, or None."""
         return self._input.coefficients
-
-    @property
-    def n_balancings(self) -> int:
-        """Number of LB steps that are known to have been carried out."""
-        return self._mode.n_balancings
-
-    @property
-    def history(self) -> History:
-        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
-        trigger considered but did not do.
-
-        The receipt of an LB step appears after the next step, when its cost is known.
-        """
-        return self._mode.history
-
-    def explain(self, i: int = -1) -> str:
-        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
-        history = self.history
-        if not -len(history) <= i < len(history):
-            raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
-        return history[i].explain()
-
-    def rank_loads(self) -> F64:
-        """Return the seconds of every rank in every step, (steps, p) float64.  Collective.
-
-        Raises StateError within a loop of `iterate` with a lag.
-        """
-        return rank_loads(self._state, self._loop)  # type: ignore[arg-type]
-
-    def report(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str | None = None,
-        names: Mapping[int, str] | None = None,
-        coords: Mapping[int, Any] | None = None,
-    ) -> Report:
-        """Report on the run so far.  Collective with a path.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network.  Another suffix is a
-            DomainError.
-        title : str, optional
-            Title of the page.  Default: the file's name.
-        names : mapping from int to str, optional
-            Names of cells, by key, for the page; those of rank 0 are used.
-        coords : mapping from int to 1 ... 3 floats, optional
-            Coordinates of cells, by key, for the page; those of rank 0 are used.
-        """
-        return report_on(self._state, self._mode, self._loop, path, title, names, coords)  # type: ignore[arg-type]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run so far: loads, placements, receipts, parameters.  Collective.
-
-        Rank 0 writes an HDF5 file, which `pylb.Trace.read` and `pylb.RunRecord.read` read.  If the
-        program gives no cells, the record has one object per rank.
-
-        Parameters
-        ----------
-        path : path
-            Its suffix is ``.h5`` or ``.hdf5``.
-
-        Raises
-        ------
-        DomainError
-            `path` has another suffix.
-        StateError
-            The advisor was made with ``record=False``, or writes its record during the run.
-        MissingPartError, OSError
-            h5py is absent; the file cannot be written.
-        """
-        save(self._state, self._mode, self._loop, path)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return (

@@ -11,25 +11,21 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, settings
-from pylb.decide.receipts import History
-from pylb.errors import OutOfRangeError, suggesting
+from pylb.errors import suggesting
 from pylb.model.machine import Machine
 from pylb.model.network import Network
-from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
 from pylb.run.checkpoint import checkpoint
 from pylb.run.environment import overridden
-from pylb.run.iteration_log import Row
 from pylb.run.lagged_loop import LaggedLoop
 from pylb.run.local_objects import LocalObjects
-from pylb.run.loops import SynchronousLoop
+from pylb.run.loops import IterationLoop, SynchronousLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.program_objects import ProgramObjects
 from pylb.run.rank_facts import RankFacts, learns
-from pylb.run.report import Iterations, Report
 from pylb.run.restore import restore
-from pylb.run.results import rank_loads, report_on, save
+from pylb.run.results import RunResults
 from pylb.run.run_state import RunState
 from pylb.run.shadow import ShadowMode
 from pylb.show import live
@@ -42,7 +38,7 @@ MODES: dict[str, type[MeasuringMode]] = {
 }
 
 
-class Balancer(ProgramObjects):
+class Balancer(ProgramObjects, RunResults):
     """The objects of a parallel program, their messages, and the rebalancing of their ranks.
 
     A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
@@ -144,6 +140,8 @@ class Balancer(ProgramObjects):
     (64, 100)
     """
 
+    _loop: IterationLoop
+
     @suggesting
     def __init__(
         self,
@@ -197,7 +195,6 @@ class Balancer(ProgramObjects):
         objects = LocalObjects(agreement, clock, load, given.learns)
         super().__init__(objects, lag)
         self._state = RunState(agreement, options, objects)
-        self._records = self._state.records
         self._mode = MODES["replay" if replay is not None else mode](self._state)
         self._loop = (LaggedLoop if lag else SynchronousLoop)(self._state, self._mode)
 
@@ -295,99 +292,7 @@ class Balancer(ProgramObjects):
         """
         self._loop.finish()
 
-    # ---- results -----------------------------------------------------------------------------
-
-    @property
-    def iterations(self) -> Iterations:
-        """Time, max, mean and max/mean of every iteration so far, the same on every rank."""
-        self._loop.take()
-        return Iterations.of(self._records.figures)
-
-    @property
-    def shadow(self) -> Iterations:
-        """The iterations as they would have been with LB steps, up to the end of the last loop.
-
-        The measured load of each object counts for the rank where it would have been; everything
-        else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
-        unless the mode is "shadow".
-        """
-        return Iterations.of(self._mode.shadow_figures())
-
-    @property
-    def last_row(self) -> Row | None:
-        """Figures of the last iteration that this rank knows of; None before the first."""
-        return self._records.figures.last
-
-    @property
-    def n_balancings(self) -> int:
-        """Number of LB steps so far."""
-        return self._mode.n_balancings
-
-    @property
-    def history(self) -> History:
-        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
-        trigger considered but did not do.
-        """
-        return self._mode.history
-
-    def explain(self, i: int = -1) -> str:
-        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
-        history = self.history
-        if not -len(history) <= i < len(history):
-            raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
-        return history[i].explain()
-
-    def rank_loads(self) -> F64:
-        """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
-
-        Raises StateError within a loop with a lag.
-        """
-        return rank_loads(self._state, self._loop)
-
-    def report(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        title: str | None = None,
-        names: Mapping[int, str] | None = None,
-        coords: Mapping[int, Any] | None = None,
-    ) -> Report:
-        """Report on the run so far.  Collective with a path.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network.  Another suffix is a
-            DomainError.
-        title : str, optional
-            Title of the page.  Default: the file's name.
-        names : mapping from int to str, optional
-            Names of objects, by key, for the page; those of rank 0 are used.
-        coords : mapping from int to 1 ... 3 floats, optional
-            Coordinates of objects, by key, for the page; those of rank 0 are used.
-        """
-        return report_on(self._state, self._mode, self._loop, path, title, names, coords)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
-
-        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.read` and
-        `pylb.RunRecord.read` read it, and ``Balancer(replay=path)`` repeats its LB steps.
-
-        Parameters
-        ----------
-        path : path
-            Its suffix is ``.h5`` or ``.hdf5``; another one is a DomainError.
-
-        Raises
-        ------
-        StateError
-            The balancer was made with ``record=False``, or writes its record during the run.
-        MissingPartError, OSError
-            h5py is absent; the file cannot be written.
-        """
-        save(self._state, self._mode, self._loop, path)
+    # ---- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint(
         self,
@@ -470,10 +375,10 @@ class Balancer(ProgramObjects):
     def done(self) -> int:
         """Number of complete iterations, including those before a checkpoint."""
         self._loop.take()
-        return self._records.done
+        return self._state.records.done
 
     def __repr__(self) -> str:
         return (
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store)} "
-            f"objects here, {self._records.done} iterations, {self.n_balancings} LB steps>"
+            f"objects here, {self._state.records.done} iterations, {self.n_balancings} LB steps>"
         )

@@ -1,4 +1,4 @@
-"""The results of a run for the user: report, page, record, loads of the ranks."""
+"""The results of a run for the user, the same for a `Balancer` and an `Advisor`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from pylb.comm.agreement import Step
-from pylb.errors import DomainError, StateError
+from pylb.decide.receipts import History
+from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64
+from pylb.run.advisor_loop import AdvisorLoop
+from pylb.run.iteration_log import Row
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.records import RecordWriter
@@ -31,119 +34,210 @@ SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
 GATHER = 1 << 27  # largest number of loads that rank 0 gathers for a page: 1 GiB
 
 
-def report_on(
-    state: RunState,
-    mode: MeasuringMode,
-    loop: IterationLoop,
-    path: str | os.PathLike[str] | None,
-    title: str | None,
-    names: Mapping[int, str] | None,
-    coords: Mapping[int, Any] | None,
-) -> Report:
-    """Report on the run so far; rank 0 also writes the report to `path`.  See `Balancer.report`."""
-    loop.take()
-    given, history = state.decider.settings, mode.history
-    it = Iterations.of(state.records.figures)
-    sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
-    done, dropped = history.balancings, history.dropped
-    cost = dropped.cost + sum(r.cost for r in done)
-    report = Report(
-        n_ranks=state.agreement.transport.size,
-        n_objects=state.objects.n_objects,
-        iterations=state.done,
-        strategy=given.name + given.said_by("strategy"),
-        trigger=given.trigger.name + given.said_by("trigger"),
-        seconds=state.records.seconds,
-        iteration_seconds=sums["time"],
-        mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
-        idle_mean=sums["idle_mean"],
-        idle_max=sums["idle_max"],
-        balancing_seconds=cost,
-        balancings=dropped.balancings + len(done),
-        migrations=dropped.migrations + sum(r.migrations for r in done),
-        bytes=dropped.bytes + sum(r.bytes for r in done),
-        history=history,
-        **state.records.core_waits.figures(),
-        would_save=mode.would_save - cost,
-        span=state.records.figures.span,
-    )
-    if path is None:
-        return report
-    write: Callable[[], object] = functools.partial(report.write, path)
-    if check_suffix(path) == ".html":
-        course = _course(state, mode, rank_loads(state, loop), title or Path(path).stem, names)
-        if course is not None:
-            write = functools.partial(page.write, replace(course, coords=coords), path)
-    state.agreement.on_root(Step.RECORDS, state.done, write)
-    return report
+class RunResults:
+    """What a program asks of its `Balancer` or `Advisor` about the run so far.
 
-
-def _course(
-    state: RunState, mode: MeasuringMode, times: F64, title: str, names: Mapping[int, str] | None
-) -> Course | None:
-    """Return the data of a page on rank 0, None on the other ranks.  Collective.
-
-    The page shows migrations only if the loads of all objects were kept, and are not too many.
+    The iterations are the steps of an `Advisor`, and the objects are its cells.
     """
-    records, stretches = state.records, list[Stretch]()
-    if records.restored:
-        raise DomainError("no page of a run that goes on from a checkpoint: expected .json or .txt")
-    if state.done * times.shape[1] > GATHER:
-        raise DomainError(f"a page of {state.done} iterations is too large: expected .json or .txt")
-    loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
-    in_memory = state.options.record is True and not state.options.lag
-    if in_memory and loads < GATHER:
-        stretches, _ = records.loads.gather(state.done, forget=False)
-    if state.objects.rank:
-        return None
-    if records.writer is not None:
-        stretches = records.writer.read()
-    it = Iterations.of(records.figures)
-    times, *figures = (np.repeat(a, it.span, axis=0) for a in (times, it.time, it.mean, it.idle))
-    return of_stretches(
-        stretches,
-        state.agreement.transport.size,
-        times=times,
-        figures=(figures[0], figures[1], figures[2]),
-        history=mode.history,
-        parameters={**records.parameters, "seconds": records.seconds},
-        title=title,
-        names=names,
-    )
 
+    _state: RunState
+    _mode: MeasuringMode
+    _loop: IterationLoop | AdvisorLoop
 
-def rank_loads(state: RunState, loop: IterationLoop) -> F64:
-    """Return the load of every rank in every iteration; see `Balancer.rank_loads`."""
-    if loop.running:
-        raise StateError(
-            f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of different "
-            "iterations"
+    @property
+    def iterations(self) -> Iterations:
+        """Time, max, mean and max/mean of every iteration so far, the same on every rank.
+
+        The time of an `Advisor`'s step is measured if `timed` was used; otherwise it is the largest
+        load.
+        """
+        self._loop.take()
+        return Iterations.of(self._state.records.figures)
+
+    @property
+    def shadow(self) -> Iterations:
+        """The iterations as they would have been with LB steps, up to the end of the last loop.
+
+        The measured load of each object counts for the rank where it would have been; everything
+        else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
+        unless the mode is "shadow".
+        """
+        return Iterations.of(self._mode.shadow_figures())
+
+    @property
+    def last_row(self) -> Row | None:
+        """Figures of the last iteration that this rank knows of; None before the first."""
+        return self._state.records.figures.last
+
+    @property
+    def n_balancings(self) -> int:
+        """Number of LB steps so far; of an `Advisor`: those known to have been carried out."""
+        return self._mode.n_balancings
+
+    @property
+    def history(self) -> History:
+        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
+        trigger considered but did not do.
+
+        The receipt of an `Advisor`'s LB step appears after the next step, when its cost is known.
+        """
+        return self._mode.history
+
+    def explain(self, i: int = -1) -> str:
+        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
+        history = self.history
+        if not -len(history) <= i < len(history):
+            raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
+        return history[i].explain()
+
+    def rank_loads(self) -> F64:
+        """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
+
+        Raises StateError within a loop with a lag.
+        """
+        state, loop = self._state, self._loop
+        if loop.running:
+            raise StateError(
+                f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of "
+                "different iterations"
+            )
+        loop.settle()
+        state.agreement.step(Step.RECORDS, state.done)
+        mine = state.records.rank_loads.table().ravel()
+        every = state.agreement.transport.allgather(np.ascontiguousarray(mine))
+        return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        names: Mapping[int, str] | None = None,
+        coords: Mapping[int, Any] | None = None,
+    ) -> Report:
+        """Report on the run so far.  Collective with a path.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
+            as an interactive page (``.html``) that needs no network.  Another suffix is a
+            DomainError.
+        title : str, optional
+            Title of the page.  Default: the file's name.
+        names : mapping from int to str, optional
+            Names of objects, by key, for the page; those of rank 0 are used.
+        coords : mapping from int to 1 ... 3 floats, optional
+            Coordinates of objects, by key, for the page; those of rank 0 are used.
+        """
+        state, mode, it = self._state, self._mode, self.iterations
+        given, history = state.decider.settings, mode.history
+        sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
+        done, dropped = history.balancings, history.dropped
+        cost = dropped.cost + sum(r.cost for r in done)
+        report = Report(
+            n_ranks=state.agreement.transport.size,
+            n_objects=state.objects.n_objects,
+            iterations=state.done,
+            strategy=given.name + given.said_by("strategy"),
+            trigger=given.trigger.name + given.said_by("trigger"),
+            seconds=state.records.seconds,
+            iteration_seconds=sums["time"],
+            mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
+            idle_mean=sums["idle_mean"],
+            idle_max=sums["idle_max"],
+            balancing_seconds=cost,
+            balancings=dropped.balancings + len(done),
+            migrations=dropped.migrations + sum(r.migrations for r in done),
+            bytes=dropped.bytes + sum(r.bytes for r in done),
+            history=history,
+            **state.records.core_waits.figures(),
+            would_save=mode.would_save - cost,
+            span=state.records.figures.span,
         )
-    loop.settle()
-    state.agreement.step(Step.RECORDS, state.done)
-    mine = state.records.rank_loads.table().ravel()
-    every = state.agreement.transport.allgather(np.ascontiguousarray(mine))
-    return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
+        if path is None:
+            return report
+        write: Callable[[], object] = functools.partial(report.write, path)
+        if check_suffix(path) == ".html":
+            course = self._course(title or Path(path).stem, names)
+            if course is not None:
+                write = functools.partial(page.write, replace(course, coords=coords), path)
+        state.agreement.on_root(Step.RECORDS, state.done, write)
+        return report
 
+    def _course(self, title: str, names: Mapping[int, str] | None) -> Course | None:
+        """Return the data of a page on rank 0, None on the other ranks.  Collective.
 
-def save(
-    state: RunState, mode: MeasuringMode, loop: IterationLoop, path: str | os.PathLike[str]
-) -> None:
-    """Write the run so far; see `Balancer.save`."""
-    records = state.records
-    if Path(path).suffix not in SUFFIXES:
-        raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
-    if state.options.record is not True:
-        where = records.writer and f"is written to {records.writer.path} during the run"
-        raise StateError(f"save(): the run {where or 'is not kept'}, as record= says")
-    if math.isinf(state.options.lag):
-        raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
-    loop.settle()
-    saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
-    if state.objects.rank == 0 and saved < records.done:
-        log.warning(
-            "pylb: %s has only the first %d of %d iterations; record=path keeps all",
-            *(path, saved, records.done),
+        The page shows migrations only if the loads of all objects were kept, and are not too many.
+        """
+        state, records, stretches = self._state, self._state.records, list[Stretch]()
+        if records.restored:
+            raise DomainError(
+                "no page of a run that goes on from a checkpoint: expected .json or .txt"
+            )
+        times = self.rank_loads()
+        if state.done * times.shape[1] > GATHER:
+            raise DomainError(
+                f"a page of {state.done} iterations is too large: expected .json or .txt"
+            )
+        loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
+        in_memory = state.options.record is True and not state.options.lag
+        if in_memory and loads < GATHER:
+            stretches, _ = records.loads.gather(state.done, forget=False)
+        if state.objects.rank:
+            return None
+        if records.writer is not None:
+            stretches = records.writer.read()
+        it = Iterations.of(records.figures)
+        times, *figures = (
+            np.repeat(a, it.span, axis=0) for a in (times, it.time, it.mean, it.idle)
         )
-    if state.objects.rank == 0 and mode.history.dropped.n:
-        log.warning("pylb: %s: %s record=path keeps all", path, mode.history.dropped)
+        return of_stretches(
+            stretches,
+            state.agreement.transport.size,
+            times=times,
+            figures=(figures[0], figures[1], figures[2]),
+            history=self.history,
+            parameters={**records.parameters, "seconds": records.seconds},
+            title=title,
+            names=names,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
+
+        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.read` and
+        `pylb.RunRecord.read` read it, and ``Balancer(replay=path)`` repeats the LB steps of a
+        `Balancer`.  If the program of an `Advisor` gives no cells, the record has one object per
+        rank.
+
+        Parameters
+        ----------
+        path : path
+            Its suffix is ``.h5`` or ``.hdf5``; another one is a DomainError.
+
+        Raises
+        ------
+        StateError
+            It was made with ``record=False``, or writes its record during the run.
+        MissingPartError, OSError
+            h5py is absent; the file cannot be written.
+        """
+        state, mode, loop = self._state, self._mode, self._loop
+        records = state.records
+        if Path(path).suffix not in SUFFIXES:
+            raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
+        if state.options.record is not True:
+            where = records.writer and f"is written to {records.writer.path} during the run"
+            raise StateError(f"save(): the run {where or 'is not kept'}, as record= says")
+        if math.isinf(state.options.lag):
+            raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
+        loop.settle()
+        saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
+        if state.objects.rank == 0 and saved < records.done:
+            log.warning(
+                "pylb: %s has only the first %d of %d iterations; record=path keeps all",
+                *(path, saved, records.done),
+            )
+        if state.objects.rank == 0 and mode.history.dropped.n:
+            log.warning("pylb: %s: %s record=path keeps all", path, mode.history.dropped)

@@ -128,7 +128,7 @@ def once_to_each_rank(comm):
                 assert len(lb.inbox(key)) <= 1
                 if key == 0:
                     by(lb, range(n), key, np.zeros(1000))
-        figures[by] = lb._records.figures.table()[-1, -2:].tolist()  # messages, bytes
+        figures[by] = lb._state.records.figures.table()[-1, -2:].tolist()  # messages, bytes
     others = comm.size - 1
     assert figures[by_multicast][0] == others
     assert figures[by_turns][0] == 3 * others
@@ -150,7 +150,7 @@ def messages_of_exchanges(comm):
         for key, _ in lb.local():
             assert [source for source, _ in lb.inbox(key)] == list(everybody)
             lb.send(key, key, 1.0)
-    messages, nbytes = lb._records.figures.table()[-1, -2:].tolist()
+    messages, nbytes = lb._state.records.figures.table()[-1, -2:].tolist()
     pairs = comm.size * (comm.size - 1)
     assert messages == 2 * pairs
     assert 16000 * pairs <= nbytes <= 16400 * pairs

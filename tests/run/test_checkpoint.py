@@ -541,7 +541,7 @@ def test_iterations_beyond_two_to_the_31(tmp_path):
     for lag in (0, 2):
         lb = pylb.Balancer(every=3, strategy=lambda s: s.rank, lag=lag, record=False)
         lb.add(1, np.zeros(3))
-        lb._records.restore(np.ones((2**15, 8)), 2**16, start)
+        lb._state.records.restore(np.ones((2**15, 8)), 2**16, start)
         assert list(lb.iterate(12)) == list(range(start, start + 12))
         assert steps(lb)[0] == start + 2
         assert max(steps(lb)) > 2**31

@@ -123,5 +123,5 @@ def test_many_loops(monkeypatch):
     for _ in range(200):
         for _ in lb.iterate(1):
             pass
-    assert len(lb._records.loops) < 40
+    assert len(lb._state.records.loops) < 40
     assert len(lb.iterations.time) == 200

@@ -417,7 +417,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         sizes = lb._objects.store.properties["nbytes"].tolist()
         assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
         handling = lb._objects.sizes.handling
-        costs.append(lb._records.loops[0].cost)
+        costs.append(lb._state.records.loops[0].cost)
         assert costs[-1] == _core.first_cost(1e-6, 1e-9, handling, 4, sum(sizes), 1)
         assert costs[-1] == 2.0 * handling * 4 + 1e-9 * sum(sizes) + 1e-6 * 8 * 1
     assert costs[0] >= 4e-4 + 8e-6
