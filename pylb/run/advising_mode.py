@@ -98,8 +98,8 @@ class AdvisorState(RunState):
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
         return CellStep(
-            *(self.agreement, self.cells, self.decider, self.done - 1),
-            *(loads, self.options.facts, measured),
+            *(self.agreement, self.decider, self.done - 1, self.options.facts),
+            *(self.cells, loads, measured),
         )
 
     def _sums(self, model: LoadModel) -> F64:

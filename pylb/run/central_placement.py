@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import FIGURES, Decider
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.load_database import Database
-from pylb.run.rank_facts import relative
+from pylb.run.rank_facts import RankFacts, relative
+
+Part = TypeVar("Part")
+
+
+class Known(NamedTuple):
+    """The load database on rank 0, in order of key.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+    here : (n,) float64 or None
+        Seconds of each object on its present rank, if speeds are learned.
+    work : (n,) float64 or None
+        The user's estimates.
+    drift : (n,) float64 or None
+        Change of each load per iteration, if the decider chooses the strategy.
+    """
+
+    snapshot: Snapshot
+    here: F64 | None = None
+    work: F64 | None = None
+    drift: F64 | None = None
 
 
 class CentralPlacement(NamedTuple):
@@ -37,33 +62,90 @@ class CentralPlacement(NamedTuple):
         """Allocate the arrays for these numbers of ranks and objects."""
         return cls(np.zeros(_core.PLACING), np.zeros(n_ranks), np.zeros(n_objects, np.int32))
 
-    def fill(
-        self,
-        decider: Decider,
-        snapshot: Snapshot,
-        here: F64 | None,
-        work: F64 | None,
-        drift: F64 | None,
-        start: float,
-    ) -> None:
+    def fill(self, decider: Decider, known: Known, start: float) -> None:
         """Run the strategy that the decider has chosen, and fill the arrays.
 
-        Parameters
-        ----------
-        here : (n,) float64 or None
-            Seconds of each object on its present rank, if speeds are learned.
-        work : (n,) float64 or None
-            The user's estimate of the work of each object.
-        drift : (n,) float64 or None
-            Change of each load per iteration.
-        start : float
-            The time, by `_core.clock`, when the gathering of the load database began.
+        start: the time, by `_core.clock`, when the gathering of the load database began.
         """
         gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
-        decider.core.place(snapshot, here, work, *self, drift)
-        if snapshot.speed is not None:
-            self.speed[:] = relative(snapshot.speed)
+        decider.core.place(*known[:3], *self, known.drift)
+        if known.snapshot.speed is not None:
+            self.speed[:] = relative(known.snapshot.speed)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
+
+
+@dataclass
+class CentralStep(Generic[Part]):
+    """One LB step on one rank: rank 0 places the objects, and sends each rank its `Part`."""
+
+    agreement: Agreement
+    decider: Decider
+    iteration: int
+    facts: RankFacts
+
+    def _whole(self) -> list[tuple[Any, ...]]:
+        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
+        raise NotImplementedError
+
+    def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
+        """Join all parts in order of key, which gives the same on any number of ranks."""
+        raise NotImplementedError
+
+    def _parts(
+        self, placement: CentralPlacement, known: Known, db: Database, own: list[I32]
+    ) -> dict[int, Part]:
+        """Make each rank's part; own: the new ranks of each rank's objects, in its order."""
+        raise NotImplementedError
+
+    def _stay(self, part: Part) -> None:
+        """Do without moves what follows a placement, for `rehearse`.  Collective."""
+
+    def _placed(self, start: float) -> Part:
+        """Run the strategy on rank 0, and return this rank's part.  Collective."""
+        return self._filled(lambda placement, known: placement.fill(self.decider, known, start))
+
+    def _filled(self, fill: Callable[[CentralPlacement, Known], None]) -> Part:
+        whole = self._whole()
+
+        def parts() -> dict[int, Part]:
+            if not whole:
+                return {}
+            db, known = self._known(whole)
+            placement = CentralPlacement.empty(len(whole), len(db.key))
+            fill(placement, known)
+            rank = np.empty_like(placement.rank)
+            rank[db.order] = placement.rank
+            ends = np.cumsum([len(part[0]) for part in whole])[:-1]
+            return self._parts(placement, known, db, np.split(rank, ends))
+
+        came = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values
+        return came[0]  # type: ignore[no-any-return]
+
+    def rehearse(self) -> float:
+        """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
+        start = _core.clock()
+
+        def keep(placement: CentralPlacement, known: Known) -> None:
+            placement.rank[:] = known.snapshot.rank
+
+        self._stay(self._filled(keep))
+        seconds = _core.clock() - start
+        return self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)[0].cost_max
+
+    def preview(self) -> float:
+        """Estimate the seconds per iteration that better estimates of the speeds would save.
+
+        Collective.
+        """
+        whole = self._whole()
+        gain = np.zeros(1)
+
+        def preview() -> None:
+            gain[0] = self.decider.core.preview(*self._known(whole)[1][:3])
+
+        self.agreement.on_root(Step.PLACE, self.iteration, preview)
+        self.agreement.transport.bcast(gain.view(np.uint8), 0)
+        return float(gain[0])
 
 
 def snapshot_of(

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
-from pylb.comm.parcel import exchange_objects, gather_objects
-from pylb.decide.decider import FIGURES, Decider
+from pylb.comm.agreement import Step
+from pylb.comm.parcel import gather_objects
+from pylb.decide.decider import FIGURES
 from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I32, Snapshot
+from pylb.model.snapshot import F64, I32
 from pylb.place.registry import Strategy
-from pylb.run.central_placement import CentralPlacement, snapshot_of
+from pylb.run.central_placement import CentralPlacement, CentralStep, Known, snapshot_of
 from pylb.run.load_database import Database, joined
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_migration import migrate
 from pylb.run.object_store import HERE, LeavingObjects, Properties
 from pylb.run.partners import PartnerSpeeds, Speeds, exchange_speeds
-from pylb.run.rank_facts import RankFacts
 from pylb.run.rank_facts import joined as of_ranks
 from pylb.run.rounds import PlacedInRounds, place_in_rounds
 from pylb.run.sampled_speeds import learn
@@ -55,14 +53,10 @@ class Placed(NamedTuple):
 
 
 @dataclass
-class LBStep:
+class LBStep(CentralStep[Placed]):
     """One LB step on one rank; `run` does it."""
 
-    agreement: Agreement
     objects: LocalObjects
-    decider: Decider
-    iteration: int
-    facts: RankFacts
 
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
@@ -76,7 +70,7 @@ class LBStep:
         """
         strategy = self.decider.choose(reason, self.objects.n_objects)
         start = _core.clock()
-        placed = self._in_rounds(strategy) if strategy.distributed else self._gathered(start)
+        placed = self._in_rounds(strategy) if strategy.distributed else self._placed(start)
         self._say_memory(placed.figures)
         moving = _core.clock()
         objects, moves = self.objects, placed.moves
@@ -131,61 +125,18 @@ class LBStep:
                 *(self.iteration, 100 * full),
             )
 
-    def _gathered(self, start: float) -> Placed:
-        """Place the objects on rank 0, and tell each rank which of its objects move."""
-        return self._answered(lambda answer, known: answer.fill(self.decider, *known, start))
+    def _parts(
+        self, placement: CentralPlacement, known: Known, db: Database, own: list[I32]
+    ) -> dict[int, Placed]:
+        speed = placement.speed if placement.speed[0] > 0 else None
+        return {
+            r: Placed(placement.figures, speed, _moves_of(r, rank)) for r, rank in enumerate(own)
+        }
 
-    def _answered(self, fill: Callable[[CentralPlacement, Known], None]) -> Placed:
-        whole = self._whole()
-
-        def pieces() -> dict[int, Placed]:
-            if not whole:
-                return {}
-            db, known = self._known(whole)
-            answer = CentralPlacement.empty(len(whole), len(db.key))
-            fill(answer, known)
-            rank = np.empty_like(answer.rank)
-            rank[db.order] = answer.rank
-            ends = np.cumsum([len(part[0]) for part in whole])[:-1]
-            speed = answer.speed if answer.speed[0] > 0 else None
-            return {
-                r: Placed(answer.figures, speed, _moves_of(r, own))
-                for r, own in enumerate(np.split(rank, ends))
-            }
-
-        came = exchange_objects(self.agreement, Step.PLACE, self.iteration, pieces).values
-        return came[0]  # type: ignore[no-any-return]
-
-    def rehearse(self) -> float:
-        """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
-        start = _core.clock()
-
-        def stay(answer: CentralPlacement, known: Known) -> None:
-            answer.rank[:] = known.snapshot.rank
-
-        placed = self._answered(stay)
-        migrate(self.agreement, self.iteration, self.objects, placed.moves, placed.speed)
-        seconds = _core.clock() - start
-        stats, _ = self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)
-        return stats.cost_max
-
-    def preview(self) -> float:
-        """Estimate the seconds per iteration that better estimates of the speeds would save.
-
-        Collective.
-        """
-        whole = self._whole()
-        gain = np.zeros(1)
-
-        def preview() -> None:
-            gain[0] = self.decider.core.preview(*self._known(whole)[1][:3])
-
-        self.agreement.on_root(Step.PLACE, self.iteration, preview)
-        self.agreement.transport.bcast(gain.view(np.uint8), 0)
-        return float(gain[0])
+    def _stay(self, part: Placed) -> None:
+        migrate(self.agreement, self.iteration, self.objects, part.moves, part.speed)
 
     def _whole(self) -> list[tuple[Any, ...]]:
-        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
         gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
         return list(gathered.values())
 
@@ -202,7 +153,6 @@ class LBStep:
         )
 
     def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
-        """Join all parts in order of key, which gives the same on any number of ranks."""
         keys, given, loads, here, edges, passes, drift, own = map(list, zip(*whole, strict=True))
         counts = [len(part) for part in keys]
         every = Properties.join([Properties(n, g) for n, g in zip(counts, given, strict=True)])
@@ -219,26 +169,6 @@ class LBStep:
             drifts = drifts * snapshot.speed[rank]
         work = every["work"][db.order] if "work" in every.given else None
         return db, Known(snapshot, learned, work, drifts)
-
-
-class Known(NamedTuple):
-    """The load database on rank 0, in order of key.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-    here : (n,) float64 or None
-        Seconds of each object on its present rank, if speeds are learned.
-    work : (n,) float64 or None
-        The user's estimates.
-    drift : (n,) float64 or None
-        Change of each load per iteration, if the decider chooses the strategy.
-    """
-
-    snapshot: Snapshot
-    here: F64 | None
-    work: F64 | None
-    drift: F64 | None
 
 
 def _positions(every: Properties, db: Database) -> F64 | None:

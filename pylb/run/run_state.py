@@ -54,7 +54,7 @@ class RunState:
 
     def step(self) -> LBStep:
         """Return the LB step that follows the last iteration."""
-        return LBStep(self.agreement, self.objects, self.decider, self.done - 1, self.options.facts)
+        return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
 
     def network(self) -> Network:
         """Return the cost of messages, given by the user or measured once.  Collective."""
