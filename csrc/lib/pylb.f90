@@ -582,37 +582,47 @@ contains
       end if
    end function match
 
-   subroutine find_offsets(self, count, o, code)
+   !> Find where the items of each cell begin; false after an error.
+   logical function has_offsets(self, n, count, o, ierr)
       class(pylb_plan), intent(in) :: self
+      integer, intent(in) :: n
       integer, intent(in), optional :: count(:)
       type(offsets_t), intent(out) :: o
-      integer(c_int), intent(out) :: code
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: code
       integer :: i
-      code = pylb_ok
+      has_offsets = match(self, n, count)
+      if (.not. has_offsets) call fail(mismatch, ierr)
       o%n = self%n
       o%sized = present(count)
-      if (.not. o%sized) return
+      if (.not. (has_offsets .and. o%sized)) return
       allocate (o%old(size(count) + 1), o%new(self%n + 1))
       o%old(1) = 0
       do i = 1, size(count)
          o%old(i + 1) = o%old(i) + count(i)
       end do
       code = c_offsets(self%handle, o%old, o%new)
-      if (code == pylb_ok) o%n = o%new(self%n + 1)
-   end subroutine find_offsets
+      has_offsets = code == pylb_ok
+      if (has_offsets) o%n = o%new(self%n + 1)
+      if (.not. has_offsets) call finish(code, ierr)
+   end function has_offsets
 
-   function move(self, o, from, bytes, to) result(code)
+   !> Move items to their new ranks; false after an error.
+   logical function is_moved(self, o, from, bytes, to, ierr)
       class(pylb_plan), intent(in) :: self
       type(offsets_t), intent(in) :: o
       type(c_ptr), intent(in) :: from, to
       integer, intent(in) :: bytes
+      integer, intent(out), optional :: ierr
       integer(c_int) :: code
       if (o%sized) then
          code = c_migrate_sized(self%handle, from, o%old, int(bytes, c_size_t), to, o%new)
       else
          code = c_migrate(self%handle, from, int(bytes, c_size_t), to)
       end if
-   end function move
+      is_moved = code == pylb_ok
+      call finish(code, ierr)
+   end function is_moved
 
    subroutine migrate_int(self, x, count, ierr)
       class(pylb_plan), intent(in) :: self
@@ -621,18 +631,9 @@ contains
       integer, intent(out), optional :: ierr
       integer(c_int32_t), allocatable, target :: y(:)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(o%n))
-         code = move(self, o, c_loc(x), 4, c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (is_moved(self, o, c_loc(x), 4, c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_int
 
    subroutine migrate_int_2(self, x, count, ierr)
@@ -642,18 +643,9 @@ contains
       integer, intent(out), optional :: ierr
       integer(c_int32_t), allocatable, target :: y(:, :)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x, 2), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(size(x, 1), o%n))
-         code = move(self, o, c_loc(x), 4*size(x, 1), c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (is_moved(self, o, c_loc(x), 4*size(x, 1), c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_int_2
 
    subroutine migrate_long(self, x, count, ierr)
@@ -663,18 +655,9 @@ contains
       integer, intent(out), optional :: ierr
       integer(c_int64_t), allocatable, target :: y(:)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(o%n))
-         code = move(self, o, c_loc(x), 8, c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (is_moved(self, o, c_loc(x), 8, c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_long
 
    subroutine migrate_long_2(self, x, count, ierr)
@@ -684,18 +667,9 @@ contains
       integer, intent(out), optional :: ierr
       integer(c_int64_t), allocatable, target :: y(:, :)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x, 2), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(size(x, 1), o%n))
-         code = move(self, o, c_loc(x), 8*size(x, 1), c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (is_moved(self, o, c_loc(x), 8*size(x, 1), c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_long_2
 
    subroutine migrate_real(self, x, count, ierr)
@@ -705,18 +679,9 @@ contains
       integer, intent(out), optional :: ierr
       real(c_double), allocatable, target :: y(:)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(o%n))
-         code = move(self, o, c_loc(x), 8, c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (is_moved(self, o, c_loc(x), 8, c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_real
 
    subroutine migrate_real_2(self, x, count, ierr)
@@ -726,18 +691,9 @@ contains
       integer, intent(out), optional :: ierr
       real(c_double), allocatable, target :: y(:, :)
       type(offsets_t) :: o
-      integer(c_int) :: code
-      if (.not. match(self, size(x, 2), count)) then
-         call fail(mismatch, ierr)
-         return
-      end if
-      call find_offsets(self, count, o, code)
-      if (code == pylb_ok) then
-         allocate (y(size(x, 1), o%n))
-         code = move(self, o, c_loc(x), 8*size(x, 1), c_loc(y))
-      end if
-      if (code == pylb_ok) call move_alloc(y, x)
-      call finish(code, ierr)
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (is_moved(self, o, c_loc(x), 8*size(x, 1), c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_real_2
 
 end module pylb
