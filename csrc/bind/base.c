@@ -179,16 +179,9 @@ PLB_PY_FN(crowd,
                          PyBool_FromLong(plb_cores_capped(cores, (int32_t)p, rank)));
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, last_words),    PLB_PY_ENTRY(fn, simd),
-    PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
-    PLB_PY_ENTRY(fn, trim),          PLB_PY_ENTRY(fn, clock),
-    PLB_PY_ENTRY(fn, load_clock),    PLB_PY_ENTRY(fn, run_delay),
-    PLB_PY_ENTRY(fn, cores),         PLB_PY_ENTRY(fn, crowd),
-    PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
-    PLB_PY_ENTRY(fn, clock_declare), PLB_PY_ENTRY(fn, stop_when),
-    PLB_PY_ENTRY(fn, check_signals), {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(
+    fn, last_words, simd, all_finite, exact_sum, trim, clock, load_clock, run_delay, cores, crowd,
+    clock_enter, clock_leave, clock_declare, stop_when, check_signals);
 
 static int constants(PyObject *module)
 {

@@ -182,10 +182,7 @@ PLB_PY_FN(rows_to,
     return out;
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, route),   PLB_PY_ENTRY(fn, rows_to), PLB_PY_ENTRY(fn, gather),
-    PLB_PY_ENTRY(fn, scatter), PLB_PY_ENTRY(fn, home),    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, route, rows_to, gather, scatter, home);
 
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
 
@@ -361,15 +358,8 @@ PLB_PY_METHOD0(table, ids,
     return ids == NULL ? NULL : plb_py_out(c, ids);
 }
 
-static PyMethodDef table_methods[] = {
-    PLB_PY_ENTRY(table, stage),
-    PLB_PY_ENTRY(table, commit),
-    PLB_PY_ENTRY(table, abandon),
-    PLB_PY_ENTRY(table, find),
-    PLB_PY_ENTRY(table, remove),
-    PLB_PY_ENTRY(table, ids),
-    {0},
-};
+static PyMethodDef table_methods[] =
+    PLB_PY_METHODS(table, stage, commit, abandon, find, remove, ids);
 
 static Py_ssize_t table_length(PyObject *object)
 {
@@ -465,13 +455,7 @@ PLB_PY_METHOD0(owners, keys, "keys($self, /)\n--\n\nReturn all keys, in arbitrar
     return plb_py_out(c, keys);
 }
 
-static PyMethodDef owners_methods[] = {
-    PLB_PY_ENTRY(owners, put),
-    PLB_PY_ENTRY(owners, find),
-    PLB_PY_ENTRY(owners, remove),
-    PLB_PY_ENTRY(owners, keys),
-    {0},
-};
+static PyMethodDef owners_methods[] = PLB_PY_METHODS(owners, put, find, remove, keys);
 
 static Py_ssize_t owners_length(PyObject *object)
 {

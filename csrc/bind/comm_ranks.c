@@ -358,6 +358,6 @@ PLB_PY_FN0(library_version, "library_version()\n--\n\n"
     return PyUnicode_FromStringAndSize(text, n);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, library_version), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, library_version);
 
 const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec}, NULL};

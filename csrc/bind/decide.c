@@ -134,13 +134,7 @@ PLB_PY_METHOD0(trigger, state,
     return out;
 }
 
-static PyMethodDef trigger_methods[] = {
-    PLB_PY_ENTRY(trigger, expect),
-    PLB_PY_ENTRY(trigger, observe),
-    PLB_PY_ENTRY(trigger, balanced),
-    PLB_PY_ENTRY(trigger, state),
-    {0},
-};
+static PyMethodDef trigger_methods[] = PLB_PY_METHODS(trigger, expect, observe, balanced, state);
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -206,6 +200,6 @@ PLB_PY_FN0(triggers, "triggers()\n--\n\nReturn (name, help, source, params) of e
     return out;
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, triggers), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, triggers);
 
 const plb_py_room_t plb_py_decide = {methods, {&trigger_spec}, NULL};

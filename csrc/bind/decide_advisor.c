@@ -116,11 +116,8 @@ PLB_PY_METHOD0(advisor, judge,
     return PLB_PY_NONE(c, plb_advisor_judge(&self->core, &c->err));
 }
 
-static PyMethodDef advisor_methods[] = {
-    PLB_PY_ENTRY(advisor, observe), PLB_PY_ENTRY(advisor, previewed),
-    PLB_PY_ENTRY(advisor, placed),  PLB_PY_ENTRY(advisor, abandon),
-    PLB_PY_ENTRY(advisor, judge),   {0},
-};
+static PyMethodDef advisor_methods[] =
+    PLB_PY_METHODS(advisor, observe, previewed, placed, abandon, judge);
 
 #define ADVISOR(X)                                                                                \
     X(advisor, due, PyBool_FromLong(self->core.due),                                              \
@@ -249,9 +246,7 @@ PLB_PY_METHOD(steps, leave,
     return PLB_PY_OR(c, c->code, PyBool_FromLong(done));
 }
 
-static PyMethodDef steps_methods[] = {PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(steps, end),
-                                      PLB_PY_ENTRY(steps, take),  PLB_PY_ENTRY(steps, next),
-                                      PLB_PY_ENTRY(steps, leave), {0}};
+static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, next, leave);
 
 #define STEPS(X)                                                                                  \
     X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
@@ -282,6 +277,6 @@ PLB_PY_FN(load_sum, "load_sum(loads, /)\n--\n\n"
     return PLB_PY_OR(c, plb_advisor_load(loads, n, &sum, &c->err), PyFloat_FromDouble(sum));
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, load_sum), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, load_sum);
 
 const plb_py_room_t plb_py_decide_advisor = {methods, {&advisor_spec, &steps_spec}, NULL};

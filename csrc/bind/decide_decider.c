@@ -371,16 +371,9 @@ PLB_PY_METHOD0(decider, receipts,
     return out;
 }
 
-static PyMethodDef decider_methods[] = {
-    PLB_PY_ENTRY(decider, network), PLB_PY_ENTRY(decider, limit),
-    PLB_PY_ENTRY(decider, expect),  PLB_PY_ENTRY(decider, observe),
-    PLB_PY_ENTRY(decider, next),    PLB_PY_ENTRY(decider, judge),
-    PLB_PY_ENTRY(decider, preview), PLB_PY_ENTRY(decider, previewed),
-    PLB_PY_ENTRY(decider, choose),  PLB_PY_ENTRY(decider, place),
-    PLB_PY_ENTRY(decider, placed),  PLB_PY_ENTRY(decider, balanced),
-    PLB_PY_ENTRY(decider, abandon), PLB_PY_ENTRY(decider, receipts),
-    PLB_PY_ENTRY(decider, learn),   {0},
-};
+static PyMethodDef decider_methods[] =
+    PLB_PY_METHODS(decider, network, limit, expect, observe, next, judge, preview, previewed,
+                   choose, place, placed, balanced, abandon, receipts, learn);
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -454,7 +447,7 @@ PLB_PY_FN(sampled,
                      NPY_INT64);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, first_cost), PLB_PY_ENTRY(fn, sampled), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, first_cost, sampled);
 
 static int constants(PyObject *module)
 {

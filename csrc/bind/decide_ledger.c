@@ -118,11 +118,8 @@ PLB_PY_METHOD0(ledger, state, "state($self, /)\n--\n\nReturn the state of the le
     return plb_py_dict(fields, &self->core);
 }
 
-static PyMethodDef ledger_methods[] = {
-    PLB_PY_ENTRY(ledger, observe), PLB_PY_ENTRY(ledger, catch_up), PLB_PY_ENTRY(ledger, judges),
-    PLB_PY_ENTRY(ledger, judge),   PLB_PY_ENTRY(ledger, allows),   PLB_PY_ENTRY(ledger, balanced),
-    PLB_PY_ENTRY(ledger, theta),   PLB_PY_ENTRY(ledger, state),    {0},
-};
+static PyMethodDef ledger_methods[] =
+    PLB_PY_METHODS(ledger, observe, catch_up, judges, judge, allows, balanced, theta, state);
 
 PLB_PY_TYPE(ledger, "pylb._core.Ledger",
             "Ledger(strategies, params)\n--\n\n"
@@ -234,13 +231,8 @@ PLB_PY_METHOD0(selector, records,
     return plb_py_rows(fields, self->core.records, self->core.n, sizeof *self->core.records);
 }
 
-static PyMethodDef selector_methods[] = {
-    PLB_PY_ENTRY(selector, observe),
-    PLB_PY_ENTRY(selector, balanced),
-    PLB_PY_ENTRY(selector, choice),
-    PLB_PY_ENTRY(selector, records),
-    {0},
-};
+static PyMethodDef selector_methods[] =
+    PLB_PY_METHODS(selector, observe, balanced, choice, records);
 
 PLB_PY_TYPE(selector, "pylb._core.Selector",
             "Selector(candidates, alpha, beta, params)\n--\n\n"
@@ -255,6 +247,6 @@ PLB_PY_FN0(selection,
     return plb_py_params(plb_selection_params, PLB_N_SELECTION);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, ledger), PLB_PY_ENTRY(fn, selection), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, ledger, selection);
 
 const plb_py_room_t plb_py_decide_ledger = {methods, {&ledger_spec, &selector_spec}, NULL};

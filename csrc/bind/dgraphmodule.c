@@ -67,7 +67,7 @@ PLB_PY_FN(order,
                          plb_py_take(blocks.parent, blocks.n, NPY_INT32));
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, color), PLB_PY_ENTRY(fn, order), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, color, order);
 
 static int dgraph_exec(PyObject *module)
 {

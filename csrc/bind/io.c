@@ -223,10 +223,7 @@ PLB_PY_FN(vt_write, "vt_write(plan, rank, /)\n--\n\n"
     return bytes;
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, vt_scan), PLB_PY_ENTRY(fn, vt_head),  PLB_PY_ENTRY(fn, vt_merge),
-    PLB_PY_ENTRY(fn, vt_plan), PLB_PY_ENTRY(fn, vt_write), {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, vt_scan, vt_head, vt_merge, vt_plan, vt_write);
 
 /* Add tuples with the names of the entity types, the communication types and the user columns, in
  * the order of their numbers. */

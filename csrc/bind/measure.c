@@ -52,12 +52,7 @@ PLB_PY_FN0(stats_table, "stats_table()\n--\n\n"
     return plb_py_help(rows, sizeof rows / sizeof *rows);
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, estimate),
-    PLB_PY_ENTRY(fn, stats),
-    PLB_PY_ENTRY(fn, stats_table),
-    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, estimate, stats, stats_table);
 
 static int constants(PyObject *module)
 {

@@ -69,12 +69,7 @@ PLB_PY_FN1(drum_benchmark,
     return Py_BuildValue("ddd", steps, wall, cpu);
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, speeds_fit),
-    PLB_PY_ENTRY(fn, drum_power),
-    PLB_PY_ENTRY(fn, drum_benchmark),
-    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, speeds_fit, drum_power, drum_benchmark);
 
 /* ---- the learner of speeds ------------------------------------------------------------------ */
 
@@ -117,7 +112,7 @@ PLB_PY_METHOD(
     return PLB_PY_NONE(c, c->code);
 }
 
-static PyMethodDef learner_methods[] = {PLB_PY_ENTRY(learner, observe), {0}};
+static PyMethodDef learner_methods[] = PLB_PY_METHODS(learner, observe);
 
 PyObject *plb_py_speeds(const plb_learner_t *learner)
 {
@@ -230,13 +225,7 @@ PLB_PY_METHOD(repeats, choose,
     return PyLong_FromLong(plb_repeats_choose(&self->core, &p));
 }
 
-static PyMethodDef repeats_methods[] = {
-    PLB_PY_ENTRY(repeats, begin),
-    PLB_PY_ENTRY(repeats, observe),
-    PLB_PY_ENTRY(repeats, predicted),
-    PLB_PY_ENTRY(repeats, choose),
-    {0},
-};
+static PyMethodDef repeats_methods[] = PLB_PY_METHODS(repeats, begin, observe, predicted, choose);
 
 #define REPEATS(X)                                                                                \
     X(repeats, mean, plb_py_copy(self->core.mean, self->core.p, NPY_FLOAT64),                     \

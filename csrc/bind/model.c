@@ -250,18 +250,8 @@ PLB_PY_FN(fpm_split,
     return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, metrics),
-    PLB_PY_ENTRY(fn, metrics_table),
-    PLB_PY_ENTRY(fn, rank_times),
-    PLB_PY_ENTRY(fn, phase_times),
-    PLB_PY_ENTRY(fn, evaluate),
-    PLB_PY_ENTRY(fn, check_snapshot),
-    PLB_PY_ENTRY(fn, fpm_check),
-    PLB_PY_ENTRY(fn, fpm_times),
-    PLB_PY_ENTRY(fn, fpm_update),
-    PLB_PY_ENTRY(fn, fpm_split),
-    {0},
-};
+static PyMethodDef methods[] =
+    PLB_PY_METHODS(fn, metrics, metrics_table, rank_times, phase_times, evaluate, check_snapshot,
+                   fpm_check, fpm_times, fpm_update, fpm_split);
 
 const plb_py_room_t plb_py_model = {methods, {NULL}, NULL};

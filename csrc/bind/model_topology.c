@@ -88,6 +88,6 @@ PLB_PY_FN(map_parts,
     return plb_py_sealed(c, place);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, hop_bytes), PLB_PY_ENTRY(fn, map_parts), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, hop_bytes, map_parts);
 
 const plb_py_room_t plb_py_model_topology = {methods, {NULL}, NULL};

@@ -281,18 +281,8 @@ PLB_PY_FN(moves,
     return found;
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, install),
-    PLB_PY_ENTRY(fn, partition),
-    PLB_PY_ENTRY(fn, connectivity),
-    PLB_PY_ENTRY(fn, fill),
-    PLB_PY_ENTRY(fn, scan_rows),
-    PLB_PY_ENTRY(fn, graph_quality),
-    PLB_PY_ENTRY(fn, nets_quality),
-    PLB_PY_ENTRY(fn, part_sums),
-    PLB_PY_ENTRY(fn, remap),
-    PLB_PY_ENTRY(fn, moves),
-    {0},
-};
+static PyMethodDef methods[] =
+    PLB_PY_METHODS(fn, install, partition, connectivity, fill, scan_rows, graph_quality,
+                   nets_quality, part_sums, remap, moves);
 
 const plb_py_room_t plb_py_partition = {methods, {NULL}, NULL};

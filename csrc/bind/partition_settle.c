@@ -81,6 +81,6 @@ PLB_PY_FN(settle,
     return result(&in, &out);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, settle), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, settle);
 
 const plb_py_room_t plb_py_partition_settle = {methods, {NULL}, NULL};

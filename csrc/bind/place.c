@@ -218,11 +218,8 @@ PLB_PY_FN(rectangles_place,
                      plb_py_out(c, box));
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, strategies),       PLB_PY_ENTRY(fn, place),
-    PLB_PY_ENTRY(fn, apportion),        PLB_PY_ENTRY(fn, rectangles_columns),
-    PLB_PY_ENTRY(fn, rectangles_place), {0},
-};
+static PyMethodDef methods[] =
+    PLB_PY_METHODS(fn, strategies, place, apportion, rectangles_columns, rectangles_place);
 
 /* Add LOOKS_AT: the parts of a snapshot that may influence a placement, with their bits. */
 static int constants(PyObject *module)

@@ -164,7 +164,7 @@ PLB_PY_METHOD(
     return sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL;
 }
 
-static PyMethodDef agent_methods[] = {PLB_PY_ENTRY(agent, round), {0}};
+static PyMethodDef agent_methods[] = PLB_PY_METHODS(agent, round);
 
 static PyObject *rank_of(const agent_t *self)
 {
@@ -223,6 +223,6 @@ PLB_PY_FN(traffic,
                          plb_py_sealed(c, t.held));
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, traffic), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, traffic);
 
 const plb_py_room_t plb_py_place_rounds = {methods, {&agent_spec}, NULL};

@@ -149,10 +149,7 @@ PLB_PY_METHOD0(
     return Py_BuildValue("NN", rank, take_times(&self->core));
 }
 
-static PyMethodDef replay_methods[] = {
-    PLB_PY_ENTRY(replay, loop),    PLB_PY_ENTRY(replay, feed), PLB_PY_ENTRY(replay, settle),
-    PLB_PY_ENTRY(replay, metrics), PLB_PY_ENTRY(replay, take), {0},
-};
+static PyMethodDef replay_methods[] = PLB_PY_METHODS(replay, loop, feed, settle, metrics, take);
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
@@ -177,6 +174,6 @@ PLB_PY_FN1(repeats,
     return plb_py_out(c, out);
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, repeats), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, repeats);
 
 const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

@@ -115,11 +115,6 @@ PLB_PY_FN(trace_optimum,
     return schedule(c, &best);
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, program_optimum),
-    PLB_PY_ENTRY(fn, program_run),
-    PLB_PY_ENTRY(fn, trace_optimum),
-    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, program_optimum, program_run, trace_optimum);
 
 const plb_py_room_t plb_py_replay_optimum = {methods, {NULL}, NULL};

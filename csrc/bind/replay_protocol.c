@@ -53,10 +53,6 @@ PLB_PY_FN1(protocol, "protocol(values, /)\n--\n\n"
     return answer;
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, protocol_params),
-    PLB_PY_ENTRY(fn, protocol),
-    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, protocol_params, protocol);
 
 const plb_py_room_t plb_py_replay_protocol = {methods, {NULL}, NULL};

@@ -489,13 +489,8 @@ static void atsync_free(atsync_t *self)
     Py_XDECREF(self->estimates);
 }
 
-static PyMethodDef atsync_methods[] = {
-    PLB_PY_ENTRY(atsync, bind),    PLB_PY_ENTRY(atsync, at_sync),
-    PLB_PY_ENTRY(atsync, reached), PLB_PY_ENTRY(atsync, ask),
-    PLB_PY_ENTRY(atsync, serve),   PLB_PY_ENTRY(atsync, balanced),
-    PLB_PY_ENTRY(atsync, give_up), PLB_PY_ENTRY(atsync, rows),
-    PLB_PY_ENTRY(atsync, why),     {0},
-};
+static PyMethodDef atsync_methods[] =
+    PLB_PY_METHODS(atsync, bind, at_sync, reached, ask, serve, balanced, give_up, rows, why);
 
 PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",

@@ -80,8 +80,7 @@ static Py_ssize_t keys_length(PyObject *object)
     return (Py_ssize_t)((keys_t *)object)->core.n;
 }
 
-static PyMethodDef keys_methods[] = {
-    PLB_PY_ENTRY(keys, add), PLB_PY_ENTRY(keys, find), PLB_PY_ENTRY(keys, places), {0}};
+static PyMethodDef keys_methods[] = PLB_PY_METHODS(keys, add, find, places);
 
 #define KEYS(X)                                                                                   \
     X(keys, array,                                                                                \

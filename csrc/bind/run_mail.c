@@ -646,25 +646,9 @@ static void mail_free(mail_t *self)
     plb_talk_free(&self->talk);
 }
 
-static PyMethodDef mail_methods[] = {
-    PLB_PY_ENTRY(mail, bind),
-    PLB_PY_ENTRY(mail, post),
-    PLB_PY_ENTRY(mail, multicast),
-    PLB_PY_ENTRY(mail, open),
-    PLB_PY_ENTRY(mail, pack),
-    PLB_PY_ENTRY(mail, forward),
-    PLB_PY_ENTRY(mail, pack_inboxes),
-    PLB_PY_ENTRY(mail, take),
-    PLB_PY_ENTRY(mail, part),
-    PLB_PY_ENTRY(mail, restore),
-    PLB_PY_ENTRY(mail, deliver),
-    PLB_PY_ENTRY(mail, inbox),
-    PLB_PY_ENTRY(mail, edges),
-    PLB_PY_ENTRY(mail, clear),
-    PLB_PY_ENTRY(mail, forget),
-    PLB_PY_ENTRY(mail, drop),
-    {0},
-};
+static PyMethodDef mail_methods[] =
+    PLB_PY_METHODS(mail, bind, post, multicast, open, pack, forward, pack_inboxes, take, part,
+                   restore, deliver, inbox, edges, clear, forget, drop);
 
 #define MAIL(X)                                                                                   \
     X(mail, n_coming, PyLong_FromLongLong(self->coming.n),                                        \

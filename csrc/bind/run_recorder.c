@@ -261,7 +261,7 @@ PLB_PY_FN(pick,
     return out;
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, end_pass), PLB_PY_ENTRY(fn, pick), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, end_pass, pick);
 
 static int add_loop(PyObject *module)
 {

@@ -236,7 +236,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  *     PLB_PY_FN1(name, doc)             with one argument: arg, c
  *     PLB_PY_METHOD(type, name, doc)    of type##_t: self, c
  *     PLB_PY_METHOD1, PLB_PY_METHOD0    with one argument (arg), with none
- * A table of methods lists them as PLB_PY_ENTRY(fn, name) or PLB_PY_ENTRY(type, name). */
+ * A table of methods is PLB_PY_METHODS(fn, name, ...) or PLB_PY_METHODS(type, name, ...). */
 #define PLB_PY_UNUSED __attribute__((unused))
 #define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
     PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
@@ -283,6 +283,31 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
         called, (PyCFunction)(void (*)(void))prefix##_##name, prefix##_##name##_how,              \
             prefix##_##name##_doc                                                                 \
     }
+
+/* A table of the methods of these names, at most 16. */
+/* clang-format off */
+#define PLB_PY_METHODS(prefix, ...)                                                               \
+    {PLB_PY_NTH(__VA_ARGS__, PLB_PY_M16, PLB_PY_M15, PLB_PY_M14, PLB_PY_M13, PLB_PY_M12, PLB_PY_M11,\
+                PLB_PY_M10, PLB_PY_M9, PLB_PY_M8, PLB_PY_M7, PLB_PY_M6, PLB_PY_M5, PLB_PY_M4,     \
+                PLB_PY_M3, PLB_PY_M2, PLB_PY_M1)(prefix, __VA_ARGS__), {0}}
+#define PLB_PY_NTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, nth, ...) nth
+#define PLB_PY_M1(p, n) PLB_PY_ENTRY(p, n)
+#define PLB_PY_M2(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M1(p, __VA_ARGS__)
+#define PLB_PY_M3(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M2(p, __VA_ARGS__)
+#define PLB_PY_M4(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M3(p, __VA_ARGS__)
+#define PLB_PY_M5(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M4(p, __VA_ARGS__)
+#define PLB_PY_M6(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M5(p, __VA_ARGS__)
+#define PLB_PY_M7(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M6(p, __VA_ARGS__)
+#define PLB_PY_M8(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M7(p, __VA_ARGS__)
+#define PLB_PY_M9(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M8(p, __VA_ARGS__)
+#define PLB_PY_M10(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M9(p, __VA_ARGS__)
+#define PLB_PY_M11(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M10(p, __VA_ARGS__)
+#define PLB_PY_M12(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M11(p, __VA_ARGS__)
+#define PLB_PY_M13(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M12(p, __VA_ARGS__)
+#define PLB_PY_M14(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M13(p, __VA_ARGS__)
+#define PLB_PY_M15(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M14(p, __VA_ARGS__)
+#define PLB_PY_M16(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M15(p, __VA_ARGS__)
+/* clang-format on */
 
 /* The properties of a type from a table of X(type, name, value, doc), in which `self` is the
  * object. Makes static functions, and the array type##_getset. */

@@ -124,11 +124,8 @@ PLB_PY_METHOD0(
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
 
-static PyMethodDef simulation_methods[] = {
-    PLB_PY_ENTRY(simulation, feed),   PLB_PY_ENTRY(simulation, comms),
-    PLB_PY_ENTRY(simulation, run),    PLB_PY_ENTRY(simulation, times),
-    PLB_PY_ENTRY(simulation, memory), {0},
-};
+static PyMethodDef simulation_methods[] =
+    PLB_PY_METHODS(simulation, feed, comms, run, times, memory);
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
@@ -169,7 +166,7 @@ PLB_PY_FN0(op_layout,
                          plb_py_names(collectives, PLB_N_COLLECTIVES));
 }
 
-static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, op_layout), {0}};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, op_layout);
 
 static int constants(PyObject *module)
 {

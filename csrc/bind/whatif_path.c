@@ -180,11 +180,7 @@ PLB_PY_FN(critical_path,
     return out;
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, path_lengths),
-    PLB_PY_ENTRY(fn, critical_path),
-    {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, path_lengths, critical_path);
 
 static int constants(PyObject *module)
 {

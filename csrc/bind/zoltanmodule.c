@@ -198,10 +198,7 @@ PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
                      Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
 
-static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, partition), PLB_PY_ENTRY(fn, spare),   PLB_PY_ENTRY(fn, points),
-    PLB_PY_ENTRY(fn, boxes),     PLB_PY_ENTRY(fn, regions), {0},
-};
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, partition, spare, points, boxes, regions);
 
 /* MPI must not be finalized while a call that was left still uses it. */
 static void wait_for_left(void)
