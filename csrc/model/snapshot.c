@@ -5,44 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
-
-static int check_f64(const char *name, const double *x, int64_t n, double least, plb_err_t *err)
-{
-    for (int64_t i = 0; x != NULL && i < n; i++) {
-        if (!(x[i] >= least && x[i] <= 1e30)) { /* this form of the test is also false for NaN */
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
-                            name, (long long)i, x[i],
-                            least > 0 ? "above zero" : "zero or more, at most 1e30");
-        }
-    }
-    return PLB_OK;
-}
-
-static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
-{
-    for (int64_t i = 0; x != NULL && i < n; i++) {
-        PLB_FAIL_IF(x[i] < 0, err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
-                    name, (long long)i, (long long)x[i]);
-    }
-    return PLB_OK;
-}
-
-static int check_index(const char *name, const int32_t *x, int64_t n, int64_t limit,
-                       plb_err_t *err)
-{
-    const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
-    uint32_t most = 0; /* As unsigned numbers, negative ones are large.  The loop has no early
-                          exit, so that the compiler vectorizes it. */
-    for (int64_t i = 0; x != NULL && i < n; i++) {
-        most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
-    }
-    for (int64_t i = 0; most >= above && x != NULL && i < n; i++) {
-        PLB_FAIL_IF(x[i] < 0 || x[i] >= limit, err, PLB_ERR_RANGE,
-                    "%s[%lld] is %d: expected 0 ... %lld", name, (long long)i, x[i],
-                    (long long)limit - 1);
-    }
-    return PLB_OK;
-}
+#include "model/check_arrays.h"
 
 /* Check that multicast_start rises from 0 to the number of receivers. */
 static int check_start(const plb_snapshot_t *s, plb_err_t *err)
@@ -64,11 +27,11 @@ static int check_start(const plb_snapshot_t *s, plb_err_t *err)
 static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
 {
     const int64_t m = s->n_multicasts, n = s->n_objects;
-    PLB_PASS(check_index("multicast_src", s->multicast_src, m, n, err));
+    PLB_PASS(plb_check_index("multicast_src", s->multicast_src, 0, m, n, err));
     PLB_PASS(check_start(s, err));
-    PLB_PASS(check_index("multicast_dst", s->multicast_dst, s->n_pins, n, err));
-    PLB_PASS(check_f64("multicast_bytes", s->multicast_bytes, m, 0.0, err));
-    return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
+    PLB_PASS(plb_check_index("multicast_dst", s->multicast_dst, 0, s->n_pins, n, err));
+    PLB_PASS(plb_check_f64("multicast_bytes", s->multicast_bytes, 0, m, 0.0, err));
+    return plb_check_f64("multicast_messages", s->multicast_messages, 0, m, 0.0, err);
 }
 
 /* Check that the sum of all x[i] + block_bytes[block[i]] is below 2^63: then no sum over the
@@ -94,35 +57,35 @@ static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
                     "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i, s->block[i],
                     s->n_blocks - 1);
     }
-    return check_i64("block_bytes", s->block_bytes, s->n_blocks, err);
+    return plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err);
 }
 
 int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
     PLB_FAIL_IF(s->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
                 s->n_ranks);
-    PLB_PASS(check_f64("load", s->load, s->n_objects * s->n_components, 0.0, err));
-    PLB_PASS(check_index("rank", s->rank, s->n_objects, s->n_ranks, err));
-    PLB_PASS(check_i64("bytes", s->bytes, s->n_objects, err));
-    PLB_PASS(check_i64("memory", s->memory, s->n_objects, err));
-    PLB_PASS(check_index("edge_src", s->edge_src, s->n_edges, s->n_objects, err));
-    PLB_PASS(check_index("edge_dst", s->edge_dst, s->n_edges, s->n_objects, err));
-    PLB_PASS(check_f64("edge_bytes", s->edge_bytes, s->n_edges, 0.0, err));
-    PLB_PASS(check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err));
+    PLB_PASS(plb_check_f64("load", s->load, 0, s->n_objects * s->n_components, 0.0, err));
+    PLB_PASS(plb_check_index("rank", s->rank, 0, s->n_objects, s->n_ranks, err));
+    PLB_PASS(plb_check_i64("bytes", s->bytes, 0, s->n_objects, err));
+    PLB_PASS(plb_check_i64("memory", s->memory, 0, s->n_objects, err));
+    PLB_PASS(plb_check_index("edge_src", s->edge_src, 0, s->n_edges, s->n_objects, err));
+    PLB_PASS(plb_check_index("edge_dst", s->edge_dst, 0, s->n_edges, s->n_objects, err));
+    PLB_PASS(plb_check_f64("edge_bytes", s->edge_bytes, 0, s->n_edges, 0.0, err));
+    PLB_PASS(plb_check_f64("edge_messages", s->edge_messages, 0, s->n_edges, 0.0, err));
     PLB_PASS(check_multicasts(s, err));
     PLB_PASS(check_blocks(s, err));
     PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
     PLB_PASS(check_sum("bytes", s->bytes, NULL, NULL, s->n_objects, err));
     PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));
-    PLB_PASS(check_f64("speed", s->speed, s->n_ranks, 1e-30, err));
-    PLB_PASS(check_f64("background", s->background, s->n_ranks, 0.0, err));
-    PLB_PASS(check_i64("memory_limit", s->memory_limit, s->n_ranks, err));
-    return check_index("node", s->node, s->n_ranks, INT32_MAX, err);
+    PLB_PASS(plb_check_f64("speed", s->speed, 0, s->n_ranks, 1e-30, err));
+    PLB_PASS(plb_check_f64("background", s->background, 0, s->n_ranks, 0.0, err));
+    PLB_PASS(plb_check_i64("memory_limit", s->memory_limit, 0, s->n_ranks, err));
+    return plb_check_index("node", s->node, 0, s->n_ranks, INT32_MAX, err);
 }
 
 int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, plb_err_t *err)
 {
-    int ret = check_index("placement", rank, s->n_objects, s->n_ranks, err);
+    int ret = plb_check_index("placement", rank, 0, s->n_objects, s->n_ranks, err);
     if (ret != PLB_OK || s->migratable == NULL) {
         return ret;
     }
