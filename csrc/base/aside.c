@@ -113,9 +113,7 @@ int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err)
         return ret;
     }
     job_t *job = plb_calloc(1, sizeof *job);
-    if (job == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-    }
+    PLB_FAIL_IF(job == NULL, err, PLB_ERR_NOMEM, "out of memory");
     *job = (job_t){.how = *how, .data = data};
     if (!start(job)) { /* no thread could be started: the call runs on this one */
         plb_free(job);

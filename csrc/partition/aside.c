@@ -92,9 +92,7 @@ int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in,
         return with->run(in, part, err);
     }
     asked_t *self = asked_new(with, in);
-    if (self == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for a copy of the question");
-    }
+    PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory for a copy of the question");
     const plb_aside_t how = {
         .run = run, .free = asked_free, .watch = with->watch, .left = with->left};
     const int ret = plb_aside_run(&how, self, err);

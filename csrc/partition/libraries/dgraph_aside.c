@@ -55,9 +55,7 @@ static int ask(int (*run)(void *, plb_err_t *), const asked_t *question, plb_blo
     const int32_t n = question->graph.n;
     plb_piece_t piece[PIECES];
     asked_t *self = plb_malloc(1, sizeof *self);
-    if (self == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-    }
+    PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory");
     *self = *question;
     list(self, piece);
     int ret = plb_aside_own(piece, PIECES, err);

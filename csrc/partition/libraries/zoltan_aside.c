@@ -116,9 +116,7 @@ int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan
         return call(in, part, code, keep, said, err);
     }
     asked_t *self = asked_new(in, keep != NULL);
-    if (self == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for a copy of the question");
-    }
+    PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory for a copy of the question");
     const plb_aside_t how = {.run = run, .free = asked_free, .left = &plb_zoltan_left};
     const int ret = plb_aside_run(&how, self, err);
     if (ret == PLB_ERR_INTERRUPTED) {
