@@ -83,9 +83,11 @@ def test_an_estimate_is_a_number_above_zero():
 
 
 def test_who_chooses_nothing_has_it():
-    assert pylb.Balancer()._records.parameters["unlike"] is True
-    assert pylb.Balancer(mode="shadow")._records.parameters["unlike"] is True
+    assert pylb.Balancer()._state.records.parameters["unlike"] is True
+    assert pylb.Balancer(mode="shadow")._state.records.parameters["unlike"] is True
     for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}):
-        assert pylb.Balancer(**way)._records.parameters["unlike"] is False
-    assert pylb.Balancer(strategy="GreedyLB", unlike=True)._records.parameters["unlike"] is True
-    assert pylb.Balancer(unlike=False)._records.parameters["unlike"] is False
+        assert pylb.Balancer(**way)._state.records.parameters["unlike"] is False
+    assert (
+        pylb.Balancer(strategy="GreedyLB", unlike=True)._state.records.parameters["unlike"] is True
+    )
+    assert pylb.Balancer(unlike=False)._state.records.parameters["unlike"] is False
