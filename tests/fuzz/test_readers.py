@@ -18,7 +18,7 @@ def test_changed_files_are_read_or_refused():
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
-    assert len(rows) == 13
+    assert len(rows) == 15
     assert all(row[1] == "40" and row[4] == "0" for row in rows)
     assert sum(int(row[2]) for row in rows) > 50  # many of the changed files can still be read
     assert sum(int(row[3]) for row in rows) > 50
