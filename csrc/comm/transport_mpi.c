@@ -120,12 +120,25 @@ static void free_mpi(plb_transport_t *face)
     plb_free(self);
 }
 
+int plb_agree(MPI_Comm comm, int ret, plb_err_t *err)
+{
+    int worst = ret;
+    if (MPI_Allreduce(&ret, &worst, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
+        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
+    }
+    return ret == PLB_OK && worst != PLB_OK
+               ? PLB_FAIL(err, worst, "another rank failed (code %d)", worst)
+               : ret;
+}
+
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK;
     by_mpi_t *self = NULL;
     *out = NULL;
-    PLB_NEW0(self, 1);
+    self = plb_calloc(1, sizeof *self);
+    PLB_TRY(plb_agree(user, self == NULL ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory") : PLB_OK,
+                      err));
     self->face = (plb_transport_t){.reserve = reserve,
                                    .gather = gather,
                                    .bcast = bcast,
@@ -143,6 +156,8 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
     self->face.rank = self->comm.rank;
     self->face.size = self->comm.size;
     *out = &self->face;
+    return ret;
 out:
+    plb_free(self);
     return ret;
 }

@@ -6,6 +6,10 @@
 
 #include "comm/transport.h"
 
+/** Return `ret`, or the lowest code of all ranks if it is PLB_OK: if one rank has failed, all
+ * fail. Collective. */
+int plb_agree(MPI_Comm comm, int ret, plb_err_t *err);
+
 /** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which
  * is collective, too. */
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);

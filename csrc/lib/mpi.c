@@ -69,8 +69,17 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
     *lb = NULL;
     PLB_PASS(check_mpi(comm, err));
     PLB_PASS(plb_transport_mpi(&ranks, comm, err));
-    PLB_PASS(plb_lib_advisor_open(ranks, lb, err));
-    return watch((plb_handle_t *)*lb, err);
+    pylb_advisor *mine = NULL;
+    int ret = plb_lib_advisor_open(ranks, &mine, err);
+    PLB_THEN(watch((plb_handle_t *)mine, err));
+    ret = plb_agree(comm, ret, err);
+    if (ret == PLB_OK) {
+        *lb = mine;
+    } else if (mine != NULL) {
+        plb_err_t unheard;
+        plb_lib_advisor_close((plb_handle_t *)mine, &unheard);
+    }
+    return ret;
 }
 
 int pylb_advisor_create_fortran(int comm, pylb_advisor **lb)

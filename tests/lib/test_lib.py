@@ -231,3 +231,18 @@ def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
     path.write_text(json.dumps(said | {"version": 9}))
     with pytest.raises(FormatError, match="version 9"):
         pylb.Trace.read(path)
+
+
+@pytest.mark.parametrize(("ranks", "most"), [(1, 1000), (2, 3)])
+def test_allocations_fail(mpi_program, mpiexec, tmp_path, ranks, most):
+    """On one rank each allocation fails; on two, those of the advisor's creation."""
+    preload = tmp_path / "no_malloc.so"
+    source = HERE.parent / "mpi" / "no_malloc.c"
+    run(["cc", "-O2", "-shared", "-fPIC", str(source), "-o", str(preload), "-ldl"])
+    program, record = mpi_program("no_memory"), str(tmp_path / "run.json")
+    switch = ["env", f"LD_PRELOAD={preload}", "NO_MALLOC_IN=libpylb"]
+    said = run([*mpiexec, "-n", str(ranks), *switch, str(program), record, str(most)], timeout=60)
+    lines = [line for line in said.splitlines() if line.startswith("session")]
+    assert len(lines) == 5 * ranks, said
+    for line in lines:
+        assert re.fullmatch(r"session \d: codes 0 0, \d+ failed, 0 lost", line), said
