@@ -163,7 +163,7 @@ def charm_table():
 
 
 def report(rows):
-    """Print a line for each peer and each miss; return whether all targets are met."""
+    """Print a line for each peer and each missed target; return whether all targets are met."""
     found = [(row, *v) for row in rows for v in verdicts(row)]
     for peer, mine in FITS.items():
         of = [f for f in found if f[1] == peer]

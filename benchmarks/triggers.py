@@ -411,7 +411,7 @@ def time_left(run, cost):
 
 
 def untold_bound(task):
-    """Return (family, {cost: regret}) for the best first LB step: with the least mean regret."""
+    """Return (family, {cost: regret}) if the first LB step comes when the mean regret is least."""
     family, seed = task
     program, out = Program(family, seed), []
     for perfect in (True, False):

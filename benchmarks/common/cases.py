@@ -101,7 +101,7 @@ def mesh_file(name: str, p: int) -> Case:
 def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
     """Return cells and computes of examples/leanmd.py: cells multicast positions to the computes.
 
-    The loads are those of a drop in its vapour: pairs of atoms of the computes.
+    The atoms are a drop in its vapour; the load of a compute is its number of pairs of atoms.
     """
 
     def make() -> pylb.Snapshot:

@@ -1,4 +1,4 @@
-"""The learner of speeds (csrc/measure/learner.c), plainly."""
+"""The learner of speeds (csrc/measure/learner.c), in plain Python."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # usual difference of the outer deciles, in
 # squares of all, in units of their errors, exceeds its expectation by ERRORS standard deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
 # Speeds are believed if their predictions have gained PROVEN, or if they explain the fraction CLEAR
-# of all changes in the last interval, at which FEW_OBJECTS took part; or a part of each.
-PROVEN, CLEAR, FEW_OBJECTS = 8.5, 0.75, 4.0
-# An observation and an interval count at most MOST; FREEDOM: degrees of freedom of Student's t;
-# changes below FLOOR give no gain; a mean counts as that of at most ENOUGH_MOVED objects; the
-# control group of each rank also has PRIOR_RANK objects of the mean rank.
-MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
-INTERVALS = 7
+# of all changes in the last interval.  Half of the one and half of the other also suffice.
+PROVEN, CLEAR = 8.5, 0.75
+FEW_OBJECTS = 4.0  # changes of so few objects explain nothing
+MOST = 3.0  # largest gain, and largest loss, of one observation and of one interval
+FREEDOM = 3.0  # degrees of freedom of Student's t
+FLOOR = 0.02  # smallest noise; changes below it give no gain
+ENOUGH_MOVED = 4.0  # the mean of more objects counts as exactly as that of so many
+PRIOR_RANK = 4.0  # objects of the mean rank that are added to the control group of each rank
+INTERVALS = 7  # number of intervals that are remembered
 WARY = 1.5  # factor for the observed unsteadiness of ranks, since observations are few
 DOUBTS = 2  # after so many fits in a row without a difference, the ranks count as equal again
 ENOUGH = 250  # objects per rank; of more than twice as many, only a sample is used
