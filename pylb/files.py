@@ -169,7 +169,7 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
         folder = os.path.dirname(target)
         if not os.path.isdir(folder):
             raise MissingFileError(f"{os.fsdecode(path)}: there is no folder {folder}")
-        fd, part = _new(folder)
+        fd, part = _make_file(folder)
         with open(fd, mode, **how) as file:
             if old is not None:
                 os.fchmod(fd, stat.S_IMODE(old))
@@ -205,7 +205,7 @@ def _mode(target: str | os.PathLike[str]) -> int | None:
     return mode
 
 
-def _new(folder: str) -> tuple[int, str]:
+def _make_file(folder: str) -> tuple[int, str]:
     """Make a file in a folder; return its descriptor and its name ("": it has none yet)."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""

@@ -78,13 +78,13 @@ def _show_time(both: Comparison, a: str, b: str) -> None:
     for name, words in COUNTS.items():
         x, y = getattr(first, name), getattr(second, name)
         rows.append([words, x, y, f"{y - x:+d}" if y != x else "0"])
-    for words, *cells in zip(("number of migrations", "moved"), *map(_moved, both), strict=True):
+    for words, *cells in zip(("number of migrations", "moved"), *map(_moves, both), strict=True):
         rows.append([words, *cells, None])
     title = f"{b} took {_times(both.speedup)} {a}"
     console.show(["", a, b, "difference"], rows, title=title, drop=["difference"])
 
 
-def _moved(run: Course) -> tuple[Any, Any]:
+def _moves(run: Course) -> tuple[Any, Any]:
     """Return cells for the migrations and their bytes; None: not known."""
     if any(r.strategy == OWN for r in run.balancings):
         return None, None

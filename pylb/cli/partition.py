@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         with common.noting_warnings(), progress(f"dividing by {method or 'the default method'}"):
             made.append(partition(method=method, **given))
     if args.out is not None:
-        files.write(args.out, min(made, key=_worth).part)
+        files.write(args.out, min(made, key=_badness).part)
     if args.json:
         common.print_json(args, {"file": args.file, "rows": list(map(_dict, made))})
     else:
@@ -104,7 +104,7 @@ def _pair(word: str) -> tuple[str, str]:
     return name, value
 
 
-def _worth(out: Partition) -> tuple[float, float]:
+def _badness(out: Partition) -> tuple[float, float]:
     least = out.volume if out.volume is not None else 0.0
     return least, out.max_over_mean
 

@@ -142,7 +142,7 @@ def _rows(
         unbalanced = trace.replay("unbalanced", **options)
         for name in names:
             say(f"with {name}")
-            for when in _whens(args, name, functions):
+            for when in _when_args(args, name, functions):
                 row = _row(trace.replay(functions.strategy(name), **when, **options), unbalanced)
                 known = trace.task_bytes is not None and trace.task_bytes.any()
                 yield row if known else {**row, "bytes": None}
@@ -174,7 +174,7 @@ def _mean(values: Any) -> float | None:
     return math.fsum(values) / len(values) if len(values) else None
 
 
-def _whens(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
+def _when_args(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
     """Return the arguments `every` or `trigger` of each replay; baselines need none."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]

@@ -228,7 +228,7 @@ class Agreement:
     @property
     def last_step_in_words(self) -> str:
         """The last step that this rank has taken, in words."""
-        return _words([*self.last_step, ""])
+        return _in_words([*self.last_step, ""])
 
     @property
     def known_network(self) -> Network | None:
@@ -388,10 +388,10 @@ class Agreement:
             self.ended = f"rank {gone[0]} ended its program {places[gone[0]][3]}"
             return RemoteError(
                 f"rank {gone[0]} ended its program {places[gone[0]][3]}, "
-                f"while rank {here} is {_words(places[here])}"
+                f"while rank {here} is {_in_words(places[here])}"
             )
         if len({tuple(place[:2]) for place in places}) > 1:
-            return StateError("ranks are in different places: " + by_rank(map(_words, places)))
+            return StateError("ranks are in different places: " + by_rank(map(_in_words, places)))
         answers = by_rank(place[2] for place in places)
         if kind == Step.ANSWER:
             return DomainError(
@@ -401,7 +401,7 @@ class Agreement:
         return DomainError(f"arguments differ between ranks: {answers}")
 
 
-def _words(place: Any) -> str:
+def _in_words(place: Any) -> str:
     kind, iteration, arguments, _ = place
     return STEPS_IN_WORDS[kind].format(iteration) + (
         f" ({arguments})" if kind == Step.START else ""

@@ -103,7 +103,7 @@ class MPITransport:
         core, the first LB step would seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
-        a_step = self._least(TIMES, lambda: self.allgather(b""))
+        a_step = self._fastest(TIMES, lambda: self.allgather(b""))
         steps = _core.first_cost(a_step, 0.0, 0.0, 0, 0, 1)
         most = min(max(int(np.frombuffer(n, np.int64)[0]) for n in known), MOST)
         if not most or self.size == 1:
@@ -116,9 +116,9 @@ class MPITransport:
             new.append(np.empty_like(data))
             self.comm.Sendrecv(data, to, recvbuf=new[-1], source=source)
 
-        return steps + self._least(2, transfer) * nbytes / most
+        return steps + self._fastest(2, transfer) * nbytes / most
 
-    def _least(self, times: int, call: Callable[[], object]) -> float:
+    def _fastest(self, times: int, call: Callable[[], object]) -> float:
         """Make a collective call several times, and return the seconds of the fastest."""
         least = math.inf
         for _ in range(times):

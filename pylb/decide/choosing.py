@@ -18,7 +18,7 @@ def choose_and_place(
 ) -> Placement:
     """Choose the strategy that `Balancer` would use in its first LB step, and place by it."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
-    decider = _informed(snapshot, given, (alpha, beta))
+    decider = _decider_of(snapshot, given, (alpha, beta))
     decider.choose()
     figures = np.zeros(len(FIGURES))
     speed = np.zeros(snapshot.n_ranks)
@@ -52,20 +52,20 @@ def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strate
     like `choose_and_place`.
     """
     given = settings(every=1, unlike=False, distributed=True)
-    return _informed(snapshot, given, network).choose(-1, snapshot.n_objects)
+    return _decider_of(snapshot, given, network).choose(-1, snapshot.n_objects)
 
 
-def _informed(snapshot: Snapshot, given: Settings, network: tuple[float, float]) -> Decider:
+def _decider_of(snapshot: Snapshot, given: Settings, network: tuple[float, float]) -> Decider:
     """Return a decider that has seen one iteration with these loads and messages."""
     decider = given.decider(snapshot.n_ranks, network)
     now = snapshot.metrics
     utilization = now.min / now.max if now.max > 0 else 1.0
     loads = now.max, now.max, now.mean, now.min, now.mean * snapshot.n_ranks
-    decider.core.observe(0, *loads, utilization, *_crossing(snapshot))
+    decider.core.observe(0, *loads, utilization, *_messages_between_ranks(snapshot))
     return decider
 
 
-def _crossing(snapshot: Snapshot) -> tuple[int, int]:
+def _messages_between_ranks(snapshot: Snapshot) -> tuple[int, int]:
     """Return the messages between ranks in one iteration, and their bytes."""
     out = evaluate(snapshot)
     messages = out.messages_node + out.messages_network

@@ -48,20 +48,20 @@ def _inputs(r: Any) -> str:
 def _fits(r: Any) -> str:
     f = r.figures
     phrases = []
-    if _known(f, "max_slope") and _known(f, "mean_slope"):
+    if _is_known(f, "max_slope") and _is_known(f, "mean_slope"):
         phrases.append(
             f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
             f"{_growth(f['mean_slope'])}"
         )
-    if _known(f, "tau") and r.trigger != "periodic":  # there the user gave the period
+    if _is_known(f, "tau") and r.trigger != "periodic":  # there the user gave the period
         phrases.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
-    if _known(f, "residual") and f["residual"] > 1.0:
+    if _is_known(f, "residual") and f["residual"] > 1.0:
         phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
-    if _known(f, "excess"):
+    if _is_known(f, "excess"):
         phrases.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
-    if _known(f, "level"):
+    if _is_known(f, "level"):
         phrases.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
-    if _known(f, "rate"):
+    if _is_known(f, "rate"):
         phrases.append(
             f"with LB steps at the best known interval, imbalance and LB steps together cost "
             f"{seconds(f['rate'])} per iteration"
@@ -73,7 +73,7 @@ def _growth(slope: float) -> str:
     return f"{'grew' if slope >= 0 else 'fell'} by {seconds(abs(slope))}"
 
 
-def _known(figures: dict[str, float], name: str) -> bool:
+def _is_known(figures: dict[str, float], name: str) -> bool:
     return math.isfinite(figures.get(name, math.nan))
 
 

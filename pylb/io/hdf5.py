@@ -229,7 +229,7 @@ class Input:
 
     def n_datasets(self, group: str) -> int:
         """Return the number of datasets in a group."""
-        return len(self._own(group))
+        return len(self._member(group))
 
     def length(self, name: str) -> int:
         """Return the number of rows of a dataset."""
@@ -257,7 +257,7 @@ class Input:
         except (OSError, RuntimeError):
             return None
 
-    def _own(self, name: str) -> Any:
+    def _member(self, name: str) -> Any:
         """Return the group or dataset of this name; links to other places are refused."""
         h5py = optional.require("h5py")
         parts = name.split("/")
@@ -268,7 +268,7 @@ class Input:
         return self._file[name]
 
     def _dataset(self, name: str) -> Any:
-        found = self._own(name)
+        found = self._member(name)
         if not isinstance(found, optional.require("h5py").Dataset) or not found.shape:
             raise FormatError(f"{name} is not an array")
         if found.external or found.is_virtual:

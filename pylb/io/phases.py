@@ -222,13 +222,13 @@ class Phases:
             edge_ptr=frozen(edge_ptr),
             figures=_pick(self.figures, phases),
             recorded=None,
-            dangling_edges=self._dangling(phases),
+            dangling_edges=self._n_dangling(phases),
             _phases=None if self._phases is None else self._phases[phases],
             _repeats=None,
             **part,
         )
 
-    def _dangling(self, phases: I64) -> int:
+    def _n_dangling(self, phases: I64) -> int:
         if self._run is None or self._phases is None:
             return 0
         comms = np.diff(self._run.arrays["comm_ptr"])[self._phases[phases]]

@@ -106,7 +106,7 @@ def own_paths(cgroup: str) -> dict[str, str]:
     return out
 
 
-def _own(mount: Mount, path: str) -> Path:
+def _directory_of(mount: Mount, path: str) -> Path:
     below = os.path.relpath(path, mount.root)
     # In a container, the path may be one of the host, which is not visible inside.
     return mount.point if below.startswith("..") else mount.point / below
@@ -127,7 +127,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     for name in ("cpu", "cpuacct", "memory"):
         for mount in seen:
             if mount.kind == "cgroup" and name in mount.controllers and name in own:
-                found[name] = _own(mount, own[name])
+                found[name] = _directory_of(mount, own[name])
     if {"cpu", "cpuacct"} <= found.keys():
         if memory and "memory" not in found:
             raise _absent("memory")
@@ -137,7 +137,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:
             wanted = ["cpu", "memory"] if memory else ["cpu"]
-            return [_delegated(mount.point, _own(mount, own[""]), wanted)]
+            return [_delegated(mount.point, _directory_of(mount, own[""]), wanted)]
     raise _absent("cpu")
 
 
@@ -177,14 +177,14 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
             if inside and not real_root:
                 (folder / "pylb").mkdir(exist_ok=True)
                 (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
-            (folder / "cgroup.subtree_control").write_text(_plus(wanted))
+            (folder / "cgroup.subtree_control").write_text(_enabling(wanted))
             return folder
     raise NotAllowedError(
         f"no group from {own} upwards can have children with {', '.join(wanted)}: {ADVICE}"
     )
 
 
-def _plus(controllers: Iterable[str]) -> str:
+def _enabling(controllers: Iterable[str]) -> str:
     return " ".join(f"+{name}" for name in controllers)
 
 
@@ -217,7 +217,7 @@ class Groups:
                         (base / name).write_text(most)
                 if (base / "cgroup.subtree_control").exists():
                     wanted = ["cpu", "memory"] if memory else ["cpu"]
-                    (base / "cgroup.subtree_control").write_text(_plus(wanted))
+                    (base / "cgroup.subtree_control").write_text(_enabling(wanted))
         except OSError as error:
             self.remove()
             raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
@@ -228,9 +228,9 @@ class Groups:
 
     def folder(self, rank: int, file: str) -> Path | None:
         """Return the group of a rank that has a file of this name; None: no group has it."""
-        return next((group for group in self._of(rank) if (group / file).exists()), None)
+        return next((group for group in self._groups_of(rank) if (group / file).exists()), None)
 
-    def _of(self, rank: int) -> list[Path]:
+    def _groups_of(self, rank: int) -> list[Path]:
         return [base / f"rank{rank}" for base in self.bases]
 
     def change(self, rank: int, limit: Limit) -> None:
@@ -241,14 +241,14 @@ class Groups:
         OSError
             The kernel refuses, because more memory is in use than can go to swap.
         """
-        for group in self._of(rank):
+        for group in self._groups_of(rank):
             for name, value in control(limit):
                 if (group / name).exists():
                     (group / name).write_text(value)
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
         """Return what a rank has used so far."""
-        figures = {field: _figure(self._of(rank), field) for field in READ}
+        figures = {field: _figure(self._groups_of(rank), field) for field in READ}
         return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
 
     def kill(self) -> None:

@@ -48,7 +48,7 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
         while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
             total += limits[stop].share
             stop += 1
-        shares += _each([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
+        shares += _run_together([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
     return [
         Held(share, _memory(limit, command))
         for share, limit, command in zip(shares, limits, commands, strict=True)
@@ -58,7 +58,7 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
 def _memory(limit: Limit, command: Sequence[str]) -> int | None:
     if limit.memory is None or BEYOND * limit.memory > MOST_TOUCHED:
         return None
-    return round(_each([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
+    return round(_run_together([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
 
 
 def joined(network: HostNetwork) -> list[Joined]:
@@ -78,7 +78,7 @@ def _transfer(network: HostNetwork, source: str, target: str) -> Joined:
             assert server.stdout is not None
             port = server.stdout.readline().strip()
             words = [*python, "transfer", target, port, str(SECONDS)]
-            out = _out(_start(network.entered(source, words)))
+            out = _output_of(_start(network.entered(source, words)))
         finally:
             server.kill()
     bandwidth, latency = map(float, out.split())
@@ -89,13 +89,13 @@ def _start(words: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _each(commands: Sequence[Sequence[str]]) -> list[float]:
+def _run_together(commands: Sequence[Sequence[str]]) -> list[float]:
     """Run programs at the same time; return their figures."""
     children = [_start(words) for words in commands]
-    return [float(_out(child)) for child in children]
+    return [float(_output_of(child)) for child in children]
 
 
-def _out(child: subprocess.Popen[str]) -> str:
+def _output_of(child: subprocess.Popen[str]) -> str:
     with child:
         try:
             out, complaint = child.communicate(timeout=PATIENCE)

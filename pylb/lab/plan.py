@@ -408,13 +408,13 @@ def _change(where: str, found: Any) -> Change:
     return Change(
         units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
         table.get("when"),
-        _some(f"{where}.ranks", table.get("ranks"), int),
-        _some(f"{where}.hosts", table.get("hosts"), str),
+        _ranks_or_hosts(f"{where}.ranks", table.get("ranks"), int),
+        _ranks_or_hosts(f"{where}.hosts", table.get("hosts"), str),
         values,
     )
 
 
-def _some(where: str, found: Any, kind: type) -> Any:
+def _ranks_or_hosts(where: str, found: Any, kind: type) -> Any:
     if found is None:
         return None
     listed: Sequence[Any] = found if isinstance(found, list) else [found]

@@ -66,11 +66,11 @@ class _Clock:
     def run(self, listener: socket.socket, end: socket.socket) -> None:
         while True:
             times = [c.at for c in self.left if c.at is not None]
-            pause = max(0.0, min(times) - self._now()) if times else None
+            pause = max(0.0, min(times) - self._elapsed()) if times else None
             ready = select.select([listener, end], [], [], pause)[0]
             if end in ready:
                 return
-            now = self._now()
+            now = self._elapsed()
             self._make([c for c in self.left if c.at is not None and c.at <= now])
             if listener in ready:
                 self._listen(listener.accept()[0])
@@ -96,8 +96,8 @@ class _Clock:
                 self.apply(change)
             except (OSError, RuntimeError) as why:
                 failed = str(why)
-            self.done.append(Done(self._now(), change, failed))
+            self.done.append(Done(self._elapsed(), change, failed))
         return bool(now)
 
-    def _now(self) -> float:
+    def _elapsed(self) -> float:
         return time.monotonic() - self.start

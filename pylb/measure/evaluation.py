@@ -125,11 +125,11 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     """
     checks.instance("snapshot", snapshot, Snapshot)
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
-    components = (Metrics.of(_core.rank_times(snapshot, where)), *_others(snapshot, where))
+    components = (Metrics.of(_core.rank_times(snapshot, where)), *_other(snapshot, where))
     return Evaluation(components, **_core.evaluate(snapshot, where))
 
 
-def _others(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
+def _other(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
     """Return the metrics of all components except the first."""
     p = snapshot.n_ranks
     for k in range(1, snapshot.n_components):

@@ -53,7 +53,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
     if comm is None:
-        return _built([PlaceFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
+        return _found([PlaceFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
     known = getattr(comm, "network", None)
     if isinstance(known, Network):
         return _virtual(comm, known)
@@ -73,7 +73,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     finally:
         shared.Free()
         own.Free()
-    return _built([f for _, f in every], [f for f, _ in every], alpha, beta)
+    return _found([f for _, f in every], [f for f, _ in every], alpha, beta)
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def where() -> tuple[int, int]:
         return -1, -1
     sockets = {_topology(cpu, "physical_package_id") for cpu in cpus}
     cores = {_topology(cpu, "core_id") for cpu in cpus}
-    return _only(sockets), _only(cores)
+    return _single(sockets), _single(cores)
 
 
 def _topology(cpu: int, name: str) -> int:
@@ -111,7 +111,7 @@ def _topology(cpu: int, name: str) -> int:
         return -1
 
 
-def _only(numbers: set[int]) -> int:
+def _single(numbers: set[int]) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
@@ -177,7 +177,7 @@ def bandwidth(beta: F64, node: int) -> float:
 # ---- the tree ------------------------------------------------------------------------------------
 
 
-def _built(
+def _found(
     facts: list[PlaceFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
 ) -> Found:
     empty = np.full((len(set(first)),) * 2, np.nan)

@@ -278,7 +278,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     ]
 
 
-def _whole(given: NDArray[Any]) -> bool:
+def _is_whole(given: NDArray[Any]) -> bool:
     """Say whether the array has only whole numbers."""
     kind = given.dtype.kind
     return (
@@ -290,7 +290,7 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
-        if np.issubdtype(dtype, np.integer) and not _whole(given):
+        if np.issubdtype(dtype, np.integer) and not _is_whole(given):
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as why:

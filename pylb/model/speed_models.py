@@ -67,7 +67,7 @@ class SpeedModels:
             np.concatenate([rows for rows, _ in pairs]),
             np.concatenate([speed for _, speed in pairs]),
         )
-        met = SpeedModels._of(*self._only(np.diff(self.start) > 0)) if len(self.rows) else self
+        met = SpeedModels._of(*self._arrays_of(np.diff(self.start) > 0)) if len(self.rows) else self
         if len(met.rows):
             _core.fpm_check(met.start, met.rows, met.speed)
 
@@ -80,7 +80,7 @@ class SpeedModels:
         self._set(start, rows, speed)
         return self
 
-    def _only(self, which: Any) -> tuple[I64, F64, F64]:
+    def _arrays_of(self, which: Any) -> tuple[I64, F64, F64]:
         """Return the arrays for the ranks `which` only; the other ranks must have no points."""
         return np.cumsum([0, *np.diff(self.start)[which]]), self.rows, self.speed
 
@@ -155,11 +155,11 @@ class SpeedModels:
         StateError
             No model has any point.
         """
-        return _core.fpm_split(*self._whole(), n)[0]
+        return _core.fpm_split(*self._filled(), n)[0]
 
     def times(self, counts: ArrayLike) -> F64:
         """Return the seconds in which each rank does its given rows, by the models."""
-        return _core.fpm_times(*self._whole(), counts)
+        return _core.fpm_times(*self._filled(), counts)
 
     def speeds(self, counts: ArrayLike) -> F64:
         """Return the rows per second of each rank if it has the given rows (at least one)."""
@@ -211,7 +211,7 @@ class SpeedModels:
             np.insert(self.speed, at + 1, self.speed[at + 1]),
         )
 
-    def _whole(self) -> tuple[I64, F64, F64]:
+    def _filled(self) -> tuple[I64, F64, F64]:
         """Return the arrays, with a constant speed for each rank without points."""
         met = np.diff(self.start) > 0
         if met.all():

@@ -187,7 +187,7 @@ def partition(
         _check(problem, name, choice.approach)
 
     begin = time.perf_counter()
-    part, held, rename = _asked(problem, choice)
+    part, held, rename = _parts_of(problem, choice)
     seconds = time.perf_counter() - begin
     return _result(problem, choice, settle(problem, part, rename), held, seconds)
 
@@ -305,7 +305,7 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
     return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
 
 
-def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
+def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     """Return this rank's parts, the cuts, and whether parts may be renumbered."""
     if choice.levels is None:
         name = choice.names[0]

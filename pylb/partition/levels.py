@@ -49,7 +49,7 @@ class Levels:
 
     def __init__(self, machine: Any) -> None:
         if isinstance(machine, str | os.PathLike):
-            machine = _found(machine)
+            machine = _read_machine(machine)
         self.shares: F64 | None = None
         if isinstance(machine, Machine):
             self.branch = _branch(machine.root)
@@ -77,7 +77,7 @@ class Levels:
         return len(self.label)
 
 
-def _found(machine: str | os.PathLike[str]) -> Machine:
+def _read_machine(machine: str | os.PathLike[str]) -> Machine:
     is_file = not isinstance(machine, str) or machine.endswith(".json")
     return Machine.read(machine) if is_file else Machine.parse(machine)  # type: ignore[arg-type]
 
@@ -139,17 +139,17 @@ def _divide(
     if len(branch) == 1:
         return _divide(problem, branch[0], methods[1:], ask)
     first = np.array([0, *accumulate(map(_leaves, branch))])
-    part = ask(_outer(problem, first), methods[0])
+    part = ask(_among_groups(problem, first), methods[0])
     out: I32 = first[part].astype(np.int32)
     for group, below in enumerate(branch):
         if below:
             mine = part == group
-            inner = _inner(_restricted(problem, mine), int(first[group]), int(first[group + 1]))
+            inner = _in_group(_restricted(problem, mine), int(first[group]), int(first[group + 1]))
             out[mine] += _divide(inner, below, methods[1:], ask)
     return out
 
 
-def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
+def _among_groups(problem: Problem, first: NDArray[np.int64]) -> Problem:
     """Return the problem of dividing among groups of parts; group g begins with part first[g]."""
     shares = problem.shares
     group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
@@ -166,7 +166,7 @@ def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
     )
 
 
-def _inner(problem: Problem, first: int, end: int) -> Problem:
+def _in_group(problem: Problem, first: int, end: int) -> Problem:
     """Return the problem of one group: its objects and its parts."""
 
     def within(part: I32 | None) -> I32 | None:

@@ -128,8 +128,8 @@ class Counts(NamedTuple):
         out: dict[str, Any] = {
             "objects": self.objects.astype(np.int64),
             "weights": weights[0].copy() if len(weights) == 1 else np.array(weights).T.copy(),
-            "imbalance": np.array([_over(w, shares) for w in weights]),
-            "object_imbalance": _over(self.objects, shares),
+            "imbalance": np.array([_highest_ratio(w, shares) for w in weights]),
+            "object_imbalance": _highest_ratio(self.objects, shares),
         }
         if self.cut is not None:
             out |= _graph_figures(*self.cut)
@@ -154,7 +154,7 @@ def _graph_figures(
     }
 
 
-def _over(load: F64, shares: F64) -> float:
+def _highest_ratio(load: F64, shares: F64) -> float:
     """Return the largest ratio of a part to its share."""
     total = float(load.sum())
     if total == 0:

@@ -195,7 +195,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     alone = ranks.size == 1
     if alone and old is None:
         return Settled(
-            None, part, _here(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
+            None, part, _on_rank_0(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
         )
     fixed = _fixed(problem) if rename and problem.fixed is not None else None
     overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
@@ -230,15 +230,15 @@ def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overl
         name = None if (name == np.arange(k)).all() else name
         part = part if name is None else name[part]
     row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
-    exports = Moves(ids, row, _here(len(ids)), new)
+    exports = Moves(ids, row, _on_rank_0(len(ids)), new)
     imports = exports._replace(row=np.full(len(ids), -1))
     volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
     return Settled(
-        name, part, _here(len(part)), exports, imports, _sums(problem, part), len(ids), volume
+        name, part, _on_rank_0(len(part)), exports, imports, _sums(problem, part), len(ids), volume
     )
 
 
-def _here(n: int) -> I32:
+def _on_rank_0(n: int) -> I32:
     """Return rank 0 for each object."""
     return np.zeros(n, np.int32)
 

@@ -30,7 +30,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
         libraries.load(how.library)
     if ranks.size == 1:
         return _answer(problem, name, how, approach, starts, cycles)
-    whole = _gathered(problem)
+    whole = _gather_problem(problem)
 
     def call() -> I32 | None:
         if whole is None:
@@ -43,19 +43,19 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
     return mine
 
 
-def _gathered(problem: Problem) -> Problem | None:
+def _gather_problem(problem: Problem) -> Problem | None:
     """Return the problem of all ranks' objects on the first rank, None on the others."""
     names = ("weight", "fixed", "old", "sizes", "graph", "nets")
     pieces = problem.ranks.comm.gather([getattr(problem, name) for name in names])
     if pieces is None:
         return None
     columns = dict(zip(names, zip(*pieces, strict=True), strict=True))
-    joined: dict[str, Any] = {name: _joined(column) for name, column in columns.items()}
+    joined: dict[str, Any] = {name: _concatenated(column) for name, column in columns.items()}
     n = problem.n_all
     return replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)
 
 
-def _joined(column: tuple[Any, ...]) -> Any:
+def _concatenated(column: tuple[Any, ...]) -> Any:
     if column[0] is None:
         return None
     if not isinstance(column[0], Rows):
@@ -80,7 +80,7 @@ def _answer(
             raise DomainError(f"method {name!r} does not refine: 'graph', 'zoltan' and 'pylb' do")
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":
-        return _best(question, starts, cycles)
+        return _best_of_several(question, starts, cycles)
     return question.ask(how.library, cycles=cycles if how.library == "pylb" else -1)
 
 
@@ -111,14 +111,14 @@ class _Question:
         if problem.fixed is not None:
             self.given["fixed"] = problem.fixed
         if approach != "partition":
-            self._old()
+            self._add_present_parts()
 
     def _rows(self, rows: Rows, start: str, to: str, weight: str, least: int) -> None:
-        self.given |= {start: _narrow(rows.start), to: _narrow(rows.to)}
+        self.given |= {start: _as_int32(rows.start), to: _as_int32(rows.to)}
         if rows.weight is not None:
             self.given[weight], self.cost = _integers(rows.weight, least)
 
-    def _old(self) -> None:
+    def _add_present_parts(self) -> None:
         """Add the present parts, and the cost of leaving them in units of edge weight."""
         problem = self.problem
         cost = np.ones(problem.n) if problem.sizes is None else problem.sizes
@@ -162,7 +162,7 @@ class _Question:
         return cost, float(over.max())
 
 
-def _best(question: _Question, starts: int, cycles: int) -> I32:
+def _best_of_several(question: _Question, starts: int, cycles: int) -> I32:
     """Make and refine several partitions, refine the two best further, and return the best.
 
     Two threads run: Zoltan, which takes one call at a time, makes a partition while pylb refines
@@ -187,7 +187,7 @@ def _best(question: _Question, starts: int, cycles: int) -> I32:
     return min(found, key=question.objective)
 
 
-def _narrow(x: NDArray[Any]) -> I32:
+def _as_int32(x: NDArray[Any]) -> I32:
     if x.dtype != np.int32 and len(x) and int(x.max()) > MOST:
         raise DomainError(f"{int(x.max())} entries: expected less than 2^31 for this method")
     return x.astype(np.int32, copy=False)

@@ -107,7 +107,7 @@ class _Parts:
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
     """Return the arrays that the method takes."""
-    out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
+    out: dict[str, Any] = {"share": parts.shares, "old": _present_parts(problem, parts)}
     weight = problem.weight
     if weight is not None:
         out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
@@ -138,7 +138,7 @@ def _near_one(problem: Problem, weight: F64) -> F64:
     return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
 
 
-def _old(problem: Problem, parts: _Parts) -> I32 | None:
+def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
     """Return present parts in Zoltan's numbers; objects of omitted parts get part 0."""
     if problem.old is None:
         return None  # by default, Zoltan takes the first part of this rank as the present one

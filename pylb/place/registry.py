@@ -214,7 +214,7 @@ def strategy(
         raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
     entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
     if looks_at is not None:
-        entry = replace(entry, looks_at=_looks(looks_at), selectable=True)
+        entry = replace(entry, looks_at=_checked_looks(looks_at), selectable=True)
     known = _registry.get(entry.name)
     if known is not None and known.call is None:
         raise DomainError(f"name is {entry.name!r}: expected a name that no built-in strategy has")
@@ -227,7 +227,7 @@ def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensi
     return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call, selectable=False)
 
 
-def _looks(words: Iterable[str]) -> tuple[str, ...]:
+def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
     given = [words] if isinstance(words, str) else list(words)
     for word in given:
         if word not in LOOKS_AT:

@@ -272,7 +272,7 @@ def replay(
         checks.seconds(name, value)
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
     seed = checks.integer("seed", seed)
-    trace = _with(trace, speed, background, memory_limit)
+    trace = _with_ranks(trace, speed, background, memory_limit)
     given = None
     if strategy in BASELINES:
         _check_baseline(strategy, every, trigger, {**(strategy_params or {}), **params})
@@ -285,7 +285,7 @@ def replay(
             gives_up=give_up,
             unlike=trace.speed is None and unlike,
             seed=seed,
-            strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
+            strategy_params={**_prices(strategy, alpha, beta), **(strategy_params or {}), **params},
             trigger_params=trigger_params,
             distributed=True,
         )
@@ -399,7 +399,7 @@ def _loops(trace: Phases) -> list[tuple[Loop, Phases]]:
     return [(loop, trace[int(loop.first) : end]) for loop, end in pairs]
 
 
-def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
+def _prices(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
     """Return alpha and beta as parameters of the strategy, if it has both."""
     if strategy == "auto" or alpha + beta == 0:
         return {}
@@ -407,7 +407,7 @@ def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]
     return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
 
-def _with(
+def _with_ranks(
     trace: Phases,
     speed: ArrayLike | None,
     background: ArrayLike | None,

@@ -252,7 +252,7 @@ def _pairs(
     return tuple(np.asarray(c, np.float64) for c in counted)  # type: ignore[return-value]
 
 
-def _exchanged(
+def _exchange_cost(
     name: str, p: int, source: I32, target: I32, nbytes: NDArray[np.int64], kept: int, net: LogGP
 ) -> StepPart:
     sends, receives, out, into = _pairs(p, source, target, nbytes)
@@ -264,7 +264,7 @@ def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
     size = np.zeros(len(moved), np.int64) if snapshot.bytes is None else snapshot.bytes[moved]
     source, target = snapshot.rank[moved], rank[moved]
     kept = np.bincount(target, size, minlength=snapshot.n_ranks).max(initial=0)
-    return _exchanged("migration", snapshot.n_ranks, source, target, size, int(kept), net)
+    return _exchange_cost("migration", snapshot.n_ranks, source, target, size, int(kept), net)
 
 
 def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
@@ -276,7 +276,7 @@ def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
     p = snapshot.n_ranks
     key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key
     home = _core.home(key, p)
-    told = _exchanged(
+    told = _exchange_cost(
         "", p, snapshot.rank[moved], home[moved], np.full(len(moved), MOVE, np.int64), 0, net
     )
     sent = Rows.of(snapshot)
@@ -285,7 +285,7 @@ def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
     edge = np.flatnonzero(of_moved[sent.dst])
     once = np.unique(sent.dst[edge].astype(np.int64) * p + rank[sent.src[edge]])
     source, target = home[once // p], (once % p).astype(np.int32)
-    tells = _exchanged("", p, source, target, np.full(len(source), MOVE, np.int64), 0, net)
+    tells = _exchange_cost("", p, source, target, np.full(len(source), MOVE, np.int64), 0, net)
     kept = MOVE * int(np.bincount(home, minlength=p).max())
     return StepPart(
         "directory",

@@ -247,7 +247,7 @@ class Trace(Phases):
         MissingPartError
             pandas is absent.
         """
-        trace = self if phase is None else self._one(phase)
+        trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity
         columns: dict[str, Any] = {
             "phase": np.repeat(trace.phase_id, np.diff(trace.task_ptr)),
@@ -277,7 +277,7 @@ class Trace(Phases):
         not a task of the phase), `bytes` and `messages`.  Parameter and errors: see `tasks`.
         """
         pandas = optional.require("pandas")
-        trace = self if phase is None else self._one(phase)
+        trace = self if phase is None else self._only_phase(phase)
         if trace._run is None or trace._phases is None:
             return pandas.DataFrame(trace._edge_columns(), copy=False)
         arrays = trace._run.arrays
@@ -292,7 +292,7 @@ class Trace(Phases):
         columns |= {"bytes": part["bytes"], "messages": part["messages"]}
         return pandas.DataFrame(columns, copy=False)
 
-    def _one(self, phase: int) -> Trace:
+    def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)
         return self._part(np.arange(i, i + 1))
 

@@ -73,9 +73,9 @@ class Advice:
     @cached_property
     def exports(self) -> dict[int, I64]:
         """Indices of the cells that leave this rank, by their new rank."""
-        rank = self._placed("exports").rank
+        rank = self._cells("exports").rank
         leaving = np.flatnonzero(rank != self.here)
-        return _by(rank[leaving], leaving)
+        return _by_rank(rank[leaving], leaving)
 
     @cached_property
     def imports(self) -> dict[int, I64]:
@@ -84,8 +84,8 @@ class Advice:
         If `advise` was given no keys, the key of a cell is its index on its old rank, plus 2**32
         times that rank.
         """
-        part = self._placed("imports")
-        return _by(part.source, part.keys)
+        part = self._cells("imports")
+        return _by_rank(part.source, part.keys)
 
     def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
         """Move data of the cells to their new ranks.  Collective.
@@ -128,21 +128,21 @@ class Advice:
         >>> pylb.VirtualCluster(2).run(main)
         [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
-        self._placed("migrate()")
+        self._cells("migrate()")
         if self.over:
             raise StateError(
                 f"migrate(): the plan is of step {self.step}, and a later step has ended"
             )
         if self._watch.open == "rebalancing":
-            return self._moved(values, offset)
+            return self._move(values, offset)
         with self._watch.move:
-            return self._moved(values, offset)
+            return self._move(values, offset)
 
-    def _moved(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
+    def _move(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
         if not values:
             raise DomainError("migrate(): expected at least one array or list")
         if self._plan is None:
-            self._plan = Plan.on(self._agreement, self._placed("migrate()").rank)
+            self._plan = Plan.on(self._agreement, self._cells("migrate()").rank)
         plan = self._plan
         if offset is None:
             return plan.forward(*values)
@@ -155,7 +155,7 @@ class Advice:
         new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
         return (came, new) if len(values) == 1 else (*came, new)
 
-    def _placed(self, what: str) -> PlacedCells:
+    def _cells(self, what: str) -> PlacedCells:
         if self._part is None:
             raise StateError(f"{what}: the plan has no cells, as advise() was given none")
         return self._part
@@ -178,8 +178,7 @@ class Advice:
         return None
 
 
-def _by(rank: I32, values: Any) -> dict[int, I64]:
-    """Group values by rank."""
+def _by_rank(rank: I32, values: Any) -> dict[int, I64]:
     order = np.argsort(rank, kind="stable")
     ranks, starts = np.unique(rank[order], return_index=True)
     pieces: list[Any] = np.split(values[order], starts[1:]) if len(ranks) else []

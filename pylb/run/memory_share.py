@@ -96,12 +96,12 @@ def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
     for line in lines:
         number, kinds, path = line.split(":", 2)
         if number == "0":  # version 2
-            yield from _upwards(groups, path, "memory.max")
+            yield from _limits_upwards(groups, path, "memory.max")
         elif "memory" in kinds.split(","):
-            yield from _upwards(groups / "memory", path, "memory.limit_in_bytes")
+            yield from _limits_upwards(groups / "memory", path, "memory.limit_in_bytes")
 
 
-def _upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
+def _limits_upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
     group = root / path.lstrip("/")
     while True:
         try:

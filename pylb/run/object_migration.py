@@ -45,7 +45,7 @@ def migrate(
     except Exception as why:
         error = why
     nbytes = sum(parcel.size_of(parts) for _, parts in sends)
-    received = _exchanged(agreement, iteration, sends, error)
+    received = _exchange(agreement, iteration, sends, error)
     came: list[Items] = []
     try:
         came = [_unpack(source, parts, objects) for source, parts in received]
@@ -58,9 +58,7 @@ def migrate(
     return nbytes
 
 
-def _exchanged(
-    agreement: Agreement, iteration: int, sends: Sends, error: Exception | None
-) -> Sends:
+def _exchange(agreement: Agreement, iteration: int, sends: Sends, error: Exception | None) -> Sends:
     """Announce the sizes of the data to send, allocate memory, and receive the data."""
     sizes: Sends = [
         (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])

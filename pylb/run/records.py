@@ -123,9 +123,9 @@ class LoadHistory:
                 self._facts = self._objects.facts()
             self._coords = self._objects.coords
             self._loads.append(seconds.copy())
-            self._keeps(seconds.nbytes)
+            self._count_kept(seconds.nbytes)
 
-    def _keeps(self, nbytes: int) -> None:
+    def _count_kept(self, nbytes: int) -> None:
         self._kept += BESIDE + nbytes
         if self._kept > KEEP:
             self.full = True
@@ -156,7 +156,7 @@ class LoadHistory:
         coords = self._coords.copy() if loads and self._coords is not None else None
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes, coords))
         self._first += len(load)
-        self._keeps(sum(np.asarray(x).nbytes for x in (facts, edges, coords)))
+        self._count_kept(sum(np.asarray(x).nbytes for x in (facts, edges, coords)))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
@@ -247,7 +247,7 @@ class RecordWriter:
         records.tell_ranks()
         kept = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
-            Step.RECORD, records.done, lambda: self._whole(records, kept, history, loops)
+            Step.RECORD, records.done, lambda: self._write(records, kept, history, loops)
         )
         return sum(s.iterations for s in kept[0])
 
@@ -261,7 +261,7 @@ class RecordWriter:
         if self._full:
             return
         try:
-            self._writer = self._writer or _begun(records, self.path)
+            self._writer = self._writer or _make_writer(records, self.path)
             _append(self._writer, kept, history, records.loops)
         except OSError as why:
             if why.errno not in FULL:
@@ -269,16 +269,16 @@ class RecordWriter:
             self._full = True
             log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
 
-    def _whole(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
+    def _write(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
         with files.writing(self.path, "w+b") as file:
-            writer = _begun(records, file, seconds=records.seconds)
+            writer = _make_writer(records, file, seconds=records.seconds)
             try:
                 _append(writer, kept, history, loops)
             finally:
                 writer.close()
 
 
-def _begun(records: Records, where: Any, **also: float) -> Any:
+def _make_writer(records: Records, where: Any, **also: float) -> Any:
     """Make a writer of HDF5 for a path or a file; `also`: more figures of the run."""
     from pylb.io.h5 import Writer
 

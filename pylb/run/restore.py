@@ -109,7 +109,7 @@ def _sources(was: int, now: int, rank: int) -> range:
     return range(rank * was // now, -(-(rank + 1) * was // now))
 
 
-def _mine(load: F64, source: int, was: int, now: int, rank: int) -> I64:
+def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
     """Return which objects of a former rank this rank takes.
 
     The objects are cut in order of key, so that the ranks get nearly equal loads.
@@ -130,7 +130,7 @@ def _part(
     keys = found["key"]
     n, same = len(keys), head.n_ranks == transport.size
     estimates = _estimates(found, n, store.rows, same, name)
-    mine = _mine(estimates[0], source, head.n_ranks, transport.size, transport.rank)
+    mine = _taken_here(estimates[0], source, head.n_ranks, transport.size, transport.rank)
     blobs = disk.pieces(found["value"], found["value_at"], mine)
     values = [
         _value(f"{name}: object {key}", blob, head.pickled, key, unpack)
@@ -141,7 +141,7 @@ def _part(
     given["home"] = np.where(lost, transport.rank, given["home"]).astype(np.int32)
     table = np.ascontiguousarray(estimates[:, mine])
     items = Items(keys[mine], values, Properties(len(mine), given), table)
-    letters = _letters(found, keys[mine], head.pickled, name)
+    letters = _messages_of(found, keys[mine], head.pickled, name)
     return TakenObjects(items, found["window"][mine] * same, letters)
 
 
@@ -197,7 +197,7 @@ def _value(what: str, blob: bytes, pickled: bool, key: int, unpack: Unpack | Non
         raise SerializationError(f"{what} cannot be restored: {reason}") from why
 
 
-def _letters(
+def _messages_of(
     found: disk.Arrays, keys: I64, pickled: bool, name: Path
 ) -> list[tuple[int, int, Any]]:
     target, source = found["target"], found["source"]

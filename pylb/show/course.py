@@ -367,10 +367,10 @@ def moves_after(run: Replay, iteration: int) -> Migrations | None:
     old, new = (slice(*t.task_ptr[i : i + 2].tolist()) for i in (iteration, iteration + 1))
     before = np.full(t.n_entities, -1, np.int32)
     before[t.task_entity[old]] = run.rank[old]
-    return _moved(run, iteration, before, new)
+    return _migrations_of(run, iteration, before, new)
 
 
-def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
+def _migrations_of(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
     """Return the migrations of entities from the ranks `before` to the ranks in `tasks`."""
     t = run.trace
     source, target = before[t.task_entity[tasks]], run.rank[tasks]
@@ -386,7 +386,7 @@ def _moves_of_replay(run: Replay) -> Iterator[Migrations]:
     held = np.full(t.n_entities, -1, np.int32)
     for i, ends in enumerate(pairwise(t.task_ptr.tolist())):
         tasks = slice(*ends)
-        moves = _moved(run, i - 1, held, tasks)
+        moves = _migrations_of(run, i - 1, held, tasks)
         held[t.task_entity[tasks]] = run.rank[tasks]
         if moves is not None:
             yield moves

@@ -74,16 +74,16 @@ def of_graph(n: int, src: Any, dst: Any) -> F64:
     smoothed on each finer graph.
     """
     random = np.random.default_rng(0)
-    return _placed(Graph.of(n, np.asarray(src), np.asarray(dst)), random)
+    return _positions(Graph.of(n, np.asarray(src), np.asarray(dst)), random)
 
 
-def _placed(graph: Graph, random: Any) -> F64:
+def _positions(graph: Graph, random: Any) -> F64:
     n = len(graph.start)
     if n > COARSE:
         part, parts = _merged(graph, random)
         if parts < 0.9 * n:
             row = np.repeat(np.arange(n), np.diff([*graph.start, len(graph.to)]))
-            coarse = _placed(Graph.of(parts, part[row], part[graph.to]), random)
+            coarse = _positions(Graph.of(parts, part[row], part[graph.to]), random)
             out = coarse[part]
             for _ in range(SMOOTHINGS):
                 out = graph.means(out)

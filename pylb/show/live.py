@@ -213,7 +213,7 @@ def _of_launcher() -> int | None:
     return None
 
 
-def _said(lb: LiveRun) -> str:
+def _summary(lb: LiveRun) -> str:
     row = lb.last_row
     if row is None:
         return ""
@@ -241,7 +241,7 @@ class _Bar:
 
     def update(self, done: int, lb: LiveRun) -> None:
         """Show that `done` iterations have ended."""
-        self._progress.update(self._task, completed=done, said=_said(lb))
+        self._progress.update(self._task, completed=done, said=_summary(lb))
 
     def close(self) -> None:
         """Stop, and keep the bar on the screen."""
@@ -266,7 +266,7 @@ class _Lines:
         self._said, self._tenth = now, tenth
         left = (now - self._begin) / done * (self._n - done)
         print(
-            f"pylb: iteration {done} of {self._n}, {_said(lb)}, {seconds(left)} left",
+            f"pylb: iteration {done} of {self._n}, {_summary(lb)}, {seconds(left)} left",
             file=self._file,
             flush=True,
         )

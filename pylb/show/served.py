@@ -67,7 +67,7 @@ class RunFile:
             changed = f"{stat.st_mtime_ns}-{stat.st_size}"
             if changed != self._now["seen"]:
                 new = {**_shown(self._path), "seen": changed}
-                if changed == self._tried or not _lost(self._now, new):
+                if changed == self._tried or not _lost_receipts(self._now, new):
                     self._now = new
                 self._tried = changed
         except (FileNotFoundError, DomainError, FormatError):
@@ -76,7 +76,7 @@ class RunFile:
         self._due = time.monotonic() + max(self._interval, used / self._share)
 
 
-def _lost(old: dict[str, Any], new: dict[str, Any]) -> bool:
+def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Say whether receipts are missing in `new`, because the file was being written."""
     goes_on = "picture" in old and new["picture"]["n_iterations"] >= old["picture"]["n_iterations"]
     return bool(goes_on and new["decisions_in_all"] < old["decisions_in_all"])

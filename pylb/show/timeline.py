@@ -46,7 +46,7 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
     most, mean = course.max, course.mean
     for i, row in enumerate((1e6 * course.times).tolist()):
         ratio = float(most[i] / mean[i]) if mean[i] > 0 else 1.0
-        counter = {"name": "max/mean", "ph": "C", "pid": FIGURES, "ts": _eighths(begin[i])}
+        counter = {"name": "max/mean", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i])}
         yield {**counter, "args": {"max/mean": ratio}}
         for r, micros in enumerate(row):
             if micros > 0:
@@ -64,13 +64,13 @@ def _thread(rank: int) -> int:
     return rank + 1
 
 
-def _eighths(micros: float) -> float:
+def _to_eighths(micros: float) -> float:
     return round(micros / EIGHTH) * EIGHTH
 
 
 def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any]) -> dict[str, Any]:
-    first = _eighths(begin)
-    where = {"pid": RANKS, "tid": _thread(rank), "ts": first, "dur": _eighths(end) - first}
+    first = _to_eighths(begin)
+    where = {"pid": RANKS, "tid": _thread(rank), "ts": first, "dur": _to_eighths(end) - first}
     return {"name": name, "ph": "X", **where, "args": args}
 
 
@@ -100,7 +100,7 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
             for rank in range(course.n_ranks):
                 yield _slice(name, rank, at, at + 1e6 * r.cost, {} if rank else args)
         else:
-            where = {"s": "g", "pid": RANKS, "tid": _thread(0), "ts": _eighths(at)}
+            where = {"s": "g", "pid": RANKS, "tid": _thread(0), "ts": _to_eighths(at)}
             yield {"name": r.choice, "ph": "i", **where, "args": args}
 
 
@@ -108,8 +108,8 @@ def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
     """Yield an arrow for each pair of ranks, from the beginning of the LB step to its end."""
     flow = 0
     for moves in course.moves:
-        start = _eighths(_end_of(course, begin, moves.iteration))
-        end = _eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
+        start = _to_eighths(_end_of(course, begin, moves.iteration))
+        end = _to_eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
         for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
             flow += 1
             common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}

@@ -65,7 +65,7 @@ class Explorer(anywidget.AnyWidget):
         )
         self._coords = coords
         self.ask(begin)
-        self.on_msg(self._heard)
+        self.on_msg(self._answer_message)
 
     @property
     def recorded(self) -> Replay:
@@ -111,7 +111,7 @@ class Explorer(anywidget.AnyWidget):
                 self._recorded.popitem(last=False)
         return self._recorded[key]
 
-    def _heard(self, _: Any, message: Any, __: Any) -> None:
+    def _answer_message(self, _: Any, message: Any, __: Any) -> None:
         try:
             kind = message.get("kind") if isinstance(message, dict) else None
             if kind == "hello":
@@ -149,11 +149,11 @@ class Explorer(anywidget.AnyWidget):
         if bundle is None:
             return None
         data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
-        data = {**data, "text/html": f"{_still(self.replay)}<p>{GONE}</p>"}
+        data = {**data, "text/html": f"{_still_image(self.replay)}<p>{GONE}</p>"}
         return (data, *rest) if rest else data
 
 
-def _still(run: Replay) -> str:
+def _still_image(run: Replay) -> str:
     """Return an image of the loads of ranks (y) over phases (x); "" without matplotlib."""
     try:
         optional.require("matplotlib")

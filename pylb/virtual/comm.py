@@ -214,15 +214,15 @@ class VirtualComm:
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """Return the bytes of all ranks on all ranks."""
-        return self._gathered("allgather()", data, range(self.size))
+        return self._gather_to("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Return the objects of all ranks on the root."""
         root = self._rank(root, "root")
-        values = self._gathered(f"gather(root={root})", _pickle(sendobj), [root])
+        values = self._gather_to(f"gather(root={root})", _pickle(sendobj), [root])
         return [pickle.loads(data) for data in values] if self.rank == root else None
 
-    def _gathered(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
+    def _gather_to(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
         """Return the bytes of all ranks on the ranks `to`; only these wait."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:

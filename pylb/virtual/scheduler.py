@@ -103,7 +103,7 @@ class Scheduler:
 
     def _run(self, program: Callable[[int], Any]) -> None:
         for rank in self.ranks:
-            rank.life = greenlet(self._live)
+            rank.life = greenlet(self._run_rank)
             rank.life.gr_context = contextvars.copy_context()
         while self.ready and self.failure is None:
             self.running = self.ready.popleft()
@@ -116,7 +116,7 @@ class Scheduler:
             if rank.life:  # false: the greenlet has not begun
                 rank.life.throw(Ended)
 
-    def _live(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
+    def _run_rank(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
         try:
             _core.clock_enter(self.source, rank.now, rank.pace)
             rank.result = program(rank.number)

@@ -428,12 +428,12 @@ def outcome(
         np.bincount(aim.placement, busy, len(aim.speed)).astype(np.float64),
         aim,
         recording.seconds,
-        [*recording.warnings, *_doubts(recording, ends, done.astype(int), unread.astype(int))],
+        [*recording.warnings, *_warnings_of(recording, ends, done.astype(int), unread.astype(int))],
         steps,
     )
 
 
-def _doubts(
+def _warnings_of(
     recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
 ) -> list[str]:
     out = []

@@ -118,7 +118,7 @@ def suggest(
         search.attempt(candidate, which)
     search.improve(tries)
     found = [search.suggestion(key) for key in sorted(search.tried, key=search.rank_of)]
-    found += _moved(recording, search.now.time)
+    found += _moved_procedures(recording, search.now.time)
     worth = [one for one in found if one.saves > NEAR]
     return sorted(worth, key=lambda one: one.time)[:best]
 
@@ -256,7 +256,7 @@ def _messages(recording: Recording) -> Edges:
     return Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
 
 
-def _moved(recording: Recording, now: float) -> list[Suggestion]:
+def _moved_procedures(recording: Recording, now: float) -> list[Suggestion]:
     """Predict the effect of moving each procedure to the rank at the other end of its messages."""
     if not recording.procedures or not recording.closed.all():
         return []

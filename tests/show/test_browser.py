@@ -323,7 +323,7 @@ def explorer(tab, tmp_path):
     def kernel(message):
         messages, before = [], widget.answer
         widget.send = messages.append
-        widget._heard(widget, message, [])
+        widget._answer_message(widget, message, [])
         answer = None if widget.answer is before else sent(widget.answer)
         return {"answer": answer, "messages": messages}
 

@@ -53,7 +53,7 @@ def timeline(
     ax = axes(ax)
     for rank, steps in enumerate(prediction.steps):
         begin, end = steps["begin"], steps["end"]
-        met = _met(run, prediction, rank)
+        met = _begins_waiting(run, prediction, rank)
         spans = {
             "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
             "waits for another": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
@@ -74,7 +74,7 @@ def timeline(
     return ax
 
 
-def _met(run: Recording, prediction: Prediction, rank: int) -> F64:
+def _begins_waiting(run: Recording, prediction: Prediction, rank: int) -> F64:
     """Return, for each operation, when the rank stops computing and begins to wait."""
     assert prediction.steps is not None
     steps, ops = prediction.steps[rank], run.ops[rank]
@@ -87,7 +87,7 @@ def _met(run: Recording, prediction: Prediction, rank: int) -> F64:
 def _line(run: Recording, path: CriticalPath, prediction: Prediction) -> tuple[F64, F64]:
     """Return the corners of the path: begin and end of each of its stretches, times and ranks."""
     assert prediction.steps is not None
-    met = [_met(run, prediction, rank) for rank in range(run.n_ranks)]
+    met = [_begins_waiting(run, prediction, rank) for rank in range(run.n_ranks)]
     at, who = [], []
     for rank, first, last, _ in path.stretches.tolist():
         if first <= last:

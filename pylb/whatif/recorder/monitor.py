@@ -198,7 +198,7 @@ class RecordMonitor:
         elif kind == "P":
             self._procedure(one.rank, body)
         elif kind == "L":
-            self._lack(**protocol.decoded(body, protocol.LACK))
+            self._note_lack(**protocol.decoded(body, protocol.LACK))
         elif kind == "N":
             one.rank.costs = protocol.decoded(body, protocol.COSTS)
         elif kind == "E":
@@ -211,7 +211,7 @@ class RecordMonitor:
         if len(self.strange) < SHOWN:
             self.strange.append(text)
 
-    def _lack(self, what: str, times: int) -> None:
+    def _note_lack(self, what: str, times: int) -> None:
         if len(self.lacks) < MOST_NAMES:
             self.lacks[what] = self.lacks.get(what, 0) + times
 
@@ -348,12 +348,12 @@ class RecordMonitor:
         if len(absent) > SHOWN:
             out.append(f"{len(absent) - SHOWN} other ranks were not recorded")
         for number, rank in sorted(self.ranks.items()):
-            out += [f"rank {number}: {text}" for text in self._doubts(rank)]
+            out += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
         out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
         return out
 
     @staticmethod
-    def _doubts(rank: RankLog) -> list[str]:
+    def _warnings_of(rank: RankLog) -> list[str]:
         out = []
         if rank.lost:
             out.append(f"{rank.lost} operations were lost in transmission")

@@ -48,7 +48,7 @@ class Online:
         if self._failed or now - self._last < self._period:
             return
         try:
-            if self._begun():
+            if self._begin_if_complete():
                 self._last = now
                 for simulation, given in zip(self._simulations, self._given, strict=True):
                     self._go_on(simulation, given)
@@ -56,7 +56,7 @@ class Online:
             self._failed = True
             self._say(f"no predictions while the program runs: {error}")
 
-    def _begun(self) -> bool:
+    def _begin_if_complete(self) -> bool:
         monitor = self._monitor
         if not self._simulations and 0 < monitor.size == len(monitor.ranks):
             recording = monitor.recording([])

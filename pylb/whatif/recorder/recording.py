@@ -253,8 +253,8 @@ def _read(file: hdf5.Input) -> Recording:
     if form not in FORMATS:
         raise FormatError(f"its format is {form!r}: expected {FORMATS[-1]!r}")
     head = json.loads(file.text("head") or file.bytes("head"))
-    ops = [_whole(file, f"ops/{r}", OP) for r in range(file.n_datasets("ops"))]
-    comms = [_whole(file, f"comms/{i}", np.int32) for i in range(file.n_datasets("comms"))]
+    ops = [_dataset(file, f"ops/{r}", OP) for r in range(file.n_datasets("ops"))]
+    comms = [_dataset(file, f"comms/{i}", np.int32) for i in range(file.n_datasets("comms"))]
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
         raise FormatError(
@@ -268,7 +268,7 @@ def _read(file: hdf5.Input) -> Recording:
     return Recording(ops, comms, closed, _facts(dict(head["info"])), *words)
 
 
-def _whole(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
+def _dataset(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
     rows = file.rows(name)
     if rows is None or rows.dtype != dtype or rows.ndim != 1:
         raise FormatError(f"{name} is damaged, or was written by another version of pylb")
