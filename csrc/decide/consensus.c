@@ -76,7 +76,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
                 (long long)iteration, (long long)self->seen, (long long)self->round,
                 plb_consensus_root_ready(self) ? "closed" : "open");
     PLB_FAIL_IF(wish < 1 && wish != PLB_WISH_NONE, err, PLB_ERR_VALUE,
-                "period %lld: expected an iteration from 1 on", (long long)wish);
+                "wish is %lld: expected an iteration, 1 or later", (long long)wish);
     self->seen = iteration;
     const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
     if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 of consensus.h */

@@ -52,10 +52,10 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
         const int32_t p = in->part[i], q = in->old[i];
         const bool after =
             i == 0 || p > in->part[i - 1] || (p == in->part[i - 1] && q > in->old[i - 1]);
-        PLB_FAIL_IF(p < 0 || p >= k || q < 0 || q >= k || !after, err, PLB_ERR_RANGE,
-                    "kept[%lld] is for the parts (%d, %d): expected pairs of 0 ... "
-                    "%d, ascending",
-                    (long long)i, p, q, k - 1);
+        PLB_FAIL_IF(
+            p < 0 || p >= k || q < 0 || q >= k || !after, err, PLB_ERR_RANGE,
+            "kept[%lld] is the pair of parts (%d, %d): expected 0 ... %d, in ascending order",
+            (long long)i, p, q, k - 1);
     }
     return PLB_OK;
 }

@@ -369,7 +369,7 @@ static void test_wrong_use(void **state)
     plb_consensus_root_init(&root, 2, 0);
     assert_fails(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err), PLB_ERR_STATE,
                  "statistics of iteration 2 came after those of 0");
-    assert_fails(plb_consensus_root_stats(&root, 1, 0, 0, &d, &err), PLB_ERR_VALUE, "period 0");
+    assert_fails(plb_consensus_root_stats(&root, 1, 0, 0, &d, &err), PLB_ERR_VALUE, "wish is 0");
     assert_fails(plb_consensus_root_maximum(&root, 0, 2, &d, &err), PLB_ERR_STATE,
                  "round 0 is closed");
     OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
