@@ -16,7 +16,7 @@ const char *plb_cpu_simd(void)
     }
     return __builtin_cpu_supports("sse4.2") ? "sse4.2" : "sse2";
 #else
-    return plb_cpu_compiled(); /* on other processors no code depends on it */
+    return plb_cpu_compiled(); /* on other processors, no code depends on the result */
 #endif
 }
 

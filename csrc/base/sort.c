@@ -202,7 +202,7 @@ struct plb_sort_parts {
     double low, high; /* the smallest and the largest key */
     uint64_t first;   /* image of low */
     int shift;        /* part = (image - first) >> shift */
-    uint64_t n, next; /* parts in use; the first unsorted one */
+    uint64_t n, next; /* number of parts in use; the first part that is not sorted */
     uint32_t largest;
     plb_item_t *spare; /* [size of the largest part] */
     uint32_t *bin;     /* [PLB_SORT_BINS(size of the largest part)] */

@@ -351,7 +351,7 @@ PLB_PY_METHOD0(table, ids,
 {
     int64_t *ids = NULL;
     if (self->staged != NULL) {
-        ids_of(self, c, Py_None); /* this raises an exception that says so */
+        ids_of(self, c, Py_None); /* raises an exception, because ids are staged */
     } else if ((ids = plb_py_new(c, NPY_INT64, self->core.n)) != NULL) {
         plb_table_ids(&self->core, ids);
     }

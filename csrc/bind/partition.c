@@ -112,11 +112,12 @@ PLB_PY_FN(connectivity,
                     "net_start, pin, net_weight: expected arrays of matching length");
     q.n_vertices = (int32_t)n;
     q.n_nets = (int32_t)nets;
-    const plb_hypergraph_t hg = {.n_vertices = q.n_vertices,
-                                 .n_nets = q.n_nets,
-                                 .net_start = (int32_t *)q.net_start,
-                                 .pin = (int32_t *)q.pin,
-                                 .net_weight = (int32_t *)q.net_weight}; /* not written */
+    const plb_hypergraph_t hg = {
+        .n_vertices = q.n_vertices,
+        .n_nets = q.n_nets,
+        .net_start = (int32_t *)q.net_start,
+        .pin = (int32_t *)q.pin,
+        .net_weight = (int32_t *)q.net_weight}; /* the cast is safe: this array is only read */
     int ret = plb_partition_check(&q, &c->err);
     for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
         if (q.fixed[v] < 0) { /* plb_partition_check accepts -1, which means: not fixed */
@@ -275,7 +276,7 @@ PLB_PY_FN(moves,
     PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, out.n, NPY_INT64),
                                     plb_py_take(out.id, out.n, NPY_INT64),
                                     plb_py_take(out.part, out.n, NPY_INT32));
-    out.row = out.id = NULL; /* NumPy owns them now */
+    out.row = out.id = NULL; /* NumPy owns these two arrays now */
     out.part = NULL;
     plb_moves_free(&out);
     return found;

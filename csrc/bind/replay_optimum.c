@@ -23,7 +23,7 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
                                                    : plb_py_copy(&best->n, 0, NPY_INT64),
                                         best->bound, PyBool_FromLong(best->exact),
                                         plb_py_take(best->which, best->n, NPY_INT32));
-    if (c->code == PLB_OK) { /* NumPy owns them now */
+    if (c->code == PLB_OK) { /* NumPy owns the arrays now */
         best->when = NULL;
         best->which = NULL;
     }

@@ -14,7 +14,7 @@ typedef struct mail {
     PyObject_HEAD PyObject *keys; /* of the objects that are here: pylb._core.Keys, or NULL */
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
-    pile_t out;     /* sent in this iteration */
+    pile_t out;     /* letters sent in this iteration */
     pile_t coming;  /* arrived, but not delivered yet */
     pile_t astray;  /* arrived, but the target object is on another rank */
     pile_t in;      /* delivered: the messages of the last iteration */

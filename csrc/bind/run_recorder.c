@@ -132,7 +132,7 @@ static PyType_Spec loop_spec = {
     .slots = loop_slots,
 };
 
-static PyTypeObject *loop_type; /* one per process, like NumPy's table */
+static PyTypeObject *loop_type; /* one type for the whole process */
 
 static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {

@@ -225,7 +225,7 @@ static int zoltan_exec(PyObject *module)
     if (ret != 0 || PyModule_AddFunctions(module, methods) != 0 || add_left(module) != 0) {
         return -1;
     }
-    Py_AtExit(wait_for_left); /* it runs before mpi4py's own function, which finalizes MPI */
+    Py_AtExit(wait_for_left); /* runs before mpi4py's function that finalizes MPI */
     return plb_py_add_library(module, plb_zoltan());
 }
 

@@ -47,7 +47,7 @@ out:
     return ret;
 }
 
-/* Sort few items by insertion: this takes no time per rank. */
+/* Sort few items by insertion, which takes no time for each rank. */
 static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;

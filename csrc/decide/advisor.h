@@ -75,7 +75,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 /* What the ranks report about the last LB step that was advised. */
 typedef struct plb_advisor_outcome {
     double cost;          /* seconds of the slowest rank */
-    int64_t n_rebalanced; /* number of ranks that carried it out */
+    int64_t n_rebalanced; /* number of ranks that carried out the LB step */
 } plb_advisor_outcome_t;
 
 /** Observe a step; call it on every rank.  now: the step at whose end the answer is given; with a

@@ -37,7 +37,7 @@ typedef struct plb_atsync_row {
     double utilization; /* utilization of the least utilized rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
     double messages;    /* number of messages between ranks */
-    double bytes;       /* size of these messages */
+    double bytes;       /* bytes of the messages between ranks */
     double load;        /* load of this rank */
 } plb_atsync_row_t;
 
@@ -124,8 +124,8 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);
 
-/** Let a decider that has the same trigger observe each iteration, too.  Call it before the first
- *  iteration. */
+/** Let a decider, which must have the same trigger, observe each iteration, too.  Call it before
+ * the first iteration. */
 void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
 void plb_atsync_free(plb_atsync_t *self);
 

@@ -21,7 +21,7 @@ typedef struct plb_cycle_costs {
     double velocity; /* objects per iteration by which the pattern of the loads moves along the
                         objects; the rest of the drift stays with its object */
     double jumps;    /* probability per iteration that the pattern of the loads jumps elsewhere */
-    plb_network_t network; /* cost of messages; zero: they are free */
+    plb_network_t network; /* cost of messages; zeros: messages are free */
 } plb_cycle_costs_t;
 
 /** Compute load[n_objects], the loads expected in t iterations. */

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { WARMED_UP = 2 * PLB_WARM_UP }; /* after so many iterations the ledger knows the warm-up */
+enum {
+    WARMED_UP = 2 * PLB_WARM_UP
+}; /* number of iterations after which the ledger knows the warm-up */
 static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
 /* The loads have jumped if the imbalance of an iteration grows by more than this part of the mean,
@@ -38,7 +40,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     int ret = PLB_OK;
     PLB_TRY(
         plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_TRY(plb_check(PLB_FINITE, /* not checked for a sign: rounding may make them negative */
+    PLB_TRY(plb_check(PLB_FINITE, /* idle times: rounding may make them negative */
                       PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
                                   PLB_FIGURE(p, predicted_idle_mean),
                                   PLB_FIGURE(p, predicted_idle_max)),

@@ -102,7 +102,7 @@ typedef struct plb_decider {
     double grown; /* seconds by which max - mean has grown in the last iteration */
     double usual; /* smoothed |grown| */
     bool sudden;  /* true: the loads have jumped in the last iteration; false: they have not */
-    double jumps, observed; /* numbers of jumps and of iterations since the start */
+    double jumps, observed; /* number of jumps, and of iterations, since the start */
     int64_t cycle;          /* index of the first receipt since the last LB step */
     bool judging;    /* true: the caller was asked for the gain of the last LB step, and has not
                         answered; false: it was not, or has answered */

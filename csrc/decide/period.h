@@ -23,7 +23,7 @@
  * count less: an observation with k later ones has the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
     double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */
-    double origin; /* the first x; mean_x is relative to it */
+    double origin; /* the first x; mean_x is relative to this x */
     double weight, mean_x, mean_y, sxx, sxy, syy;
     int64_t n;
 } plb_fit_t;

@@ -159,9 +159,9 @@ static void merge(const double *time, int32_t p, plb_metrics_t *out)
     out->idle_mean = out->max - out->mean;
 }
 
-/* Compute the metrics of the present and of the new placement.  They include the time of
- * messages, if this is not zero.  But if the placement is distributed, no rank knows the messages
- * of all objects. */
+/* Compute the metrics of the present and of the new placement.  If messages cost time, this time
+ * is included, except for a distributed placement: there no rank knows the messages of all
+ * objects. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -238,7 +238,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
-/* Set the cost of an LB step: that of the last ones or, before the first one, the expected cost.
+/* Set the cost of an LB step: what the last LB steps have cost or, before the first one, the
+ * expected cost.
  */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)

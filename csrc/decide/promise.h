@@ -22,7 +22,7 @@ typedef struct plb_promise {
     double predicted;  /* max/mean; INFINITY before the first LB step */
     double price;      /* seconds of a preview */
     double since;      /* iterations since the last LB step or preview */
-    double lost;       /* seconds by which these iterations were longer than predicted */
+    double lost;       /* seconds by which the iterations since then were longer than predicted */
     double last;       /* max/mean of the previous iteration */
     double n_previews; /* number of previews since the doubling of the pause started */
     double level;      /* max/mean at the last preview */

@@ -97,7 +97,7 @@ typedef struct plb_receipt {
 #define X(name) int64_t name;
     PLB_RECEIPT_COUNTS(X)
 #undef X
-    char why[512];                   /* why this strategy; empty if there was no choice */
+    char why[512]; /* why this strategy was chosen; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
     double
         *speed; /* owned; [n_ranks] speeds of the ranks that the strategy was given; NULL: none */

@@ -167,8 +167,8 @@ typedef struct plb_choice {
 } plb_choice_t;
 
 typedef struct plb_selector {
-    plb_candidate_t *candidates; /* owned; n of them */
-    plb_record_t *records;       /* owned; one per candidate */
+    plb_candidate_t *candidates; /* owned; [n] */
+    plb_record_t *records;       /* owned; [n] */
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];

@@ -33,7 +33,7 @@ typedef struct plb_vt_run {
 #define X(name, type, length) type *name;
     PLB_VT_RUN(X)
 #undef X
-    double *user[PLB_VT_N_USER]; /* [n_tasks]; NULL if no task has this number */
+    double *user[PLB_VT_N_USER]; /* [n_tasks] a number under user_defined; NULL: no task has it */
 } plb_vt_run_t;
 
 /** Join the ranks: files[r] is rank r's scan.  Phase i of the run is phase source[i] of the files.

@@ -8,8 +8,7 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-static const int64_t PATIENCE_NS =
-    10000000000; /* after this time, the rank prints that it waits */
+static const int64_t PATIENCE_NS = 10000000000; /* a rank that waits longer prints this */
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 

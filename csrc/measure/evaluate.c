@@ -5,7 +5,7 @@
 #include "base/csr.h"
 #include "base/mem.h"
 
-/* What each rank sends to and receives from the others. */
+/* What each rank sends to other ranks and receives from them. */
 typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;

@@ -24,7 +24,7 @@ enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 struct plb_evidence_side {
     double n, noise; /* number of objects; sum of their noise, as mean squares of changes */
     double miss[PREDICTIONS];   /* sum of the errors of each prediction */
-    double square[PREDICTIONS]; /* sum of the squares of these errors */
+    double square[PREDICTIONS]; /* sum of the squared errors of each prediction */
 };
 
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err)

@@ -38,7 +38,7 @@ typedef struct plb_evidence {
     double gain[PLB_EVIDENCE_INTERVALS]
                [PLB_EVIDENCE_RIVALS]; /* gains in the last intervals, a ring buffer */
     double *spread;            /* [p] mean square change of the objects that stayed on each rank */
-    int64_t *stayed;           /* [p] number of these objects */
+    int64_t *stayed;           /* [p] number of objects that stayed on each rank */
     plb_evidence_side_t *side; /* [2 p] sums over the objects that left each rank, then over those
                                   that came to it */
 } plb_evidence_t;

@@ -25,7 +25,7 @@ typedef struct plb_reduction {
     /** Make progress.  *done: true: `all` is the result of the oldest reduction under way; false:
      *  there is none, or it is not complete. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
-    /** The same two calls for maxima; only one may be under way. */
+    /** Begin and test a reduction of maxima; only one may be under way. */
     int (*begin_maximum)(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err);
     int (*test_maximum)(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err);
 } plb_reduction_t;

@@ -312,7 +312,7 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
         const double origin =
-            in->y[in->start[o]]; /* numbers relative to the first one have small squares */
+            in->y[in->start[o]]; /* differences from the first observation have small squares */
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
             const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
             sum += w;

@@ -17,7 +17,9 @@
 
 #include "base/err.h"
 
-enum { PLB_FPM_MOST = 64 }; /* points of a model; a new one replaces the least useful one */
+enum {
+    PLB_FPM_MOST = 64
+}; /* most points of a model; beyond this, a new point replaces the least useful one */
 
 /* Largest number of rows: the rounding errors of sums of parts stay far below one row. */
 #define PLB_FPM_MOST_ROWS 1000000000000LL

@@ -18,7 +18,8 @@
 typedef struct plb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
-    int32_t n_components;  /* loads per object: 1, or one per phase or kind of processor */
+    int32_t n_components;  /* number of loads of an object: 1, or one for each phase or kind of
+                              processor */
     const double *load;    /* [n_objects * n_components], object-major */
     const int32_t *rank;   /* [n_objects] the present rank of each object */
     const int64_t *key;    /* [n_objects] a number for each object that identifies it for the whole
@@ -31,7 +32,7 @@ typedef struct plb_snapshot {
     /* Edges: messages from object to object in one iteration. */
     int64_t n_edges;
     const int32_t *edge_src, *edge_dst;
-    const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one message per edge */
+    const double *edge_bytes, *edge_messages; /* edge_messages is NULL: each edge is one message */
     /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
     int64_t n_multicasts, n_pins;
     const int32_t *multicast_src;     /* [n_multicasts] the sender */
@@ -39,7 +40,7 @@ typedef struct plb_snapshot {
                                        * to start[e + 1] - 1 in multicast_dst */
     const int32_t *multicast_dst;     /* [n_pins] the receivers */
     const double *multicast_bytes;    /* [n_multicasts] bytes to each rank with receivers */
-    const double *multicast_messages; /* [n_multicasts] or NULL: one message per multicast */
+    const double *multicast_messages; /* [n_multicasts] NULL: each multicast is one message */
 
     /* Blocks: data that objects share.  If several objects of a rank read the same block, the rank
      * has it once. */

@@ -341,7 +341,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* so that r does not give its only vertex to another part */
+            count[r] = 1; /* part r must not give its only vertex to another part */
         }
     }
 out:

@@ -73,7 +73,7 @@ void plb_protocol_defaults(plb_protocol_t *self);
  * knows that all ranks have reached that iteration. */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
-    double root, known, balanced; /* seconds; 0: this did not happen */
+    double root, known, balanced; /* seconds; 0: the event did not take place */
 } plb_protocol_decision_t;
 
 /* X(name, C type, unit, help): the results. */

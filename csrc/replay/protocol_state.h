@@ -9,11 +9,11 @@
 
 typedef enum state {
     WORK,    /* the rank runs an iteration */
-    RECEIVE, /* its work is done, but a neighbour's data is missing */
-    AT_SYNC, /* it waits at AtSync */
-    BALANCE, /* it takes part in an LB step */
-    ENDED,   /* it has run all iterations, but still passes messages on */
-    DONE,    /* its state machine has ended, too */
+    RECEIVE, /* the rank's work is done, but a neighbour's data are missing */
+    AT_SYNC, /* the rank waits at AtSync */
+    BALANCE, /* the rank takes part in an LB step */
+    ENDED,   /* the rank has run all iterations, but still passes messages on */
+    DONE,    /* the rank's state machine has ended, too */
 } state_t;
 
 /* Why a rank waits at AtSync.  PAUSE: it is in the pause state; LAG: it needs older statistics;
@@ -28,7 +28,7 @@ typedef struct node {
     _Alignas(LINE) double wake; /* time of the event at which the next message arrives; INFINITY:
                                    there is no such event */
     double begun[2];   /* times at which it began its last even and its last odd iteration */
-    int64_t iteration; /* the last iteration that it began */
+    int64_t iteration; /* the last iteration that the rank began */
     int64_t up;        /* iteration of the next statistics to send to its parent */
     int64_t n_relayed; /* number of rulings passed on to its children */
     int32_t n_children;
@@ -36,7 +36,7 @@ typedef struct node {
     double due;          /* time at which its work or its LB step ends */
     double serve; /* time at which it next passes messages on during its work; INFINITY: not before
                      the end */
-    double since; /* time at which it began to wait */
+    double since; /* time at which the rank began to wait */
     int64_t n_taken; /* number of rulings that its state machine has taken */
     plb_consensus_t machine;
     double max_at; /* time at which the latest part of the maximum that is being reduced arrives */

@@ -31,7 +31,8 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration, whole; /* seconds of its parts, and of all of it */
+    double statistics, placing, migration,
+        whole; /* seconds of the parts of the LB step, and of the whole LB step */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {

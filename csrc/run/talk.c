@@ -23,7 +23,7 @@ static int64_t length_at(const plb_talk_t *self, int64_t k)
     return n;
 }
 
-/* Whether a message of this object to target[n] has the edges from k on. */
+/* Whether the edges from k on are those of a message from `source` to target[n]. */
 static bool is_at(const plb_talk_t *self, int64_t k, int64_t source, const int64_t *target,
                   int64_t n)
 {

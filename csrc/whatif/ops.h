@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* X(name, what it is and what its fields mean) */
+/* X(name, what the operation is and what its fields mean) */
 #define PLB_OPS(X)                                                                                \
     X(END, "the rank ends: MPI_Finalize")                                                         \
     X(SEND, "blocking send to `peer`")                                                            \
@@ -51,12 +51,13 @@ typedef enum plb_collective {
         PLB_N_COLLECTIVES
 } plb_collective_t;
 
-enum {                         /* Flags of an operation. */
-       PLB_OP_SAME_CALL = 1,   /* the operation belongs to the same call as the previous one */
-       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source; -1: the operation's WAIT has it */
-       PLB_OP_ANY_TAG = 4,     /* `tag` is the actual tag; 0: the operation's WAIT has it */
-       PLB_OP_SYNCHRONOUS = 8, /* a synchronous send, which is complete when it is received */
-       PLB_OP_BUFFERED = 16,   /* a buffered send, which is complete at once */
+enum {                        /* Flags of an operation. */
+       PLB_OP_SAME_CALL = 1,  /* the operation belongs to the same call as the previous one */
+       PLB_OP_ANY_SOURCE = 2, /* `peer` is the actual source; -1: the operation's WAIT has it */
+       PLB_OP_ANY_TAG = 4,    /* `tag` is the actual tag; 0: the operation's WAIT has it */
+       PLB_OP_SYNCHRONOUS =
+           8, /* a synchronous send, which is complete when the message is received */
+       PLB_OP_BUFFERED = 16, /* a buffered send, which is complete at once */
        PLB_OP_SHARED = 32,
        PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
 };

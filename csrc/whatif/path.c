@@ -54,7 +54,7 @@ typedef struct path {
     int64_t *n_entered;        /* number of collectives that each member of each communicator has
                                   entered; indexed like comms.member */
     int32_t *runnable, n_runnable; /* stack of the ranks whose next operation can be processed */
-    bool *queued;                  /* by rank: whether it is on that stack */
+    bool *queued;                  /* [n_ranks] whether the rank is on the stack `runnable` */
 } path_t;
 
 static void wake(path_t *p, int32_t rank)

@@ -52,7 +52,7 @@ typedef struct plb_path_hop {
 /* A stretch of the critical path: operations first ... last of a rank. */
 typedef struct plb_stretch {
     int64_t first, last;
-    int64_t ns; /* processor time and pauses in it */
+    int64_t ns; /* processor time and pauses in the stretch */
     int32_t rank, pad;
 } plb_stretch_t;
 

@@ -86,7 +86,7 @@ typedef struct state {
     double steady;       /* the least `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */
-    double ages[2];  /* the weights in these sums; each older LB step counts half */
+    double ages[2];  /* weights in the sums `young`; each older LB step counts half */
     double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
                                 less */
     int64_t lb_steps, seen;
@@ -220,8 +220,8 @@ static double share(const state_t *s, double e, double theta, double left, doubl
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
         i++;
     }
-    while (i > 0 &&
-           s->hoped[i] <= 0.0) { /* no evidence yet for such a long horizon: use a shorter one */
+    /* without evidence for this horizon, use a shorter one */
+    while (i > 0 && s->hoped[i] <= 0.0) {
         i--;
     }
     const double before = trust * theta;

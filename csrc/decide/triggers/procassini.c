@@ -8,7 +8,7 @@
 enum { SPEEDUP, BATCH, N_PARAMS };
 
 typedef struct procassini {
-    double efficiency; /* sum over the LB steps of mean/max right after them */
+    double efficiency; /* sum of mean/max right after each LB step */
     int64_t n;
 } procassini_t;
 

@@ -10,8 +10,8 @@
 
 typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
-    char *params;     /* its parameters, as one text; NULL: none are set */
-    atomic_bool busy; /* true: a call uses it; false: the next call may take it */
+    char *params;     /* parameters of the structure, as one text; NULL: none are set */
+    atomic_bool busy; /* true: a call uses the structure; false: the next call may take it */
     bool stays; /* true: kept with its communicator for the next call; false: plb_zoltan_leave
                    destroys it */
 } plb_zoltan_kept_t;

@@ -19,7 +19,7 @@ typedef struct plb_share {
     int32_t rank, n_ranks;
     const int32_t
         *neighbour; /* [n_neighbours] ranks of the same node, ascending, including this rank */
-    int32_t n_neighbours; /* number of ranks of the node; 0: all ranks are on one node */
+    int32_t n_neighbours; /* number of ranks on this rank's node; 0: all ranks are on one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: no limit */
     bool lenient; /* true: ranks may end above their memory limits; false: that is an error */

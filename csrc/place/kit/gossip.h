@@ -35,8 +35,8 @@ enum {
 typedef struct plb_receiver {
     int32_t rank;
     bool has_ceiling; /* true: a NOTE_CEILING was sent to that rank; false: none was */
-    double room;      /* load that it can take */
-    int64_t memory;   /* bytes that it can take */
+    double room;      /* load that the rank can take */
+    int64_t memory;   /* bytes that the rank can take */
 } plb_receiver_t;
 
 typedef struct plb_gossip {

@@ -288,7 +288,7 @@ static int search(pairs_t *self, double limit)
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
-        /* each step makes most - low smaller, until rounding stops it */
+        /* each step makes the interval most - low smaller, until rounding prevents this */
         if (most - low <= NEAR * limit || !(most - low < before)) {
             break;
         }

@@ -19,7 +19,7 @@ typedef struct plb_parts {
     plb_question_t question;
     int32_t n;       /* number of vertices that are objects; the fixed vertices follow */
     double per_byte; /* weight of a byte that is sent in an iteration */
-    int32_t *vertex; /* [n_objects] vertex of each object; -1: it has none */
+    int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
     int32_t *weight, *fixed, *old, *old_cost;
     double *share;
     int32_t *start, *to, *edge_weight;
@@ -67,7 +67,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 
-/* Parameters that several of these strategies have. */
+/* Parameters that several strategies with a partitioner have. */
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \
         "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \

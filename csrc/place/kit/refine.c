@@ -44,7 +44,7 @@ typedef struct refiner {
     plb_ranks_t ranks;
     plb_offers_t offers; /* objects of the donors */
     plb_offers_t others; /* objects of the other ranks; listed for the first swap */
-    plb_heap_t donor;    /* key: -seconds */
+    plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -(allowed - load), the negated room */
     plb_heap_t full;     /* like `receiver`: ranks without memory for any object, which may still
                             swap objects */

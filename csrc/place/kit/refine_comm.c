@@ -40,7 +40,7 @@ typedef struct mover {
     plb_offers_t offers; /* objects of the donors; these lists are not sorted */
     double *comm;        /* [p] seconds in which each rank sends; NULL: messages do not count */
     double limit;        /* seconds: the threshold */
-    plb_heap_t donor;    /* key: -seconds */
+    plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -gap, the load that the rank can still take; if a key is too low,
                             it is corrected when it is on top */
     plb_heap_t object;   /* objects of the present donor, key: -value; if an object has several
@@ -260,7 +260,8 @@ static int shed(mover_t *self, int32_t donor)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        if (gap(self, way.to) > room) { /* by sending less, it has more room than before */
+        /* the receiver may send less than before, and so have more room */
+        if (gap(self, way.to) > room) {
             sort_receivers(self);
             offer_all(self, donor);
         } else {

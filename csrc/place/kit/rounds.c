@@ -192,7 +192,7 @@ typedef struct driver {
     int64_t *start;    /* [p + 2] where the notes to each rank begin */
     int64_t room;
     plb_tally_t all;
-    int32_t *last; /* [p] the last rank in this round that wrote to each rank */
+    int32_t *last; /* [p] for each rank, the last rank that wrote to it in this round */
     int ret[MOST_THREADS];
     plb_err_t err[MOST_THREADS];
 } driver_t;

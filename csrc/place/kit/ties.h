@@ -16,7 +16,7 @@ typedef struct plb_tie {
 
 typedef struct plb_tied {
     int32_t rank;  /* the last known rank of the object */
-    int32_t first; /* index of the object's first tie; -1: it has none */
+    int32_t first; /* index of the object's first tie; -1: the object has no ties */
 } plb_tied_t;
 
 typedef struct plb_ties {

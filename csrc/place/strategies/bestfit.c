@@ -65,8 +65,8 @@ typedef struct fitter {
     plb_ranks_t ranks;
     double tolerance;     /* a fraction of the limit */
     double share;         /* spare room of each rank, as a fraction of the limit */
-    plb_heap_t donor;     /* key: -excess */
-    plb_heap_t receiver;  /* key: -gap */
+    plb_heap_t donor;     /* ranks above the limit; key: -excess, so that the largest is on top */
+    plb_heap_t receiver;  /* ranks below the limit; key: -gap, so that the largest is on top */
     plb_offers_t gives;   /* objects of the ranks that were donors when the round began */
     plb_offers_t returns; /* objects of the other ranks; made for the first exchange */
     uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */

@@ -84,7 +84,7 @@ typedef struct partner {
 } partner_t;
 
 typedef struct diffusion {
-    plb_gossip_t gossip; /* must be first, because it begins with the agent */
+    plb_gossip_t gossip; /* the first member, because gossip begins with the agent */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
     double scale;          /* average load of a rank of speed 1 */
@@ -345,7 +345,7 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
 /* The objects that leave in this round. */
 typedef struct leaving {
     int32_t *number;  /* number of each entry's object in the ties */
-    int32_t *to;      /* new rank of each entry; -1: it stays */
+    int32_t *to;      /* new rank of each entry; -1: the entry stays */
     int32_t *at;      /* entry of each object in the ties; -1: it is not on this rank */
     plb_heap_t queue; /* the objects for one link: {-gain per load, turn()} */
 } leaving_t;

@@ -128,7 +128,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
     if (comms->n > INT64_MAX / 2 / self->n_ranks /
-                       self->n_ranks) { /* so that the channels' keys fit into 64 bits */
+                       self->n_ranks) { /* the keys of channels must fit into 64 bits */
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks: expected fewer",
                         comms->n, self->n_ranks);
     }
@@ -393,7 +393,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
         plb_op_time_t *step = &process->step[process->at];
         step->end = self->now;
         step->cause_rank = -1;
-        if (process->waits_for >= 0) { /* it has waited for a slot */
+        if (process->waits_for >= 0) { /* the rank has waited for a slot */
             step->cause_rank = process->slot[process->waits_for].cause_rank;
             step->cause_op = process->slot[process->waits_for].cause_op;
         }

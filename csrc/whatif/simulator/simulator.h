@@ -58,27 +58,27 @@ typedef struct plb_target { /* The target machine; borrowed. */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* not all of its operations have been passed */
-    PLB_END_THROUGH, /* it has reached its END */
+    PLB_END_RUNNING, /* not all operations of the rank have been passed */
+    PLB_END_THROUGH, /* the rank has reached its END */
     PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
-    PLB_END_STUCK,   /* it waits forever */
+    PLB_END_STUCK,   /* the rank waits forever */
 } plb_end_t;
 
 typedef struct plb_process_times {
-    double finish;  /* time at which it ended, or which it has reached so far */
+    double finish;  /* time at which the rank ended, or which it has reached so far */
     double busy;    /* seconds of work on its processor */
     double waiting; /* seconds of waiting in MPI */
     double paused;
     int64_t done;   /* number of simulated operations */
     int32_t end;    /* a plb_end_t */
-    int32_t unread; /* number of messages to it that it has not received */
+    int32_t unread; /* number of messages to the rank that it has not received */
 } plb_process_times_t;
 /* When an operation began and completed, and the operation of another rank for which it waited
  * last. */
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* the rank of that operation; -1: it did not wait */
+    int32_t cause_rank; /* rank of the operation for which it waited last; -1: it did not wait */
     int32_t pad;
 } plb_op_time_t;
 

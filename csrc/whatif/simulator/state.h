@@ -55,7 +55,7 @@ typedef struct lock {
     int32_t window, target;
     double free_at;
     int32_t shared;      /* number of ranks that share the lock; -1: one rank has it exclusively */
-    int32_t first, last; /* list of the ranks that wait for it */
+    int32_t first, last; /* list of the ranks that wait for the lock */
 } lock_t;
 
 typedef enum process_state {
@@ -76,14 +76,14 @@ typedef struct process {
     double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
     int64_t *skipped; /* index of the first operation of each skipped block */
-    int64_t frontier; /* all operations before it are done or skipped */
+    int64_t frontier; /* all operations before this index are done or skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
     int32_t waits_for; /* the slot for which it waits; -1: none, e.g. if it waits for a probe or a
                           lock */
-    int32_t exchange;  /* next step of its blocking collective; -1: it is in none */
-    int32_t flying;    /* list of the messages in flight to it, by time of arrival */
+    int32_t exchange;  /* next step of the rank's blocking collective; -1: the rank is in none */
+    int32_t flying;    /* list of the messages in flight to the rank, by time of arrival */
     int32_t flying_last;
     int32_t there, there_last; /* list of the messages that have arrived and are not received */
     int32_t any, any_last;     /* list of the posted receives from any source */

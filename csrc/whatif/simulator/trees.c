@@ -135,7 +135,7 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* for these, the messages go to the root */
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* in these two, the messages go to the root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
     }
 }
