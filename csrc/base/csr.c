@@ -50,10 +50,9 @@ void plb_csr_free(plb_csr_t *self)
 int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
                     plb_err_t *err)
 {
-    int ret = PLB_OK;
     *self = (plb_groups_t){0};
-    PLB_NEW0(self->start, n_groups + 2);
-    PLB_NEW(self->item, n);
+    PLB_PASS_NEW0(self->start, n_groups + 2);
+    PLB_PASS_NEW(self->item, n);
     for (int64_t i = 0; i < n; i++) {
         self->start[group[i] + 2]++;
     }
@@ -64,8 +63,7 @@ int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t
     for (int64_t i = 0; i < n; i++) {
         self->item[self->start[group[i] + 1]++] = (int32_t)i;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_groups_free(plb_groups_t *self)

@@ -24,10 +24,9 @@ static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
 /* Make new buckets for `room` keys, and put all present keys into them. */
 static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int32_t *bucket = NULL;
     const int64_t n_buckets = LEAST + room + room / 2;
-    PLB_NEW(bucket, n_buckets);
+    PLB_PASS_NEW(bucket, n_buckets);
     memset(bucket, -1, (size_t)n_buckets * sizeof *bucket);
     plb_free(self->bucket);
     self->bucket = bucket;
@@ -38,19 +37,15 @@ static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
         }
         *bucket_of(self, self->key[k]) = k;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
-    int ret = PLB_OK;
     PLB_FAIL_IF(room > MOST, err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
                 MOST);
-    PLB_GROW(self->key, self->room, room);
-    ret = rehash(self, self->room, err);
-out:
-    return ret;
+    PLB_PASS_GROW(self->key, self->room, room);
+    return rehash(self, self->room, err);
 }
 
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err)

@@ -28,35 +28,58 @@ void plb_mem_trim(void);
 /** Tests only: let the n-th allocation from now (0 = the next) fail; -1 switches this off. */
 void plb_mem_fail_at(int64_t n);
 
-/* Allocate n entries for the pointer `var`; on failure, set the error and jump to `out`.  Needs
- * variables `ret` and `err`, and that label. */
-#define PLB_NEW_BY(allocate, var, n)                                                              \
+/* Allocate n entries for the pointer `var`; 0: zeroed.  On failure, set the error `err` and leave:
+ * PLB_NEW sets `ret` and jumps to `out`; PLB_PASS_NEW returns the code.  The macros below leave in
+ * the same two ways. */
+#define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_JUMP)
+#define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_JUMP)
+#define PLB_PASS_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_RETURN)
+#define PLB_PASS_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_RETURN)
+#define PLB_NEW_BY(allocate, var, n, leave)                                                       \
     do {                                                                                          \
         (var) = allocate((size_t)(n), sizeof *(var));                                             \
         if ((var) == NULL) {                                                                      \
-            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",                 \
-                           (size_t)(n) * sizeof *(var), #var);                                    \
-            goto out;                                                                             \
+            leave(PLB_NO_MEMORY(var, n));                                                         \
         }                                                                                         \
     } while (0)
-#define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n)
-#define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n)
+#define PLB_RETURN(code) return (code)
+#define PLB_JUMP(code)                                                                            \
+    ret = (code);                                                                                 \
+    goto out
+#define PLB_NO_MEMORY(var, n)                                                                     \
+    PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s", (size_t)(n) * sizeof *(var),  \
+             #var)
 
-/* Resize `var` to n entries and keep the old ones.  Needs the same names as PLB_NEW. */
-#define PLB_RENEW(var, n)                                                                         \
+/* Resize `var` to n entries and keep the old ones. */
+#define PLB_RENEW(var, n) PLB_RENEW_BY(var, n, PLB_JUMP)
+#define PLB_PASS_RENEW(var, n) PLB_RENEW_BY(var, n, PLB_RETURN)
+#define PLB_RENEW_BY(var, n, leave)                                                               \
     do {                                                                                          \
         void *grown_ = plb_realloc((var), (size_t)(n), sizeof *(var));                            \
         if (grown_ == NULL) {                                                                     \
-            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",                 \
-                           (size_t)(n) * sizeof *(var), #var);                                    \
-            goto out;                                                                             \
+            leave(PLB_NO_MEMORY(var, n));                                                         \
         }                                                                                         \
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Allocate n entries for each of two to eight variables.  Needs the same names as PLB_NEW. */
+/* Make room for n entries in `var`, which has room for `room` of them.  The room at least
+ * doubles, so that adding entries one by one is cheap. */
+#define PLB_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_JUMP)
+#define PLB_PASS_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_RETURN)
+#define PLB_GROW_BY(var, room, n, leave)                                                          \
+    do {                                                                                          \
+        if ((n) > (room)) {                                                                       \
+            const int64_t room_ = 2 * (room) + 16 > (n) ? 2 * (room) + 16 : (n);                  \
+            PLB_RENEW_BY(var, room_, leave);                                                      \
+            (room) = room_;                                                                       \
+        }                                                                                         \
+    } while (0)
+
+/* Allocate n entries for each of two to eight variables. */
 #define PLB_NEW_EACH(n, ...) PLB_EACH_OF(PLB_NEW, n, __VA_ARGS__)
 #define PLB_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_NEW0, n, __VA_ARGS__)
+#define PLB_PASS_NEW_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW, n, __VA_ARGS__)
+#define PLB_PASS_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW0, n, __VA_ARGS__)
 /* clang-format off */
 #define PLB_EACH_OF(one, n, ...)                                                                  \
     PLB_EACH_NTH(__VA_ARGS__, PLB_EACH_8, PLB_EACH_7, PLB_EACH_6, PLB_EACH_5, PLB_EACH_4,         \
@@ -71,16 +94,5 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_EACH_7(one, n, a, ...) one(a, n); PLB_EACH_6(one, n, __VA_ARGS__)
 #define PLB_EACH_8(one, n, a, ...) one(a, n); PLB_EACH_7(one, n, __VA_ARGS__)
 /* clang-format on */
-
-/* Make room for n entries in `var`, which has room for `room` of them.  The room at least
- * doubles, so that adding entries one by one is cheap.  Needs the same names as PLB_NEW. */
-#define PLB_GROW(var, room, n)                                                                    \
-    do {                                                                                          \
-        if ((n) > (room)) {                                                                       \
-            const int64_t room_ = 2 * (room) + 16 > (n) ? 2 * (room) + 16 : (n);                  \
-            PLB_RENEW(var, room_);                                                                \
-            (room) = room_;                                                                       \
-        }                                                                                         \
-    } while (0)
 
 #endif

@@ -28,13 +28,12 @@ static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, 
  * first item of rank r. */
 static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int32_t k = 0;
     for (int32_t r = 0; r < n_ranks; r++) {
         k += count[r] > 0;
     }
-    PLB_NEW(self->rank, k);
-    PLB_NEW(self->start, k + 1);
+    PLB_PASS_NEW(self->rank, k);
+    PLB_PASS_NEW(self->start, k + 1);
     self->start[0] = 0;
     for (int32_t r = 0; r < n_ranks; r++) {
         if (count[r] > 0) {
@@ -43,16 +42,14 @@ static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err
             count[r] = self->start[self->n_peers++];
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Sort few items by insertion, which takes no time for each rank. */
 static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW_EACH(n, self->order, self->rank);
-    PLB_NEW(self->start, n + 1);
+    PLB_PASS_NEW_EACH(n, self->order, self->rank);
+    PLB_PASS_NEW(self->start, n + 1);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = i;
         for (; k > 0 && dest[self->order[k - 1]] > dest[i]; k--) {
@@ -68,8 +65,7 @@ static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t
         }
     }
     self->start[self->n_peers] = n;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Sort many items by counting those of each rank. */

@@ -54,12 +54,10 @@ static void write_head(const plb_parcel_t *p, char *wire)
 
 static int add_request(plb_requests_t *self, MPI_Request **slot, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->r, self->room, self->n + 1);
+    PLB_PASS_GROW(self->r, self->room, self->n + 1);
     *slot = &self->r[self->n++];
     **slot = MPI_REQUEST_NULL;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int all_done(plb_requests_t *self, bool *done, plb_err_t *err)
@@ -147,19 +145,17 @@ out:
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err)
 {
-    int ret = PLB_OK;
     PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
                 "a collective step is already under way");
     self->mine = *mine;
     if (n_parcels > 0) {
-        PLB_NEW0(self->wire, n_parcels);
+        PLB_PASS_NEW0(self->wire, n_parcels);
     }
     for (int i = 0; i < n_parcels; i++) {
-        PLB_TRY(send_parcel(self, &parcel[i], err));
+        PLB_PASS(send_parcel(self, &parcel[i], err));
     }
     self->phase = PLB_STEP_SENDING;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Read the head of a parcel, allocate memory for its parts, and receive them. */

@@ -19,15 +19,13 @@ static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
 static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, int64_t *size,
                   plb_err_t *err)
 {
-    int ret = PLB_OK;
     (void)face;
-    PLB_NEW(*all, n);
+    PLB_PASS_NEW(*all, n);
     if (n > 0) {
         memcpy(*all, mine, (size_t)n);
     }
     size[0] = n;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
@@ -59,9 +57,8 @@ static void free_alone(plb_transport_t *face)
 
 int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     alone_t *self = NULL;
-    PLB_NEW0(self, 1);
+    PLB_PASS_NEW0(self, 1);
     self->face = (plb_transport_t){.size = 1,
                                    .reserve = reserve,
                                    .gather = gather,
@@ -69,6 +66,5 @@ int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
                                    .exchange = exchange,
                                    .free = free_alone};
     *out = &self->face;
-out:
-    return ret;
+    return PLB_OK;
 }

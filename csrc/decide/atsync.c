@@ -168,8 +168,7 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
 
 static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->row, self->capacity, self->n_rows + 1);
+    PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
     self->row[self->n_rows++] = (plb_atsync_row_t){
         .time = all->time_max,
         .max = all->load_max,
@@ -181,8 +180,7 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
         .bytes = (double)all->message_bytes,
         .load = part_of(self, iteration)->total,
     };
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)

@@ -305,14 +305,11 @@ out:
 static int place_scattered(const plb_decider_t *self, const plb_cycle_costs_t *costs,
                            answer_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW(out->rank, costs->now->n_objects);
+    PLB_PASS_NEW(out->rank, costs->now->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_TRY(plb_scatter_objects(costs->now, out->rank, err));
+    PLB_PASS(plb_scatter_objects(costs->now, out->rank, err));
     out->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    ret = measure(self, costs->now, out, err);
-out:
-    return ret;
+    return measure(self, costs->now, out, err);
 }
 
 /* Compute what a placement loses, and keep the placement if it is the best so far. */

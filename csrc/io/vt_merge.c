@@ -204,20 +204,18 @@ static int new_arrays(merger_t *self, int64_t entities, int64_t tasks, int64_t c
     plb_vt_run_t *run = self->run;
     plb_err_t *err = self->err;
     const int64_t bounds = run->n_bounds;
-    int ret = PLB_OK;
-    PLB_NEW(self->seen, entities);
-    PLB_NEW(self->holder, entities);
-#define X(name, type, length) PLB_NEW(run->name, length);
+    PLB_PASS_NEW(self->seen, entities);
+    PLB_PASS_NEW(self->holder, entities);
+#define X(name, type, length) PLB_PASS_NEW(run->name, length);
     PLB_VT_RUN(X)
 #undef X
     for (int k = 0; k < PLB_VT_N_USER; k++) {
         if (self->has_user[k]) {
-            PLB_NEW(run->user[k], tasks);
+            PLB_PASS_NEW(run->user[k], tasks);
         }
     }
     run->task_ptr[0] = run->comm_ptr[0] = 0;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Find out which of the user_defined numbers occur in any file. */

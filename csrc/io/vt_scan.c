@@ -148,16 +148,13 @@ static int user_defined(plb_json_t *j, reader_t *r)
     }
     plb_vt_scan_t *scan = r->scan;
     plb_err_t *const err = j->err;
-    int ret = PLB_OK;
-    PLB_GROW(scan->user, scan->user_room, scan->n_user + 1);
+    PLB_PASS_GROW(scan->user, scan->user_room, scan->n_user + 1);
     r->task.user = scan->n_user++;
     r->user = scan->user[r->task.user];
     for (int i = 0; i < PLB_VT_N_USER; i++) {
         r->user[i] = NAN;
     }
-    ret = plb_json_object(j, &shape, r);
-out:
-    return ret;
+    return plb_json_object(j, &shape, r);
 }
 
 enum { T_ENTITY, T_NODE, T_TIME, T_USER };

@@ -17,11 +17,9 @@ static int32_t file_of(const plb_vt_plan_t *self, int32_t f, int64_t k)
 
 static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->moves, self->room, self->n_moves + 1);
+    PLB_PASS_GROW(self->moves, self->room, self->n_moves + 1);
     self->moves[self->n_moves++] = move;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Order moves by destination, phase and kind, then as in the ranks' files. */
@@ -150,18 +148,16 @@ static int plan_phase(planner_t *self, int64_t phase)
 /* Begin with a plan in which all tasks and communications stay in their files. */
 static int stay(plb_vt_plan_t *self, int32_t f, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_vt_scan_t *file = self->files[f];
-    PLB_NEW(self->node[f], file->n_tasks);
-    PLB_NEW(self->target[f], file->n_comms);
+    PLB_PASS_NEW(self->node[f], file->n_tasks);
+    PLB_PASS_NEW(self->target[f], file->n_comms);
     for (int64_t k = 0; k < file->n_tasks; k++) {
         self->node[f][k] = file->tasks[k].node;
     }
     for (int64_t k = 0; k < file->n_comms; k++) {
         self->target[f][k] = f;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
@@ -215,11 +211,9 @@ typedef struct out {
 
 static int grow(out_t *self, size_t room, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_RENEW(self->text, room);
+    PLB_PASS_RENEW(self->text, room);
     self->room = room;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static void put(out_t *self, const char *text, size_t size)

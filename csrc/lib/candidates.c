@@ -49,12 +49,10 @@ out:
 static int list_one(plb_candidates_t *self, const plb_strategy_t *strategy, const double *params,
                     plb_err_t *err)
 {
-    int ret = PLB_OK;
     self->n = 1;
-    PLB_NEW(self->list, 1);
+    PLB_PASS_NEW(self->list, 1);
     self->list[0] = (plb_candidate_strategy_t){*strategy, params};
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_candidates_init(plb_candidates_t *self, const plb_settings_t *settings, bool with_cells,

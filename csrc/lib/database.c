@@ -86,11 +86,10 @@ static int64_t wire_bytes(const pylb_cells *c)
 
 static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t n = c->n, n_edges = c->n_edges;
     const head_t head = head_of(c);
     *size = wire_bytes(c);
-    PLB_NEW0(*out, *size);
+    PLB_PASS_NEW0(*out, *size);
     memcpy(*out, &head, sizeof head);
     char *at = *out + sizeof head;
 #define X(array, count)                                                                           \
@@ -100,8 +99,7 @@ static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
     }
     ARRAYS(X)
 #undef X
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- all cells, on rank 0 ------------------------------------------------------------------- */
@@ -188,25 +186,23 @@ static int sort_keys(database_t *self, plb_err_t *err)
 
 static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t n = self->n = all->n;
-    PLB_NEW(self->count, p);
-    PLB_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
+    PLB_PASS_NEW(self->count, p);
+    PLB_PASS_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
     if (all->has >> HAS_bytes & 1) {
-        PLB_NEW(self->bytes, n);
+        PLB_PASS_NEW(self->bytes, n);
     }
     if (all->has >> HAS_memory & 1) {
-        PLB_NEW(self->memory, n);
+        PLB_PASS_NEW(self->memory, n);
     }
     if (all->has >> HAS_fixed & 1) {
-        PLB_NEW(self->migratable, n);
+        PLB_PASS_NEW(self->migratable, n);
     }
     if (all->has >> HAS_coords & 1) {
-        PLB_NEW(self->coords, 3 * n);
+        PLB_PASS_NEW(self->coords, 3 * n);
     }
-    PLB_NEW_EACH(all->n_edges, self->src, self->dst, self->edge_bytes);
-out:
-    return ret;
+    PLB_PASS_NEW_EACH(all->n_edges, self->src, self->dst, self->edge_bytes);
+    return PLB_OK;
 }
 
 /* Copy the cells of rank r.  where[i]: index, in the order of the keys, of cell i in the gathered
@@ -403,13 +399,12 @@ out:
 static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
                 plb_placed_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int p = ranks->size;
     const int64_t *count = (const int64_t *)(const void *)tail;
     const int32_t *rank = (const int32_t *)(const void *)(tail + 16 * (int64_t)p);
-    PLB_NEW0_EACH(p, out->receive, out->speed);
+    PLB_PASS_NEW0_EACH(p, out->receive, out->speed);
     memcpy(out->speed, tail + 8 * (int64_t)p, 8 * (size_t)p);
-    PLB_NEW(out->rank, count[ranks->rank]);
+    PLB_PASS_NEW(out->rank, count[ranks->rank]);
     for (int r = 0; r < p; rank += count[r++]) {
         for (int64_t i = 0; i < count[r]; i++) {
             out->receive[r] += rank[i] == ranks->rank;
@@ -421,23 +416,19 @@ static int take(const plb_transport_t *ranks, const reply_t *reply, const char *
     out->placing = reply->placing;
     out->migrations = reply->migrations;
     out->bytes = reply->bytes;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Broadcast the answer of rank 0, or its error; `tail` is allocated on the other ranks. */
 static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_TRY(ranks->bcast(ranks, reply, sizeof *reply, err));
+    PLB_PASS(ranks->bcast(ranks, reply, sizeof *reply, err));
     PLB_FAIL_IF(reply->code != PLB_OK, err, reply->code, "%s", reply->text);
     const int64_t bytes = 16 * (int64_t)ranks->size + 4 * reply->n;
     if (ranks->rank != 0) {
-        PLB_NEW(*tail, bytes);
+        PLB_PASS_NEW(*tail, bytes);
     }
-    ret = ranks->bcast(ranks, *tail, bytes, err);
-out:
-    return ret;
+    return ranks->bcast(ranks, *tail, bytes, err);
 }
 
 static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,

@@ -47,15 +47,13 @@ static const char *name_of(plb_handle_kind_t kind)
 
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_handle_t *self = NULL;
-    PLB_NEW(self, 1);
+    PLB_PASS_NEW(self, 1);
     *self = (plb_handle_t){kind, content, atomic_load(&handles)};
     while (!atomic_compare_exchange_weak(&handles, &self->next, self)) {
     }
     *out = self;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err)

@@ -41,13 +41,11 @@ int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *
 
 int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW(*value, n);
+    PLB_PASS_NEW(*value, n);
     for (int i = 0; i < n; i++) {
         (*value)[i] = params[i].fallback;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int set_param(const plb_param_t *params, int n, const char *owner, const char *name,

@@ -20,12 +20,10 @@
 
 static int copy_text(const char *from, char **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const size_t size = strlen(from) + 1;
-    PLB_NEW(*out, size);
+    PLB_PASS_NEW(*out, size);
     memcpy(*out, from, size);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)

@@ -42,12 +42,11 @@ static int by_value(const void *a, const void *b)
 static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, const int32_t *rank,
                             plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_free(self->exported);
     self->exported = NULL;
     self->n_exported = 0;
     if (cells->key != NULL) {
-        PLB_NEW(self->exported, cells->n);
+        PLB_PASS_NEW(self->exported, cells->n);
         for (int64_t i = 0; i < cells->n; i++) {
             if (rank[i] != self->ranks->rank) {
                 self->exported[self->n_exported++] = cells->key[i];
@@ -55,8 +54,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
         }
         qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_value);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -113,13 +111,11 @@ static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double 
 /* Keep the load of this rank in this step until the merged record of the step is known. */
 static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (self->settings.record != NULL) {
-        PLB_GROW(self->row, self->room, self->step + 1);
+        PLB_PASS_GROW(self->row, self->room, self->step + 1);
         self->row[self->step] = (plb_step_row_t){.load = load};
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Estimate the cost of a first LB step if pylb chooses the strategy, as Python's Advisor does. */

@@ -169,17 +169,15 @@ typedef struct lines {
 
 static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t points = in->start[in->p];
     *self = (lines_t){.in = in};
-    PLB_NEW(self->time, points);
-    PLB_NEW(self->at, in->p);
+    PLB_PASS_NEW(self->time, points);
+    PLB_PASS_NEW(self->at, in->p);
     for (int64_t k = 0; k < points; k++) {
         self->time[k] = in->rows[k] / in->speed[k];
     }
     memcpy(self->at, in->start, (size_t)in->p * sizeof *self->at);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static void lines_free(lines_t *self)

@@ -174,9 +174,8 @@ static void reduced_free(reduced_t *self)
 static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     enum { OUT = -1, IN = -2 };
-    int ret = PLB_OK;
     int32_t left = 0, most = in->n_vertices < in->n_parts ? in->n_vertices : in->n_parts;
-    PLB_NEW_EACH(in->n_parts, self->part_of, self->index_of);
+    PLB_PASS_NEW_EACH(in->n_parts, self->part_of, self->index_of);
     for (int32_t r = 0; r < in->n_parts; r++) {
         self->index_of[r] = OUT;
     }
@@ -199,8 +198,7 @@ static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *er
             self->part_of[self->in.n_parts++] = r;
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, int32_t *out)

@@ -6,13 +6,11 @@
 
 int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb_err_t *err)
 {
-    int ret = PLB_OK;
     *self = (plb_calendar_t){.width = width, .n_buckets = n_buckets, .spare = -1};
-    PLB_NEW(self->first, n_buckets);
-    PLB_NEW(self->last, n_buckets);
+    PLB_PASS_NEW(self->first, n_buckets);
+    PLB_PASS_NEW(self->last, n_buckets);
     memset(self->first, -1, (size_t)n_buckets * sizeof *self->first);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_calendar_free(plb_calendar_t *self)

@@ -22,17 +22,15 @@ static void extend(const plb_program_t *program, int64_t s, double cost, double 
 
 static int trace_back(plb_optimum_t *self, int64_t n, const int64_t *from, plb_err_t *err)
 {
-    int ret = PLB_OK;
     for (int64_t s = from[n]; s > 0; s = from[s]) {
         self->n++;
     }
-    PLB_NEW(self->when, self->n);
+    PLB_PASS_NEW(self->when, self->n);
     int64_t k = self->n;
     for (int64_t s = from[n]; s > 0; s = from[s]) {
         self->when[--k] = s - 1;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,

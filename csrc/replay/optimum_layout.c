@@ -38,18 +38,17 @@ static bool any_fixed(const plb_trace_t *t)
 
 static int find_sections(layout_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_trace_t *t = self->trace;
     const bool some_fixed = any_fixed(t);
     int64_t slots = 0;
-    PLB_NEW(self->section_of, t->n_phases);
+    PLB_PASS_NEW(self->section_of, t->n_phases);
     for (int64_t i = 0; i < t->n_phases; i++) {
         const bool alike = i > 0 && plb_trace_alike(t, i);
-        PLB_TRY(plb_trace_check_tasks(t, i, alike, err));
+        PLB_PASS(plb_trace_check_tasks(t, i, alike, err));
         self->n_sections += !alike || (some_fixed && fixed_differ(t, i));
         self->section_of[i] = (int32_t)(self->n_sections - 1);
     }
-    PLB_NEW(self->section, self->n_sections);
+    PLB_PASS_NEW(self->section, self->n_sections);
     for (int64_t i = 0; i < t->n_phases; i++) {
         section_t *c = &self->section[self->section_of[i]];
         if (i == 0 || self->section_of[i] != self->section_of[i - 1]) {
@@ -60,11 +59,10 @@ static int find_sections(layout_t *self, plb_err_t *err)
         }
         c->end = i + 1;
     }
-    PLB_NEW(self->slot, slots);
+    PLB_PASS_NEW(self->slot, slots);
     /* room for each task of a section to arrive, to stay and to leave */
-    PLB_NEW(self->change, 3 * slots);
-out:
-    return ret;
+    PLB_PASS_NEW(self->change, 3 * slots);
+    return PLB_OK;
 }
 
 /* Which slots are in use.  For each entity: `of`, its slot; `seen`, the last section so far that
@@ -163,7 +161,6 @@ static int64_t n_blocks(const section_t *c)
 
 static int lay_out_loads(layout_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_trace_t *t = self->trace;
     int64_t size = 0;
     for (int64_t s = 0; s < self->n_sections; s++) {
@@ -174,7 +171,7 @@ static int lay_out_loads(layout_t *self, plb_err_t *err)
             size += own;
         }
     }
-    PLB_NEW0(self->lanes, size);
+    PLB_PASS_NEW0(self->lanes, size);
     for (int64_t i = 0; i < t->n_phases; i++) {
         const section_t *c = &self->section[self->section_of[i]];
         const int64_t j = i - c->first, first = t->task_ptr[i];
@@ -183,8 +180,7 @@ static int lay_out_loads(layout_t *self, plb_err_t *err)
             lane[k * LANES] = plb_task_work(t, first + k);
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int find_pace(layout_t *self, plb_err_t *err)

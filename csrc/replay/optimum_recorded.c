@@ -100,11 +100,9 @@ static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_er
 
 static int note_step(search_t *self, int64_t before, int32_t which, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->step, self->step_room, self->n_steps + 1);
+    PLB_PASS_GROW(self->step, self->step_room, self->n_steps + 1);
     self->step[self->n_steps++] = (step_t){before, (int32_t)self->phase - 1, which};
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Let state `parent` take an LB step.  This gives a new state, or a faster path to an existing
@@ -512,7 +510,6 @@ static void run_unbalanced(search_t *self, plb_optimum_t *out)
 
 static int init_search(search_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const layout_t *lay = &self->lay;
     const plb_trace_t *t = lay->trace;
     self->all.lay = lay;
@@ -522,19 +519,18 @@ static int init_search(search_t *self, plb_err_t *err)
         self->alone = self->alone && looks_at_loads_alone(self, k);
     }
     self->n_parts = plb_cores() < 64 ? plb_cores() : 64;
-    PLB_NEW(self->rest, t->n_phases + 1);
-    PLB_NEW(self->present, lay->most);
-    PLB_NEW(self->answer, lay->most);
-    PLB_NEW(self->load, lay->most);
-    PLB_NEW(self->table, ROWS * lay->most);
-    PLB_NEW(self->sum, (int64_t)self->n_parts * GROUP * t->n_ranks * LANES);
-    PLB_NEW(self->scratch, (int64_t)self->n_parts * GROUP * lay->n_slots);
+    PLB_PASS_NEW(self->rest, t->n_phases + 1);
+    PLB_PASS_NEW(self->present, lay->most);
+    PLB_PASS_NEW(self->answer, lay->most);
+    PLB_PASS_NEW(self->load, lay->most);
+    PLB_PASS_NEW(self->table, ROWS * lay->most);
+    PLB_PASS_NEW(self->sum, (int64_t)self->n_parts * GROUP * t->n_ranks * LANES);
+    PLB_PASS_NEW(self->scratch, (int64_t)self->n_parts * GROUP * lay->n_slots);
     self->rest[t->n_phases] = 0.0;
     for (int64_t i = t->n_phases - 1; i >= 0; i--) {
         self->rest[i] = self->rest[i + 1] + lay->least[i];
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static void free_search(search_t *self)

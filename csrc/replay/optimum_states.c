@@ -16,20 +16,18 @@ uint64_t plb_hash_of_ranks(const int32_t *rank, int64_t n)
 
 int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (n > self->room) {
         const int64_t room = n > 2 * self->room ? n : 2 * self->room;
-        PLB_RENEW(self->state, room);
-        PLB_RENEW(self->rank, room * self->lay->n_slots);
-        PLB_RENEW(self->ring, room * RING);
-        PLB_RENEW(self->order, room);
+        PLB_PASS_RENEW(self->state, room);
+        PLB_PASS_RENEW(self->rank, room * self->lay->n_slots);
+        PLB_PASS_RENEW(self->ring, room * RING);
+        PLB_PASS_RENEW(self->order, room);
         if (self->lay->trace->measured != NULL) {
-            PLB_RENEW(self->estimates, room * ROWS * self->lay->n_slots);
+            PLB_PASS_RENEW(self->estimates, room * ROWS * self->lay->n_slots);
         }
         self->room = room;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_states_copy(states_t *self, int64_t to, int64_t from)
@@ -74,13 +72,12 @@ void plb_states_compare(states_t *self, int64_t a, int64_t b)
 
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int64_t size = 16;
     while (size < 2 * (self->n + more)) {
         size *= 2;
     }
     if (size > self->buckets_room) {
-        PLB_RENEW(self->bucket, size);
+        PLB_PASS_RENEW(self->bucket, size);
         self->buckets_room = size;
     }
     self->n_buckets = size;
@@ -99,8 +96,7 @@ int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err)
         self->bucket[b] = (int32_t)n++;
     }
     self->n = n;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_states_change_objects(states_t *self, int64_t section)

@@ -57,19 +57,17 @@ static int64_t largest(const int64_t *ptr, int64_t n)
 
 static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (n > self->room) {
-        PLB_RENEW(self->rank_of, n);
-        PLB_RENEW(self->rank_before, n);
-        PLB_RENEW(self->index_of, n);
+        PLB_PASS_RENEW(self->rank_of, n);
+        PLB_PASS_RENEW(self->rank_before, n);
+        PLB_PASS_RENEW(self->index_of, n);
         self->room = n;
     }
     for (; self->n_entities < n; self->n_entities++) {
         self->rank_of[self->n_entities] = self->rank_before[self->n_entities] = -1;
         self->index_of[self->n_entities] = -1;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Make room for n objects.  `window` is the last row of the array `estimate`. */
@@ -102,16 +100,14 @@ out:
 
 static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (m > self->edge_room) {
-        PLB_RENEW(self->src, m);
-        PLB_RENEW(self->dst, m);
-        PLB_RENEW(self->start, m + 1);
-        PLB_RENEW(self->amount, 2 * m);
+        PLB_PASS_RENEW(self->src, m);
+        PLB_PASS_RENEW(self->dst, m);
+        PLB_PASS_RENEW(self->start, m + 1);
+        PLB_PASS_RENEW(self->amount, 2 * m);
         self->edge_room = m;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
@@ -161,10 +157,9 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
         self->memory_limit = self->own_limit;
     }
     const int64_t m = self->n_edges;
-    int ret = PLB_OK;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
-        PLB_RENEW(self->own_edge, 3 * m + 1);
-        PLB_RENEW(self->own_amount, 2 * m + 1);
+        PLB_PASS_RENEW(self->own_edge, 3 * m + 1);
+        PLB_PASS_RENEW(self->own_amount, 2 * m + 1);
         memcpy(self->own_edge, self->edge_src, (size_t)m * sizeof *self->own_edge);
         memcpy(self->own_edge + m, self->edge_dst, (size_t)m * sizeof *self->own_edge);
         memcpy(self->own_amount, self->edge_bytes, (size_t)m * sizeof *self->own_amount);
@@ -183,8 +178,7 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
     }
     self->trace = NULL;
     self->phase_load = NULL;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- the objects that are present ----------------------------------------------------------- */

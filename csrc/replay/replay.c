@@ -61,13 +61,12 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     const int64_t n = self->n - self->first + t->n_phases,
                   tasks = self->tasks + t->task_ptr[t->n_phases];
-    int ret = PLB_OK;
     if (n > self->room) {
         const int64_t room = self->room == 0 || n > 2 * self->room ? n : 2 * self->room;
-        PLB_RENEW(self->metrics, room);
-        PLB_RENEW(self->seconds, room);
+        PLB_PASS_RENEW(self->metrics, room);
+        PLB_PASS_RENEW(self->seconds, room);
         if (self->opt.keep_times) {
-            PLB_RENEW(self->times, room * self->opt.n_ranks);
+            PLB_PASS_RENEW(self->times, room * self->opt.n_ranks);
         }
         self->room = room;
     }
@@ -75,11 +74,10 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
         const int64_t room = self->rank == NULL || tasks > 2 * self->room_of_tasks
                                  ? tasks
                                  : 2 * self->room_of_tasks;
-        PLB_RENEW(self->rank, room);
+        PLB_PASS_RENEW(self->rank, room);
         self->room_of_tasks = room;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_replay_forget(plb_replay_t *self, int64_t before)
@@ -166,25 +164,23 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     plb_database_t db;
     plb_placing_t placing;
     plb_step_done_t done = {.moved = self->opt.moves};
-    int ret = PLB_OK;
     self->due = false;
     if (phases->n > self->room_of_answer || self->answer == NULL) {
-        PLB_RENEW(self->answer, phases->n);
+        PLB_PASS_RENEW(self->answer, phases->n);
         self->room_of_answer = phases->n;
     }
     if (plb_decider_can_judge(d)) {
-        PLB_TRY(judge(self, err));
+        PLB_PASS(judge(self, err));
     }
     plb_decider_limit(d, phases->memory_limit == NULL ? -1 : phases->memory_limit[0]);
-    PLB_TRY(plb_decider_choose(d, why, phases->n, err));
-    PLB_TRY(plb_phases_database(phases, &db, err));
-    PLB_TRY(plb_decider_place(d, &db, self->answer, self->speed, &placing, err));
-    PLB_TRY(price(self, &db.snapshot, &placing, &done, err));
-    PLB_TRY(plb_decider_placed(d, &placing, self->speed, err));
-    PLB_TRY(plb_decider_balanced(d, &done, err));
+    PLB_PASS(plb_decider_choose(d, why, phases->n, err));
+    PLB_PASS(plb_phases_database(phases, &db, err));
+    PLB_PASS(plb_decider_place(d, &db, self->answer, self->speed, &placing, err));
+    PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
+    PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
+    PLB_PASS(plb_decider_balanced(d, &done, err));
     plb_phases_move(phases, self->answer, self->speed);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- decisions ------------------------------------------------------------------------------ */

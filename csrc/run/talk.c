@@ -84,22 +84,20 @@ static void rehash(plb_talk_t *self)
 
 static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t n = self->n + more;
     PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE,
                 "%d pairs of objects exchange messages: expected fewer", MOST);
-    PLB_GROW(self->edge, self->room, n);
+    PLB_PASS_GROW(self->edge, self->room, n);
     if (2 * n > self->n_buckets) {
         int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;
         while (2 * n > n_buckets) {
             n_buckets *= 2;
         }
-        PLB_RENEW(self->bucket, n_buckets);
+        PLB_PASS_RENEW(self->bucket, n_buckets);
         self->n_buckets = n_buckets;
         rehash(self);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Append the edges of a new message, with 0 bytes. */

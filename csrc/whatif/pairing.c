@@ -28,12 +28,9 @@ static int64_t join(int32_t a, int32_t b)
 static int add_channel(channels_t *self, const channel_t *c, int32_t *number, plb_err_t *err)
 {
     int32_t ends, what;
-    int ret;
-    PLB_TRY(plb_keys_add(&self->ends, join(c->source, c->target), &ends, err));
-    PLB_TRY(plb_keys_add(&self->what, join(c->comm, c->tag), &what, err));
-    PLB_TRY(plb_keys_add(&self->both, join(ends, what), number, err));
-out:
-    return ret;
+    PLB_PASS(plb_keys_add(&self->ends, join(c->source, c->target), &ends, err));
+    PLB_PASS(plb_keys_add(&self->what, join(c->comm, c->tag), &what, err));
+    return plb_keys_add(&self->both, join(ends, what), number, err);
 }
 
 static int32_t find_channel(const channels_t *self, const channel_t *c)
@@ -52,16 +49,15 @@ typedef struct wanted {
 
 static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW0(out->send_start, s->n_ranks + 1);
-    PLB_NEW0(out->receive_start, s->n_ranks + 1);
-    PLB_NEW0(out->requests, s->n_ranks);
+    PLB_PASS_NEW0(out->send_start, s->n_ranks + 1);
+    PLB_PASS_NEW0(out->receive_start, s->n_ranks + 1);
+    PLB_PASS_NEW0(out->requests, s->n_ranks);
     for (int32_t r = 0; r < s->n_ranks; r++) {
         int64_t sends = 0, receives = 0;
         for (int64_t i = 0; i < s->n[r]; i++) {
             const plb_op_t *op = &s->op[r][i];
-            PLB_TRY(plb_interrupted(4));
-            PLB_TRY(plb_op_check(op, r, i, s->n_ranks, &s->comms, err));
+            PLB_PASS(plb_interrupted(4));
+            PLB_PASS(plb_op_check(op, r, i, s->n_ranks, &s->comms, err));
             sends += plb_op_is_send(op);
             receives += plb_op_is_receive(op);
             if (plb_op_has_request(op) && op->request >= out->requests[r]) {
@@ -71,8 +67,7 @@ static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
         out->send_start[r + 1] = out->send_start[r] + sends;
         out->receive_start[r + 1] = out->receive_start[r] + receives;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Find the channel of each send and of each receive.  If a receive has a wildcard, its WAIT has

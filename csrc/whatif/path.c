@@ -135,20 +135,18 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
 
 static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
 {
-    int ret = PLB_OK;
     collectives_t *all = &p->collective[comm];
     if (number < all->n) {
         return PLB_OK;
     }
-    PLB_GROW(all->at, all->room, all->n + 1);
+    PLB_PASS_GROW(all->at, all->room, all->n + 1);
     collective_t *m = &all->at[all->n++];
     *m = (collective_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
                         .top = -1};
-    PLB_NEW(m->longest, m->size);
-    PLB_NEW(m->op, m->size);
+    PLB_PASS_NEW(m->longest, m->size);
+    PLB_PASS_NEW(m->op, m->size);
     memset(m->longest, -1, (size_t)m->size * sizeof *m->longest);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
@@ -353,25 +351,23 @@ static int run(path_t *p, int32_t rank, plb_err_t *err)
 
 static int make(path_t *p, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_streams_t *s = p->s;
     const int64_t sends = p->pairs->send_start[s->n_ranks];
-    PLB_NEW0(p->rank, s->n_ranks);
-    PLB_NEW(p->message, sends);
-    PLB_NEW0(p->collective, s->comms.n);
-    PLB_NEW0(p->n_entered, s->comms.n ? s->comms.start[s->comms.n] : 0);
-    PLB_NEW(p->runnable, s->n_ranks);
-    PLB_NEW0(p->queued, s->n_ranks);
+    PLB_PASS_NEW0(p->rank, s->n_ranks);
+    PLB_PASS_NEW(p->message, sends);
+    PLB_PASS_NEW0(p->collective, s->comms.n);
+    PLB_PASS_NEW0(p->n_entered, s->comms.n ? s->comms.start[s->comms.n] : 0);
+    PLB_PASS_NEW(p->runnable, s->n_ranks);
+    PLB_PASS_NEW0(p->queued, s->n_ranks);
     for (int64_t i = 0; i < sends; i++) {
         p->message[i].longest = -1;
     }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         p->rank[r].send = p->pairs->send_start[r];
         p->rank[r].receive = p->pairs->receive_start[r];
-        PLB_NEW0(p->rank[r].request, p->pairs->requests[r] + 1);
+        PLB_PASS_NEW0(p->rank[r].request, p->pairs->requests[r] + 1);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static void unmake(path_t *p)

@@ -116,15 +116,13 @@ out:
  * had -1, Scotch 7.0.3 would end with a segmentation fault. */
 static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW_EACH(in->n_vertices, *old, *cost);
+    PLB_PASS_NEW_EACH(in->n_vertices, *old, *cost);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool isnew = in->old[v] < 0;
         (*old)[v] = isnew ? 0 : in->old[v];
         (*cost)[v] = isnew ? 0 : in->old_cost == NULL ? 1 : in->old_cost[v];
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,

@@ -14,15 +14,13 @@
 /* Copy integers as doubles; NULL stays NULL. */
 static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (x != NULL) {
-        PLB_NEW(*out, n);
+        PLB_PASS_NEW(*out, n);
         for (int64_t i = 0; i < n; i++) {
             (*out)[i] = x[i];
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 enum { N_OWN = 7 }; /* parameters that follow from the question */
@@ -35,7 +33,6 @@ typedef struct own_options {
 /* List the parameters that follow from the question, then those of the caller. */
 static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const bool nets = in->net_start != NULL, edges = in->start != NULL;
     snprintf(self->imbalance, sizeof self->imbalance, "%.9g", in->imbalance);
     snprintf(self->seed, sizeof self->seed, "%d", in->seed);
@@ -57,14 +54,13 @@ static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err
         "SEED",
         self->seed,
     };
-    PLB_NEW(self->option, 2 * (N_OWN + in->n_options));
+    PLB_PASS_NEW(self->option, 2 * (N_OWN + in->n_options));
     memcpy(self->option, own, sizeof own);
     if (in->n_options > 0) {
         memcpy(self->option + 2 * N_OWN, in->option,
                2 * (size_t)in->n_options * sizeof *in->option);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)

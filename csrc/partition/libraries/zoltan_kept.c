@@ -107,9 +107,8 @@ static int choose(const places_t *self, int64_t spare, const char *params)
 
 static int make(MPI_Comm comm, plb_zoltan_kept_t **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_zoltan_kept_t *self = NULL;
-    PLB_NEW0(self, 1);
+    PLB_PASS_NEW0(self, 1);
     self->zz = Zoltan_Create(comm);
     if (self->zz == NULL) {
         plb_free(self);
@@ -117,8 +116,7 @@ static int make(MPI_Comm comm, plb_zoltan_kept_t **out, plb_err_t *err)
     }
     atomic_init(&self->busy, true);
     *out = self;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,

@@ -327,7 +327,6 @@ int plb_zoltan_has_mpi(plb_err_t *err)
 /* Write all parameters except the seed as one text, which identifies a structure. */
 static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
 {
-    int ret = PLB_OK;
     char numbers[64];
     size_t n = (size_t)snprintf(numbers, sizeof numbers, "%d %d %d %d", in->n_parts, in->n_weights,
                                 in->edge_weight != NULL || in->net_weight != NULL, in->imports);
@@ -335,7 +334,7 @@ static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
     for (int i = 0; i < 2 * in->n_options; i++) {
         room += 1 + strlen(in->option[i]);
     }
-    PLB_NEW(*text, room);
+    PLB_PASS_NEW(*text, room);
     memcpy(*text, numbers, n);
     for (int i = 0; i < 2 * in->n_options; i++) {
         if (strcmp(in->option[i - i % 2], SEED) != 0) {
@@ -346,8 +345,7 @@ static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
         }
     }
     (*text)[n] = '\0';
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Set the seed: this restarts Zoltan's random stream. */

@@ -113,11 +113,10 @@ out:
 /* Change part[] and sums[] to the new names. */
 static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_new_parts_t *p = &in->parts;
     const int32_t k = p->n_parts;
-    PLB_NEW(out->part, p->n);
-    PLB_NEW(out->sums, (int64_t)(1 + in->n_weights) * k);
+    PLB_PASS_NEW(out->part, p->n);
+    PLB_PASS_NEW(out->sums, (int64_t)(1 + in->n_weights) * k);
     for (int64_t v = 0; v < p->n; v++) {
         out->part[v] = out->name == NULL ? p->part[v] : out->name[p->part[v]];
     }
@@ -127,8 +126,7 @@ static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out,
             out->sums[(int64_t)c * k + named] = rows->total[1 + (int64_t)c * k + q];
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int name_parts(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out,

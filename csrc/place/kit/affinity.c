@@ -72,15 +72,14 @@ static void enter(plb_affinity_t *self, int32_t i, int32_t other, double sent, d
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const walk_t begin = {.in = in, .alpha = alpha, .beta = beta};
     *self = (plb_affinity_t){0};
-    PLB_NEW0(self->start, in->n_objects + 1);
+    PLB_PASS_NEW0(self->start, in->n_objects + 1);
     count(self, begin, rank, wanted);
     const int64_t entries = self->start[in->n_objects];
-    PLB_NEW_EACH(entries, self->other, self->sent, self->received);
+    PLB_PASS_NEW_EACH(entries, self->other, self->sent, self->received);
     for (walk_t walk = begin; next(&walk);) {
-        PLB_TRY(plb_interrupted(4));
+        PLB_PASS(plb_interrupted(4));
         if (walk.from == walk.to) {
             continue;
         }
@@ -91,8 +90,7 @@ int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int3
             enter(self, walk.to, walk.from, 0.0, walk.cost);
         }
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_affinity_free(plb_affinity_t *self)

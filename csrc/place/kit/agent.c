@@ -28,22 +28,18 @@ enum {
 
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->note, self->notes_room, self->n_notes + 1);
+    PLB_PASS_GROW(self->note, self->notes_room, self->n_notes + 1);
     self->note[self->n_notes++] = note;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(self->entry, self->room, self->n + 1);
+    PLB_PASS_GROW(self->entry, self->room, self->n + 1);
     self->entry[self->n++] = entry;
     self->load += entry.load;
     self->memory += entry.memory;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
@@ -142,10 +138,9 @@ static int check(const plb_share_t *share, double load, plb_err_t *err)
 
 static int fill(plb_agent_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_share_t *share = self->share;
     self->room = share->n > 0 ? share->n : 1;
-    PLB_NEW_EACH(self->room, self->entry, self->answer);
+    PLB_PASS_NEW_EACH(self->room, self->entry, self->answer);
     for (int64_t i = 0; i < share->n; i++) {
         self->entry[i] =
             (plb_entry_t){.id = share->id[i],
@@ -157,9 +152,7 @@ static int fill(plb_agent_t *self, plb_err_t *err)
         self->memory += self->entry[i].memory;
     }
     self->n = share->n;
-    ret = check(share, self->load, err);
-out:
-    return ret;
+    return check(share, self->load, err);
 }
 
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,

@@ -154,13 +154,12 @@ out:
 
 static int chain_init(chain_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_snapshot_t *in = self->problem->in;
-    PLB_NEW0(self->sum, self->n + 1);
-    PLB_NEW0(self->present, in->n_ranks + 1);
-    PLB_NEW0(self->least, in->n_ranks + 1);
+    PLB_PASS_NEW0(self->sum, self->n + 1);
+    PLB_PASS_NEW0(self->present, in->n_ranks + 1);
+    PLB_PASS_NEW0(self->least, in->n_ranks + 1);
     if (self->problem->room != NULL) {
-        PLB_NEW0(self->bytes, self->n + 1);
+        PLB_PASS_NEW0(self->bytes, self->n + 1);
     }
     for (int64_t k = 0; k < self->n; k++) {
         self->sum[k + 1] = self->sum[k] + in->load[self->object[k]];
@@ -168,9 +167,7 @@ static int chain_init(chain_t *self, plb_err_t *err)
             self->bytes[k + 1] = self->bytes[k] + in->memory[self->object[k]];
         }
     }
-    ret = order_ranks(self, err);
-out:
-    return ret;
+    return order_ranks(self, err);
 }
 
 /* Move each cut only as far as necessary for all ranks to end by `time`. */

@@ -589,7 +589,6 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
 
 int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_gossip_t *self = (plb_gossip_t *)agent;
     const plb_share_t *share = agent->share;
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
@@ -606,9 +605,8 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->most_known = most < MOST ? most : MOST;
     plb_rng_init(&self->rng, opts->seed);
     plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
-    PLB_NEW(self->known, self->most_known);
-out:
-    return ret;
+    PLB_PASS_NEW(self->known, self->most_known);
+    return PLB_OK;
 }
 
 int64_t plb_gossip_known(const plb_agent_t *agent)

@@ -98,17 +98,15 @@ static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, i
 /* Convert bytes[] to the integer weights of the edges. */
 static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int32_t m = self->start[self->question.n_vertices];
     self->per_byte = plb_scale_of(bytes, m);
-    PLB_NEW(self->edge_weight, m);
+    PLB_PASS_NEW(self->edge_weight, m);
     for (int32_t i = 0; i < m; i++) {
         self->edge_weight[i] = plb_scaled(bytes[i], self->per_byte, 1);
     }
     self->question.start = self->start;
     self->question.edge_weight = self->edge_weight;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Set the edges: the snapshot's own edges if they are sorted, else a sorted copy.  False: neither
@@ -231,15 +229,13 @@ static void put_received(void *arg, int32_t a, int32_t b, double bytes)
 /* Begin empty rows, with room for the counted numbers of entries. */
 static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     for (int32_t v = 0; v < n; v++) {
         self->start[v + 1] += self->start[v];
     }
-    PLB_NEW(self->end, n + 1);
-    PLB_NEW(self->entry, self->start[n]);
+    PLB_PASS_NEW(self->end, n + 1);
+    PLB_PASS_NEW(self->entry, self->start[n]);
     memcpy(self->end, self->start, (size_t)(n + 1) * sizeof *self->end);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Transpose the rows: put each entry into the row of its other vertex.  Entries of a row come in
@@ -286,17 +282,15 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
  * senders, these into rows of receivers. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int32_t n = self->question.n_vertices;
-    PLB_NEW0_EACH(n + 1, both->sent.start, both->received.start);
+    PLB_PASS_NEW0_EACH(n + 1, both->sent.start, both->received.start);
     each_pair(self, count_pair, both);
-    PLB_TRY(rows_begin(&both->sent, n, err));
-    PLB_TRY(rows_begin(&both->received, n, err));
+    PLB_PASS(rows_begin(&both->sent, n, err));
+    PLB_PASS(rows_begin(&both->received, n, err));
     each_pair(self, put_received, both);
     transpose(&both->received, n, &both->sent);
     transpose(&both->sent, n, &both->received);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int merge_pairs(plb_parts_t *self, plb_err_t *err)

@@ -6,19 +6,17 @@
 
 int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err)
 {
-    int ret = PLB_OK;
     *self = (plb_memory_t){.in = in};
     if (in->memory_limit == NULL || (in->memory == NULL && in->block == NULL)) {
         return PLB_OK;
     }
-    PLB_NEW(self->left, in->n_ranks);
+    PLB_PASS_NEW(self->left, in->n_ranks);
     memcpy(self->left, in->memory_limit, (size_t)in->n_ranks * sizeof *self->left);
     if (in->block != NULL) {
-        PLB_TRY(plb_keys_init(&self->pairs, pairs, err));
-        PLB_NEW0(self->uses, self->pairs.room);
+        PLB_PASS(plb_keys_init(&self->pairs, pairs, err));
+        PLB_PASS_NEW0(self->uses, self->pairs.room);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_memory_free(plb_memory_t *self)

@@ -31,27 +31,25 @@ static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gi
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int64_t n = 0;
     int32_t longest = 0;
     const plb_snapshot_t *in = ranks->in;
     const int32_t p = in->n_ranks;
     *self = (plb_offers_t){0};
-    PLB_NEW_EACH(p, self->start, self->end);
-    PLB_NEW0(self->sorted, p);
+    PLB_PASS_NEW_EACH(p, self->start, self->end);
+    PLB_PASS_NEW0(self->sorted, p);
     for (int32_t r = 0; r < p; r++) {
         const int32_t here = gives[r] ? ranks->on[r] : 0;
         self->start[r] = n;
         n += here;
         longest = here > longest ? here : longest;
     }
-    PLB_NEW(self->item, n + 1);
-    PLB_NEW_EACH(n, self->next, self->prev);
-    PLB_NEW(self->spare, longest);
-    PLB_NEW(self->bin, PLB_SORT_BINS(longest));
+    PLB_PASS_NEW(self->item, n + 1);
+    PLB_PASS_NEW_EACH(n, self->next, self->prev);
+    PLB_PASS_NEW(self->spare, longest);
+    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(longest));
     list(self, ranks, gives, most, n);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_offers_free(plb_offers_t *self)

@@ -217,19 +217,17 @@ static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
 
 static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     self->n = n;
     for (self->size = 1; self->size < n; self->size *= 2) {
     }
-    PLB_NEW(self->most, 2 * (int64_t)self->size);
+    PLB_PASS_NEW(self->most, 2 * (int64_t)self->size);
     for (int32_t v = 0; v < 2 * self->size; v++) {
         self->most[v] = -1; /* no bin ever fits */
     }
     for (int32_t r = 0; r < n; r++) {
         bins_set(self, r, room[r]);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Return the next bin to try for an object that was taken out of bin `last` (-1: out of none).

@@ -49,19 +49,17 @@ static void take_memory(plb_ranks_t *self)
 
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int32_t p = problem->in->n_ranks;
     *self = (plb_ranks_t){.problem = problem, .in = problem->in, .rank = rank};
-    PLB_NEW0_EACH(p, self->load, self->on);
-    PLB_NEW(self->allowed, p);
+    PLB_PASS_NEW0_EACH(p, self->load, self->on);
+    PLB_PASS_NEW(self->allowed, p);
     add_loads(self);
     find_heaviest(self);
     if (problem->room != NULL) {
-        PLB_NEW(self->room, p);
+        PLB_PASS_NEW(self->room, p);
         take_memory(self);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_ranks_free(plb_ranks_t *self)

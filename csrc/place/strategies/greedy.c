@@ -84,16 +84,15 @@ static int make_classes(fleet_t *self, plb_err_t *err)
 
 static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_snapshot_t *in = problem->in;
     const int32_t p = in->n_ranks;
     *self = (fleet_t){.in = in};
-    PLB_NEW_EACH(p, self->item, self->aside, self->class_of);
+    PLB_PASS_NEW_EACH(p, self->item, self->aside, self->class_of);
     if (problem->room != NULL) {
-        PLB_NEW(self->room, p);
+        PLB_PASS_NEW(self->room, p);
         memcpy(self->room, problem->room, (size_t)p * sizeof *self->room);
     }
-    PLB_TRY(make_classes(self, err));
+    PLB_PASS(make_classes(self, err));
     int32_t size[MAX_CLASSES] = {0};
     for (int32_t r = 0; r < p; r++) {
         size[self->class_of[r]]++;
@@ -108,8 +107,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
     for (int c = 0; c < self->n_classes; c++) {
         plb_heap_build(&self->heap[c]);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Bring a rank with `memory` bytes of room to the top of each heap; set aside the ranks with
@@ -248,12 +246,11 @@ static void line_up(line_t *self, int32_t k)
 
 static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_snapshot_t *in = problem->in;
     double low = INFINITY, high = 0.0;
     *self = (line_t){.p = in->n_ranks};
-    PLB_NEW_EACH(self->p, self->rank, self->spare);
-    PLB_NEW(self->bin, PLB_SORT_BINS(self->p));
+    PLB_PASS_NEW_EACH(self->p, self->rank, self->spare);
+    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(self->p));
     for (int32_t r = 0; r < self->p; r++) {
         const double key = plb_problem_fixed_seconds(problem, r);
         self->rank[r] = (plb_item_t){key, r};
@@ -261,8 +258,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
         high = key > high ? key : high;
     }
     plb_sort_items(self->rank, self->p, low, high, self->spare, self->bin);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Sort the next round's loads, converted to seconds on a rank of that speed. */

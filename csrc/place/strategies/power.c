@@ -44,13 +44,12 @@ static void quota_free(quota_t *self)
 
 static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_snapshot_t *in = problem->in;
     *self = (quota_t){.problem = problem, .p = in->n_ranks};
-    PLB_NEW0(self->weight, self->p);
-    PLB_NEW(self->share, self->p);
-    PLB_NEW0_EACH(self->p, self->fixed, self->movable);
-    PLB_NEW(self->part, self->p);
+    PLB_PASS_NEW0(self->weight, self->p);
+    PLB_PASS_NEW(self->share, self->p);
+    PLB_PASS_NEW0_EACH(self->p, self->fixed, self->movable);
+    PLB_PASS_NEW(self->part, self->p);
     for (int64_t i = 0; i < in->n_objects; i++) {
         self->weight[in->rank[i]] += in->load[i];
         self->fixed[in->rank[i]]++;
@@ -60,8 +59,7 @@ static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *er
         self->fixed[r]--;
         self->movable[r]++;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static double background_of(const quota_t *self, int32_t r)

@@ -71,14 +71,11 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_TRY(plb_problem_present(&parts->problem, rank, err));
-    PLB_TRY(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
+    PLB_PASS(plb_problem_present(&parts->problem, rank, err));
+    PLB_PASS(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
     parts_of(parts, rank, part);
-    PLB_TRY(plb_partition_improve(&parts->question, 1, part, err));
-    ret = plb_parts_place(parts, part, imbalance, rank, err);
-out:
-    return ret;
+    PLB_PASS(plb_partition_improve(&parts->question, 1, part, err));
+    return plb_parts_place(parts, part, imbalance, rank, err);
 }
 
 /* Map from scratch, as ScotchLB does. */

@@ -436,16 +436,13 @@ static int go_home(vector_t *self, bool *kept, plb_err_t *err)
 
 static int allocate(vector_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t n = self->in->n_objects, p = self->p, d = self->d;
-    PLB_NEW_EACH(d, self->goal, self->per);
-    PLB_NEW(self->pace, p);
-    PLB_NEW(self->t, d * p);
-    PLB_NEW(self->score, p);
-    PLB_NEW(self->top, d);
-    ret = plb_members_init(&self->on, self->p, n, err);
-out:
-    return ret;
+    PLB_PASS_NEW_EACH(d, self->goal, self->per);
+    PLB_PASS_NEW(self->pace, p);
+    PLB_PASS_NEW(self->t, d * p);
+    PLB_PASS_NEW(self->score, p);
+    PLB_PASS_NEW(self->top, d);
+    return plb_members_init(&self->on, self->p, n, err);
 }
 
 static void vector_free(vector_t *self)

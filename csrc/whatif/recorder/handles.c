@@ -13,12 +13,10 @@ void *plb_map_get(const plb_map_t *self, uint64_t key)
 static int put(plb_map_t *self, uint64_t key, void *value, plb_err_t *err)
 {
     int32_t number;
-    int ret;
-    PLB_TRY(plb_keys_add(&self->keys, (int64_t)key, &number, err));
-    PLB_GROW(self->value, self->room, self->keys.n);
+    PLB_PASS(plb_keys_add(&self->keys, (int64_t)key, &number, err));
+    PLB_PASS_GROW(self->value, self->room, self->keys.n);
     self->value[number] = value;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_map_put(plb_map_t *self, uint64_t key, void *value)

@@ -70,22 +70,20 @@ static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t
 
 static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (self->free_icoll >= 0) {
         *out = self->free_icoll;
         self->free_icoll = self->icoll[*out].next;
     } else {
-        PLB_GROW(self->icoll, self->room_icolls, self->n_icolls + 1);
+        PLB_PASS_GROW(self->icoll, self->room_icolls, self->n_icolls + 1);
         *out = self->n_icolls++;
         self->icoll[*out].slot = NULL;
     }
     icoll_t *one = &self->icoll[*out];
     plb_free(one->slot);
     *one = (icoll_t){.latest_rank = -1, .root_rank = -1};
-    PLB_NEW(one->slot, size);
+    PLB_PASS_NEW(one->slot, size);
     memset(one->slot, -1, (size_t)size * sizeof *one->slot);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int64_t sequence,

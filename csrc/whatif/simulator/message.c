@@ -16,15 +16,13 @@ static int64_t key_of(const plb_whatif_t *self, uint32_t context, int32_t src, i
 static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst, int32_t *out,
                       plb_err_t *err)
 {
-    int ret;
     const int64_t had = self->channels.n;
-    PLB_TRY(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
-    PLB_GROW(self->channel, self->room_channels, self->channels.n);
+    PLB_PASS(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
+    PLB_PASS_GROW(self->channel, self->room_channels, self->channels.n);
     if (*out == had) {
         self->channel[*out] = (channel_t){context, dst, -1, -1, -1, -1};
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* --- pools --- */
@@ -123,16 +121,14 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
                      plb_err_t *err)
 {
     int32_t channel = -1, m = -1;
-    int ret;
-    PLB_TRY(channel_of(self, context, message.src, dst, &channel, err));
-    PLB_TRY(new_message(self, &m, err));
+    PLB_PASS(channel_of(self, context, message.src, dst, &channel, err));
+    PLB_PASS(new_message(self, &m, err));
     message.at = self->now + plb_link_alpha(self, message.src, dst);
     message.channel = channel;
     message.behind = -1;
     self->message[m] = message;
     fly(self, m, dst);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* --- receiving --- */

@@ -10,12 +10,10 @@ static int find_lock(plb_whatif_t *self, const plb_op_t *op, int32_t *out, plb_e
             return PLB_OK;
         }
     }
-    int ret = PLB_OK;
-    PLB_GROW(self->lock, self->room_locks, self->n_locks + 1);
+    PLB_PASS_GROW(self->lock, self->room_locks, self->n_locks + 1);
     self->lock[self->n_locks++] =
         (lock_t){.window = op->tag, .target = op->peer, .first = -1, .last = -1};
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static bool lock_take(lock_t *lock, bool shared)

@@ -44,11 +44,9 @@ static bool is_for(const plb_op_t *open, const plb_op_t *standing, const plb_wha
 
 static int skip(process_t *process, int64_t at, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_GROW(process->skipped, process->room_skipped, process->n_skipped + 1);
+    PLB_PASS_GROW(process->skipped, process->room_skipped, process->n_skipped + 1);
     process->skipped[process->n_skipped++] = at;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t *standing,

@@ -33,10 +33,9 @@ static void hold_to_share(processor_t *one, int32_t number, double share, double
 
 static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_target_t *t = &self->target;
-    PLB_NEW0(self->processor, t->n_processors);
-    PLB_NEW0(self->heap_room, self->n_ranks);
+    PLB_PASS_NEW0(self->processor, t->n_processors);
+    PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         self->processor[t->place[r]].spinning++; /* until all are counted, `spinning` is the number
                                                     of all processes of the processor */
@@ -50,14 +49,12 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
         one->active.item = room;
         room += residents;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int make_processes(plb_whatif_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_NEW0(self->process, self->n_ranks);
+    PLB_PASS_NEW0(self->process, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         self->process[r] = (process_t){.processor = self->target.place[r],
                                        .waits_for = -1,
@@ -74,8 +71,7 @@ static int make_processes(plb_whatif_t *self, plb_err_t *err)
                                        .next_lock = -1,
                                        .frontier = -1};
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,

@@ -7,15 +7,13 @@
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
-    int ret = PLB_OK;
     if (slot >= process->n_slots) {
         const int64_t had = process->n_slots;
-        PLB_GROW(process->slot, process->n_slots, slot + 1);
+        PLB_PASS_GROW(process->slot, process->n_slots, slot + 1);
         memset(process->slot + had, 0, (size_t)(process->n_slots - had) * sizeof *process->slot);
     }
     process->slot[slot] = (slot_t){.state = SLOT_OPEN, .cause_rank = -1};
-out:
-    return ret;
+    return PLB_OK;
 }
 
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,

@@ -72,11 +72,10 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
 /* Copy all arrays into one block, doubles first. */
 static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const size_t p = (size_t)t->n_processors, links = (size_t)t->n_nodes * (size_t)t->n_nodes;
     const size_t ranks = (size_t)self->n_ranks;
     double *d = NULL;
-    PLB_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
+    PLB_PASS_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
     int32_t *i = (int32_t *)(d + p + 2 * links);
     self->target = *t;
     self->target_arrays = d;
@@ -86,8 +85,7 @@ static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
     self->target.place = memcpy(i, t->place, ranks * sizeof *i);
     self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
     self->target.share = NULL; /* only the processors' copies are used from now on */
-out:
-    return ret;
+    return PLB_OK;
 }
 
 int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err)
