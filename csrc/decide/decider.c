@@ -21,32 +21,28 @@ static const double JUMP_OF_MEAN = 0.1, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
-    int ret = PLB_OK;
     PLB_FAIL_IF(it->iteration < 0 || it->iteration > MOST, err, PLB_ERR_VALUE,
                 "iteration is %lld: expected 0 ... %lld", (long long)it->iteration,
                 (long long)MOST);
-    PLB_TRY(plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(it, utilization)), err));
-    ret = plb_check(PLB_AMOUNT,
-                    PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
-                                PLB_FIGURE(it, min), PLB_FIGURE(it, total),
-                                PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
-                    err);
-out:
-    return ret;
+    PLB_PASS(plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(it, utilization)), err));
+    return plb_check(PLB_AMOUNT,
+                     PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
+                                 PLB_FIGURE(it, min), PLB_FIGURE(it, total),
+                                 PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
+                     err);
 }
 
 static int check_placing(const plb_placing_t *p, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_TRY(
+    PLB_PASS(
         plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_TRY(plb_check(PLB_FINITE, /* idle times: rounding may make them negative */
-                      PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
-                                  PLB_FIGURE(p, predicted_idle_mean),
-                                  PLB_FIGURE(p, predicted_idle_max)),
-                      err));
-    PLB_TRY(plb_check_known(PLB_FINITE, PLB_FIGURES(PLB_FIGURE(p, heaviest_key)), err));
-    ret = plb_check_known(
+    PLB_PASS(plb_check(PLB_FINITE, /* idle times: rounding may make them negative */
+                       PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
+                                   PLB_FIGURE(p, predicted_idle_mean),
+                                   PLB_FIGURE(p, predicted_idle_max)),
+                       err));
+    PLB_PASS(plb_check_known(PLB_FINITE, PLB_FIGURES(PLB_FIGURE(p, heaviest_key)), err));
+    return plb_check_known(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
                     PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
@@ -57,20 +53,15 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
                     PLB_FIGURE(p, next_heaviest)),
         err);
-out:
-    return ret;
 }
 
 static int check_done(const plb_step_done_t *done, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    PLB_TRY(plb_check(
+    PLB_PASS(plb_check(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
         err));
-    ret = plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
-out:
-    return ret;
+    return plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
 }
 
 /* Whether the decider waits for an answer: a gain, a preview or an LB step. */
@@ -83,14 +74,13 @@ static bool waits(const plb_decider_t *self)
 
 static int copy_candidates(plb_decider_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_decider_options_t *opt = &self->opt;
-    PLB_NEW0(self->candidates, opt->n);
-    PLB_NEW_EACH(opt->n, self->traits, self->left);
+    PLB_PASS_NEW0(self->candidates, opt->n);
+    PLB_PASS_NEW_EACH(opt->n, self->traits, self->left);
     for (int32_t i = 0; i < opt->n; i++) {
         const plb_candidate_strategy_t *from = &opt->candidates[i];
         double *params = NULL;
-        PLB_NEW(params, from->strategy.n_params);
+        PLB_PASS_NEW(params, from->strategy.n_params);
         if (from->strategy.n_params > 0) {
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
@@ -101,8 +91,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
         self->left[i] = NAN;
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* If strategies are selected, set the cost of messages in those which have it as a parameter. */
@@ -261,7 +250,6 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
 static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
                         const plb_verdict_t *verdict, plb_receipt_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t at = self->seen.iteration, left = self->end - at - 1;
     *out = blank();
     out->kind = kind;
@@ -270,15 +258,13 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
     out->max = self->seen.max;
     out->mean = self->seen.mean;
     out->left = self->end == INT64_MAX ? INFINITY : left > 0 ? (double)left : 0.0;
-    PLB_NEW(out->alternatives, self->opt.n);
+    PLB_PASS_NEW(out->alternatives, self->opt.n);
     estimate_alternatives(self, verdict, out->alternatives);
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     /* as long as the receipt of the last LB step is old, nothing is dropped: it is still needed */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
@@ -287,9 +273,8 @@ static int make_room(plb_decider_t *self, plb_err_t *err)
     self->n_receipts -= by;
     self->last -= by;
     self->cycle -= by;
-    PLB_GROW(self->receipts, self->capacity, self->n_receipts + 1);
-out:
-    return ret;
+    PLB_PASS_GROW(self->receipts, self->capacity, self->n_receipts + 1);
+    return PLB_OK;
 }
 
 static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)
@@ -467,7 +452,6 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err)
 {
-    int ret = PLB_OK;
     const bool knows = speed != NULL && speed[0] > 0.0;
     PLB_FAIL_IF(!self->pending || self->answered, err, PLB_ERR_STATE,
                 "no LB step has begun that waits for a placement");
@@ -477,13 +461,12 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
                     "speed[%d] is %g: expected a finite number above zero", (int)r, speed[r]);
     }
     if (knows) {
-        PLB_NEW(self->next.speed, self->opt.n_ranks);
+        PLB_PASS_NEW(self->next.speed, self->opt.n_ranks);
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
     self->answered = true;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* Report the outcome of the strategy that ran to the selection. */
