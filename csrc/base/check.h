@@ -17,8 +17,8 @@
       "max/mean, 1 or more") /* rounding may make max / mean a little less than 1 */              \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
-/** Check that the coordinates of n points are in -1e150 ... 1e150, so that their squares and
- * sums of them are finite.  PLB_ERR_VALUE names the point and the direction. */
+/** Check that the coordinates of n points are in -1e150 ... 1e150, so that squares of coordinates,
+ * and sums of these, are finite.  PLB_ERR_VALUE names the point and the direction. */
 int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err);
 
 typedef enum plb_domain {

@@ -11,7 +11,7 @@ typedef struct atsync {
     PyObject_HEAD plb_atsync_t core;
     plb_reduction_t alone;       /* reductions of a single rank, without MPI */
     PyObject *reduction;         /* the capsule with the reductions of all ranks, or None */
-    PyObject *trigger, *decider; /* owned; decider may be None */
+    PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
     PyObject *recorder;          /* owned */
     PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
     PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole */

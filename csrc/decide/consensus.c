@@ -330,7 +330,7 @@ static int take_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *m
 {
     const int64_t most = begun(measure(self).reach);
     PLB_FAIL_IF(most > ruling->iteration && !PLB_ABLATE(PAUSE), err, PLB_ERR_STATE,
-                "iteration %lld has begun, past the final one, %lld", (long long)most,
+                "iteration %lld has begun, but the final iteration is %lld", (long long)most,
                 (long long)ruling->iteration);
     *more = *more || ruling->iteration > self->limit;
     self->final = self->limit = ruling->iteration;

@@ -264,7 +264,7 @@ static void put_element(const plb_vt_plan_t *self, out_t *out, int32_t f, int64_
     }
 }
 
-/* An array of a phase, as the scan has it. */
+/* One of the two arrays of a phase (tasks or communications) in the file. */
 typedef struct list {
     bool comm;
     plb_span_t text; /* text of the array; empty: the file does not have it */

@@ -111,8 +111,8 @@ typedef struct keyed {
 
 typedef struct database {
     int64_t n, n_edges;
-    int64_t *count; /* [p] cells of each rank */
-    keyed_t *order; /* [n] by key */
+    int64_t *count; /* [p] number of cells of each rank */
+    keyed_t *order; /* [n] all cells, sorted by key */
     double *load, *coords, *edge_bytes;
     int64_t *key, *bytes, *memory;
     uint8_t *migratable;

@@ -383,7 +383,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             PLB_PASS(observe(self, &ask, err));
-            plb_advisor_abandon(&self->core); /* an LB step that is due will not take place */
+            plb_advisor_abandon(&self->core); /* if an LB step is due, it will not take place */
         }
     }
     const bool broken = plb_steps_broken(&self->steps);

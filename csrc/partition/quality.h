@@ -49,8 +49,8 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
                       int64_t *n_pairs, plb_err_t *err);
 
-/** Compute two sums over the nets: of weight * (parts - 1), and of the weight of nets that touch
- * several parts. */
+/** Compute two sums over the nets: *connectivity, the sum of weight * (number of parts that the
+ * net touches - 1); *cut, the sum of the weights of nets that touch several parts. */
 int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
                      double *cut, plb_err_t *err);
 

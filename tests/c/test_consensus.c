@@ -137,7 +137,7 @@ static void test_final_below_a_begun_iteration_is_refused(void **state)
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 3);
     assert_fails(plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_FINAL, 0, 2}, &out, &err),
-                 PLB_ERR_STATE, "iteration 3 has begun, past the final one, 2");
+                 PLB_ERR_STATE, "iteration 3 has begun, but the final iteration is 2");
     assert_fails(
         plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
         PLB_ERR_STATE, "an LB step at iteration 3");

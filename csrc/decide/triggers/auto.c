@@ -421,7 +421,9 @@ static const plb_param_t params[N_PARAMS] = {
     [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},
     [AHEAD] = {"ahead", "iterations",
-               "least number expected to follow, if the end of the run is not known", 400, 0, 1e9},
+               "least number of iterations that are expected to follow, if the end of the run is "
+               "not known",
+               400, 0, 1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {

@@ -278,8 +278,7 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Sort both directions by transposing each into the other: received messages into rows of
- * senders, these into rows of receivers. */
+/* Sort the rows of both directions: to transpose the one gives the other, with sorted rows. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     const int32_t n = self->question.n_vertices;

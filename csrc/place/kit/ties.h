@@ -23,7 +23,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: one of each object's ties, and one of unused entries */
+    plb_tie_t *tie; /* linked lists: for each object its ties, and one list of unused entries */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;

@@ -433,7 +433,7 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* What a placement should reach. */
+/* The aim of a placement: how well it should balance. */
 typedef struct aim {
     double tolerance; /* a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */

@@ -37,7 +37,7 @@ enum kind {
     NOTE_LINK,       /* I choose you as a neighbour */
     NOTE_RESIDUAL,   /* my residual */
     NOTE_OBJECT,     /* an object that moves along a link */
-    NOTE_TIE, /* object `id`, which I send, exchanges `bytes` with `other_id`, which is on `rank`
+    NOTE_TIE, /* the object `id` that I send you exchanges `bytes` with object `other_id` on `rank`
                */
     NOTE_NO_ROOM, /* an object of yours, for which I have no memory; its ties follow */
     NOTE_MOVED,   /* object `id` is now on `rank` */
@@ -416,8 +416,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* An object was chosen for a link.  Update the gains of its partners: they gain more now if they
- * follow it. */
+/* An object was chosen for a link.  Its partners now gain more if they follow it: update their
+ * gains. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;

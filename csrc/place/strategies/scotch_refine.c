@@ -16,7 +16,8 @@
 
 /* ---- refinement ----------------------------------------------------------------------------- */
 
-/* Compute the time of the slowest rank before and after, and the average time before. */
+/* Compute the time of the slowest rank in the present placement (before) and with rank[] (after),
+ * and the average time in the present placement. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
                    double *average, plb_err_t *err)
 {
