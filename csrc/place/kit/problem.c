@@ -222,7 +222,7 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
     }
     PLB_PASS_NEW(self->most, 2 * (int64_t)self->size);
     for (int32_t v = 0; v < 2 * self->size; v++) {
-        self->most[v] = -1; /* no object fits into this bin any more */
+        self->most[v] = -1; /* no object fits where there is no bin */
     }
     for (int32_t r = 0; r < n; r++) {
         bins_set(self, r, room[r]);
