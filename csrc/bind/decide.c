@@ -153,10 +153,11 @@ static bool has_considered(plb_reason_t reason)
 }
 
 #define TRIGGER(X)                                                                                \
-    X(trigger, name, PyUnicode_FromString(self->core.kind->name), "Its name in the table.")       \
+    X(trigger, name, PyUnicode_FromString(self->core.kind->name),                                 \
+      "Name of the trigger in the table.")                                                        \
     X(trigger, foreign, PyBool_FromLong(self->core.kind->foreign),                                \
-      "Whether it is a function of the user, which may answer differently on ranks.")             \
-    X(trigger, params, params_of(&self->core), "Its parameters, a dict.")                         \
+      "Whether the trigger is a user's function, which may give ranks different answers.")        \
+    X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Reason of the last verdict, in words.")                                                    \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \

@@ -400,7 +400,7 @@ static PyObject *final_of(const plb_atsync_t *core)
     X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
       "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
-      "Whether all ranks ran every known iteration.")                                             \
+      "Whether all ranks ran every iteration whose statistics are known.")                        \
     X(atsync, final, final_of(&self->core),                                                       \
       "The final iteration that has been announced, or None.")                                    \
     X(atsync, contributed,                                                                        \

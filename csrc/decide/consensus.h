@@ -125,7 +125,7 @@ typedef enum plb_answer {
     PLB_ANSWER_PAUSE,   /* wait, make progress, and ask again after PLB_ACT_RESUME */
     PLB_ANSWER_BALANCE, /* as for PAUSE; the object waits at the final iteration F, which may still
                            be raised */
-    PLB_ANSWER_END,     /* this was the last iteration of the run */
+    PLB_ANSWER_END,     /* the iteration that ended was the last one of the run */
 } plb_answer_t;
 
 typedef struct plb_consensus {

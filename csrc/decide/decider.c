@@ -146,11 +146,11 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .instead = -1,
                             .last = -1};
     int ret = PLB_OK;
-    PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
-                PLB_ERR_VALUE,
-                "%d strategies for %d ranks: expected one or more of both, and exactly one "
-                "strategy without selection",
-                (int)opt->n, (int)opt->n_ranks);
+    PLB_FAIL_IF(
+        opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err, PLB_ERR_VALUE,
+        "%d strategies for %d ranks: expected one or more strategies (exactly one, if none "
+        "is selected) and one or more ranks",
+        (int)opt->n, (int)opt->n_ranks);
     PLB_FAIL_IF(opt->keep < 0 || (opt->keep > 0 && opt->keep < 8), err, PLB_ERR_VALUE,
                 "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
     self->central = plb_central_begin();

@@ -85,7 +85,8 @@ typedef struct plb_ledger {
     int n_times;
     /* off: LB steps are switched off; trial: they are off, but one was made as a trial */
     bool off, trial;
-    int64_t until; /* no LB step and no judgement before the end of this iteration */
+    int64_t
+        until; /* before the end of this iteration, no LB step takes place and none is judged */
     int64_t pause;
     double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
     int high;            /* number of iterations in a row with max - mean above rise * beaten */

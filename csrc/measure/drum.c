@@ -12,7 +12,7 @@ static int check(const plb_drum_t *self, plb_err_t *err)
         const int32_t above = self->parent[v];
         PLB_FAIL_IF(v == 0 ? above != -1 : above < 0 || above >= v, err, PLB_ERR_RANGE,
                     "parent[%lld] is %d: expected %s", (long long)v, above,
-                    v == 0 ? "-1" : "a place before this one");
+                    v == 0 ? "-1" : "a place with a lower number");
         PLB_FAIL_IF(!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v])),
                     err, PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 or more", (long long)v,
                     self->comm[v]);

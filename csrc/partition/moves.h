@@ -30,8 +30,8 @@ typedef struct plb_new_parts {
     int64_t n; /* number of this rank's objects, below 2^31 */
     int32_t n_parts, n_ranks;
     const int32_t *part; /* [n] new part of each object */
-    const int32_t *old;  /* [n] old part of each object, or NULL; `home` stands in for a negative
-                            part, and for all if NULL */
+    const int32_t *old;  /* [n] old part of each object; negative: the old part is `home`; NULL: it
+                            is `home` for all */
     int32_t home;        /* the first part on this rank; -1: it has none */
     int64_t first;       /* id of the first object, if ids are consecutive */
     const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */

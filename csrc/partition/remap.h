@@ -15,8 +15,9 @@ enum {
 
 typedef struct plb_new_names {
     int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
-    const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
-    const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
+    const double *share; /* [n_parts] parts only exchange numbers if their shares are equal; NULL:
+                            any parts do */
+    const bool *fixed;   /* [n_parts] whether a part keeps its number; NULL: none must */
 
     int64_t n_kept; /* pairs of a new and an old part that have objects in common */
     const int32_t

@@ -570,7 +570,7 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     search_t search = {.strategy = strategy, .n_strategies = n, .opts = opts};
     int ret = PLB_OK;
     PLB_FAIL_IF(n < 1 || opts->width < 1, err, PLB_ERR_VALUE,
-                "width is %lld, with %d strategies: expected one or more of both",
+                "width is %lld, with %d strategies: expected a width of 1 or more, and a strategy",
                 (long long)opts->width, (int)n);
     if (trace->n_phases == 0) {
         return ret;

@@ -209,8 +209,9 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* The strategy has ended.  Tell each object's home where the object is now, and all ranks the
- * time of this rank.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
+/* The strategy has ended.  Tell each object's home rank where the object is now, and tell all
+ * ranks the time of this rank.  Loads are added in the order of the ids, as in
+ * plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;

@@ -339,8 +339,8 @@ static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
     return best;
 }
 
-/* Offer objects until the remaining ones keep the memory limit.  If no known rank can take an
- * object, offer smaller ones. */
+/* Offer objects until the remaining ones fit into this rank's memory limit.  If no known rank can
+ * take an object, offer smaller ones. */
 static int offer_memory(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

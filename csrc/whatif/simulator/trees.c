@@ -80,7 +80,7 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     }
     const int32_t bit = 1 << step;
     *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
-    /* a scan is not on a ring: ranks have no neighbours beyond the ends */
+    /* a scan does not go around a ring: its first and last ranks have no neighbours beyond them */
     if (what == PLB_SCAN || what == PLB_EXSCAN) {
         out->to = me < size - bit ? out->to : -1;
         out->from = me >= bit ? out->from : -1;
