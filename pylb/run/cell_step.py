@@ -62,11 +62,11 @@ class CellStep(CentralStep[PlacedCells]):
 
     def place(self) -> PlacedCells:
         """Place all cells by the chosen strategy.  Collective."""
-        return self._placed(_core.clock())
+        return self._place_on_rank_0(_core.clock())
 
     # ---- on rank 0 -----------------------------------------------------------------------------
 
-    def _whole(self) -> list[tuple[Any, ...]]:
+    def _gather_parts(self) -> list[tuple[Any, ...]]:
         cells = self.cells
 
         def mine() -> dict[int, tuple[Any, ...]]:
@@ -77,7 +77,7 @@ class CellStep(CentralStep[PlacedCells]):
         came = exchange_objects(self.agreement, Step.GATHER, self.iteration, mine).values
         return [came[rank] for rank in sorted(came)]
 
-    def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
+    def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
         facts, edges, loads, coords, own = zip(*whole, strict=True)
         db = database(list(facts), list(edges), [1] * len(whole))
         rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])

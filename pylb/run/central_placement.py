@@ -83,11 +83,11 @@ class CentralStep(Generic[Part]):
     iteration: int
     facts: RankFacts
 
-    def _whole(self) -> list[tuple[Any, ...]]:
+    def _gather_parts(self) -> list[tuple[Any, ...]]:
         """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
         raise NotImplementedError
 
-    def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
+    def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
         """Join all parts in order of key, which gives the same on any number of ranks."""
         raise NotImplementedError
 
@@ -100,17 +100,17 @@ class CentralStep(Generic[Part]):
     def _stay(self, part: Part) -> None:
         """Do without moves what follows a placement, for `rehearse`.  Collective."""
 
-    def _placed(self, start: float) -> Part:
+    def _place_on_rank_0(self, start: float) -> Part:
         """Run the strategy on rank 0, and return this rank's part.  Collective."""
         return self._filled(lambda placement, known: placement.fill(self.decider, known, start))
 
     def _filled(self, fill: Callable[[CentralPlacement, Known], None]) -> Part:
-        whole = self._whole()
+        whole = self._gather_parts()
 
         def parts() -> dict[int, Part]:
             if not whole:
                 return {}
-            db, known = self._known(whole)
+            db, known = self._join_parts(whole)
             placement = CentralPlacement.empty(len(whole), len(db.key))
             fill(placement, known)
             rank = np.empty_like(placement.rank)
@@ -137,11 +137,11 @@ class CentralStep(Generic[Part]):
 
         Collective.
         """
-        whole = self._whole()
+        whole = self._gather_parts()
         gain = np.zeros(1)
 
         def preview() -> None:
-            gain[0] = self.decider.core.preview(*self._known(whole)[1][:3])
+            gain[0] = self.decider.core.preview(*self._join_parts(whole)[1][:3])
 
         self.agreement.on_root(Step.PLACE, self.iteration, preview)
         self.agreement.transport.bcast(gain.view(np.uint8), 0)

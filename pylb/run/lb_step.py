@@ -70,7 +70,7 @@ class LBStep(CentralStep[Placed]):
         """
         strategy = self.decider.choose(reason, self.objects.n_objects)
         start = _core.clock()
-        placed = self._in_rounds(strategy) if strategy.distributed else self._placed(start)
+        placed = self._in_rounds(strategy) if strategy.distributed else self._place_on_rank_0(start)
         self._say_memory(placed.figures)
         moving = _core.clock()
         objects, moves = self.objects, placed.moves
@@ -136,7 +136,7 @@ class LBStep(CentralStep[Placed]):
     def _stay(self, part: Placed) -> None:
         migrate(self.agreement, self.iteration, self.objects, part.moves, part.speed)
 
-    def _whole(self) -> list[tuple[Any, ...]]:
+    def _gather_parts(self) -> list[tuple[Any, ...]]:
         gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
         return list(gathered.values())
 
@@ -152,7 +152,7 @@ class LBStep(CentralStep[Placed]):
             self.facts.own(self.iteration),
         )
 
-    def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
+    def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
         keys, given, loads, here, edges, passes, drift, own = map(list, zip(*whole, strict=True))
         counts = [len(part) for part in keys]
         every = Properties.join([Properties(n, g) for n, g in zip(counts, given, strict=True)])

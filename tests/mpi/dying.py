@@ -1,8 +1,8 @@
 """A rank dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
 
 STATE is the name of a `Step`, HOW is kill, exit, raise, or late; WAY is central (the default),
-distributed or shadow.  If the rank raises, every rank
-prints how it ended; otherwise mpiexec reports the end.
+distributed or shadow.  If the rank raises, every rank prints how it ended; otherwise mpiexec
+reports the end.
 """
 
 import os

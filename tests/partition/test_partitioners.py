@@ -104,7 +104,7 @@ def test_repartitioning_moves_less_the_more_it_costs(library):
     only(library, "Scotch", "Zoltan", "pylb")
     start, to = grid(32, 32)
     old = (np.arange(1024) // 32 // 8).astype(np.int32)  # four slabs
-    weight = np.where(np.arange(1024) < 256, 2, 1).astype(np.int32)  # the first is too heavy
+    weight = np.where(np.arange(1024) < 256, 2, 1).astype(np.int32)  # the first slab is too heavy
     moved = []
     for cost in (0, 100):
         part = _core.partition(

@@ -61,7 +61,7 @@ def _same_places(a: Observation, b: Observation) -> bool:
 
 
 def _is_sampled(key: I64, n_ranks: int) -> Any:
-    """Say which objects belong to the sample of very many; always the same ones."""
+    """Say which objects are in the sample, which is all unless there are very many objects."""
     parts = 1
     while len(key) > 2 * ENOUGH * n_ranks * parts:
         parts *= 2

@@ -172,7 +172,7 @@ def checkpoint(folder: Path) -> Path:
 
 
 def go_on(folder: Path) -> None:
-    """Restore a checkpoint, and run on.  Nothing is unpickled: nobody asks for it."""
+    """Restore a checkpoint, and run on.  Without `pickled=True`, nothing may be unpickled."""
     with mock.patch("pickle.loads", side_effect=AssertionError("unpickled")):
         lb = pylb.Balancer.restore(None, folder, record=False, **OPTIONS)
     if lb.done < 1000:
