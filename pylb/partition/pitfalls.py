@@ -16,8 +16,8 @@ MANY = 10**6  # for more objects, Zoltan's 32-bit sums are not exact
 def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
 
-    With sums that are not exact, RCB and RIB may find a small weight left for objects of weight 0,
-    and search for its median forever.
+    If the sums are not exact, a small weight can seem to be left when only objects of weight 0
+    remain.  RCB and RIB would search for its median forever.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
