@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from common.mpi import on_two_ranks
+from common.mpi import on_ranks
 
 if __name__ == "__main__":
-    on_two_ranks()
+    on_ranks(2)
 
 import numpy as np
 from chapter3 import WITHIN, Scattered, draw_32, draw_34, milli, parts_of, row_32

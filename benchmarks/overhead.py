@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common.mpi import on_two_ranks
+from common.mpi import on_ranks
 
 import pylb
 from pylb import _core, console
 
 if __name__ == "__main__":
-    on_two_ranks()
+    on_ranks(2)
 
 from mpi4py import MPI
 

@@ -14,10 +14,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from common.mpi import on_two_ranks
+from common.mpi import on_ranks
 
 if __name__ == "__main__":
-    on_two_ranks()
+    on_ranks(2)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 from common.figures import save
-from common.mpi import on_two_ranks
+from common.mpi import on_ranks
 
 import pylb
 from pylb import console
 
 if __name__ == "__main__" and "--real" in sys.argv:
-    on_two_ranks()
+    on_ranks(2)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 

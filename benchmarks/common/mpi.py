@@ -15,11 +15,11 @@ def ask_mpi() -> None:
         os.environ.setdefault(variable, "1")
 
 
-def on_two_ranks() -> None:
-    """Start this program on two ranks instead, unless mpiexec has done so.
+def on_ranks(n: int) -> None:
+    """Start this program on n ranks instead, unless mpiexec has done so.
 
     Call it before mpi4py starts MPI; afterwards mpiexec cannot be started.
     """
     if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
         ask_mpi()
-        raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
+        raise SystemExit(subprocess.call(["mpiexec", "-n", str(n), sys.executable, *sys.argv]))

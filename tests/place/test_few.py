@@ -74,6 +74,20 @@ def test_many_ranks_with_few_objects(name, kind):
             assert plan.migrations < 0.8 * s.n_objects
 
 
+@pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB"])
+def test_a_refinement_that_is_stuck_searches_from_other_placements(name):
+    """Two or three objects per rank, of a few sizes: exchanges between two ranks do not help."""
+    for seed in (1009, 1137, 1424, 2974, 2985):
+        rng = np.random.default_rng(seed)
+        p = int(rng.integers(3, 9))
+        n = int(rng.integers(2, 6)) * p
+        load = rng.choice([1.0, 2.0, 3.0, 5.0, 8.0], n)
+        s = pylb.Snapshot(load, np.arange(n) * p // n, n_ranks=p)
+        plan, best = pylb.place(s, name), pylb.place(s, "BestFitLB")
+        assert plan.after.max <= best.after.max
+        assert plan.migrations <= 0.6 * n
+
+
 def test_what_one_refinement_mends_the_other_does_not_leave():
     """In a hot region, no object of a rank fits on another rank: exchanges must help."""
     rng = np.random.default_rng(2)

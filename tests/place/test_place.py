@@ -191,7 +191,7 @@ def test_more_speeds_than_classes_still_end_near_each_other():
 @given(snapshots(), st.sampled_from([1.0, 1.003, 1.2, 2.0]))
 def test_refine_is_the_twin(s, overload):
     plan = pylb.place(s, "RefineLB", overload=overload)
-    assert plan.rank.tolist() == twins.refine(s, overload)
+    assert plan.rank.tolist() == twins.refined(s, overload)
     keeps_its_word(s, plan)
 
 
@@ -200,7 +200,7 @@ def test_refine_is_the_twin(s, overload):
 def test_refine_with_limits_is_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "RefineLB")
-    assert plan.rank.tolist() == twins.refine(s)
+    assert plan.rank.tolist() == twins.refined(s)
     keeps_its_word(s, plan)
     assert plan.after.max <= plan.before.max
 
@@ -237,7 +237,7 @@ def test_refine_gives_the_one_object_that_ends_the_excess():
 @given(snapshots(), st.sampled_from([1.0, 1.003, 1.2]))
 def test_refine_swap_is_the_twin(s, overload):
     plan = pylb.place(s, "RefineSwapLB", overload=overload)
-    assert plan.rank.tolist() == twins.refine(s, overload, swaps=True)
+    assert plan.rank.tolist() == twins.refined(s, overload, swaps=True)
     keeps_its_word(s, plan)
     assert plan.after.max <= plan.before.max
 
@@ -247,7 +247,7 @@ def test_refine_swap_is_the_twin(s, overload):
 def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "RefineSwapLB")
-    assert plan.rank.tolist() == twins.refine(s, swaps=True)
+    assert plan.rank.tolist() == twins.refined(s, swaps=True)
     keeps_its_word(s, plan)
 
 

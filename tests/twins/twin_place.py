@@ -282,6 +282,16 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
     return rank
 
 
+def refined(s, overload=1.003, swaps=False):
+    """Refine; if much is left above the threshold, search from other placements."""
+    rank, fit = refine(s, overload, swaps), BestFit(s)
+    q = fit.q
+    loads = q.sums(rank)
+    limit = max(threshold(q, overload, loads), bound(q, loads))
+    most = max(b + x / v for b, x, v in zip(q.background, loads, q.speed, strict=True))
+    return fit.go_home(*fit.restarts(rank, most, limit)) if most > 1.05 * limit else rank
+
+
 class BestFit:
     """BestFitLB in plain Python: it searches whole lists."""
 
@@ -330,14 +340,16 @@ class BestFit:
         rank, limit, before, most = self.fit()
         close = most <= limit * (1 + 1e-4)
         if not close:
-            placed = greedy(self.s)
-            placed = placed and self.relabel(placed)
-            limited = self.s.memory is not None and self.s.memory_limit is not None
-            restarts = Restarts(q, placed, self.alike(), limited)
-            rank, most = restarts.search(rank, most, limit * (1 + 1e-4))
+            rank, most = self.restarts(rank, most, limit * (1 + 1e-4))
         if most >= before:
             return list(q.rank)
         return rank if close else self.go_home(rank, most)
+
+    def restarts(self, rank, most, limit):
+        placed = greedy(self.s)
+        placed = placed and self.relabel(placed)
+        limited = self.s.memory is not None and self.s.memory_limit is not None
+        return Restarts(self.q, placed, self.alike(), limited).search(rank, most, limit)
 
     # ---- transfers -------------------------------------------------------------------------
 

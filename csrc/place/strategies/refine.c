@@ -1,7 +1,35 @@
 /* RefineLB and RefineSwapLB: overloaded ranks give a few objects to ranks with room
- * (kit/refine.c).
+ * (kit/refine.c).  If much is left, they search from other placements, too (kit/restarts.c).
  */
 #include "place/kit/refine.h"
+
+#include <math.h>
+
+#include "place/kit/bound.h"
+#include "place/kit/home.h"
+#include "place/kit/restarts.h"
+
+/* More than this multiple of the threshold is much. */
+static const double MUCH = 1.05;
+
+/* Search from other placements if the refinement was stuck far from its threshold. */
+static int mend(const plb_problem_t *problem, const plb_opts_t *opts, int32_t *rank,
+                plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    int ret = plb_ranks_init(&ranks, problem, rank, err);
+    if (ret == PLB_OK) {
+        double max = plb_ranks_max(&ranks);
+        const double limit =
+            fmax(opts->params[0] * plb_ranks_average(&ranks), plb_bound(&ranks, 0.0));
+        if (max > MUCH * limit) {
+            ret = plb_restarts(problem, limit, rank, &max, opts, err);
+            PLB_THEN(plb_home_return(problem, max, rank, err));
+        }
+    }
+    plb_ranks_free(&ranks);
+    return ret;
+}
 
 static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opts_t *opts,
                    int32_t *out, plb_err_t *err)
@@ -10,7 +38,8 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opt
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
     PLB_TRY(plb_problem_present(&problem, out, err));
-    ret = refine(&problem, opts->params[0], out, err);
+    PLB_TRY(refine(&problem, opts->params[0], out, err));
+    ret = mend(&problem, opts, out, err);
 out:
     plb_problem_free(&problem);
     return ret;

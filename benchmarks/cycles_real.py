@@ -1,0 +1,78 @@
+"""How much to move, on eight real ranks: the loads of cycles.py, whose objects sleep.
+
+    python benchmarks/cycles_real.py [--kinds wandering ...] [--sizes 1e3 1e5 1e7] [--json FILE]
+
+It starts itself on 8 ranks.  They need no cores of their own, because a sleeping rank needs none.
+A figure is the time of the slowest rank divided by that of an oracle: the measured time of all
+bodies, equally shared by all ranks, without any LB step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from typing import Any
+
+from common.mpi import on_ranks
+
+if __name__ == "__main__":
+    on_ranks(8)
+
+import numpy as np
+from common.figures import save
+from cycles import ITERATIONS, OBJECTS, loads_of
+from mpi4py import MPI
+
+import pylb
+from pylb.console import show
+
+comm = MPI.COMM_WORLD
+START = 0.2  # of the heavy region, as a fraction of the ring
+WAYS: dict[str, dict[str, Any]] = {
+    "nothing set": {},
+    "BestFitLB every 5": {"strategy": "BestFitLB", "every": 5},
+    "never": {"mode": "off"},
+}
+
+
+def run(kind: str, size: float, options: dict[str, Any]) -> tuple[float, int, int]:
+    """Return the time divided by the oracle's, and the numbers of LB steps and of migrations."""
+    load = loads_of(kind, START)
+    lb = pylb.Balancer(comm, **options)
+    for key in range(lb.rank * OBJECTS // lb.n_ranks, (lb.rank + 1) * OBJECTS // lb.n_ranks):
+        lb.add(key, np.zeros(int(size), np.uint8))
+    busy = 0.0
+    comm.Barrier()
+    start = time.perf_counter()
+    for t in lb.iterate(ITERATIONS):
+        for key, _ in lb.local():
+            begin = time.perf_counter()
+            time.sleep(load[t, key])
+            busy += time.perf_counter() - begin
+    took = comm.allreduce(time.perf_counter() - start, op=MPI.MAX)
+    steps = lb.history.balancings
+    ratio = took / (comm.allreduce(busy) / comm.size)
+    return ratio, len(steps), sum(s.migrations for s in steps)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = ["wandering", "growing", "stepping", "breathing"]
+    parser.add_argument("--kinds", nargs="*", default=kinds)
+    parser.add_argument("--sizes", type=float, nargs="*", default=[1e3, 1e5, 1e7])
+    parser.add_argument("--json", metavar="FILE", default="out/cycles_real.json")
+    args = parser.parse_args()
+    rows = []
+    for kind, size in itertools.product(args.kinds, args.sizes):
+        found = {name: run(kind, size, options) for name, options in WAYS.items()}
+        rows.append({"loads": kind, "bytes": size, **found})
+        cells = [f"{ratio:.3f} ({steps}, {moved})" for ratio, steps, moved in found.values()]
+        if comm.rank == 0:
+            show(["loads", "bytes", *WAYS], [[kind, f"{size:,.0f}", *cells]])
+    if comm.rank == 0:
+        save(args.json, rows)
+
+
+if __name__ == "__main__":
+    main()
