@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "decide/cycle.h"
 #include "decide/decider.h"
+#include "measure/suspicion.h"
 #include "model/metrics.h"
 #include "place/kit/scatter.h"
 
@@ -100,8 +101,8 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
 {
     int ret = begin_to_learn(self, err);
     PLB_THEN(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
-    for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
-        speed[r] = self->learner.unlike ? exp(self->learner.log_speed[r]) : 0.0;
+    if (ret == PLB_OK && !plb_learner_speeds(&self->learner, false, speed)) {
+        memset(speed, 0, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     return ret;
 }
@@ -119,15 +120,17 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
     }
     PLB_PASS(begin_to_learn(self, err));
     ret = observe(self, db, samples, err);
-    if (ret != PLB_OK || !self->learner.unlike || !(looks_at & PLB_LOOKS_SPEED)) {
+    if (ret != PLB_OK || !(looks_at & PLB_LOOKS_SPEED)) {
         return ret;
     }
     PLB_NEW(out->speed, s->n_ranks);
+    if (!plb_learner_speeds(&self->learner, !samples, out->speed)) {
+        plb_free(out->speed);
+        out->speed = NULL;
+        return ret;
+    }
     const int64_t n = s->n_objects, c = s->n_components;
     PLB_NEW(out->load, n * c);
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        out->speed[r] = exp(self->learner.log_speed[r]);
-    }
     for (int64_t i = 0; i < n * c; i++) {
         out->load[i] = s->load[i] * out->speed[s->rank[i / c]];
     }
@@ -233,6 +236,7 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
         .heaviest = NAN,
         .next_heaviest = NAN,
         .heaviest_key = NAN,
+        .suspected = NAN,
     };
 }
 
@@ -566,6 +570,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         }
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
+    if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {
+        out->suspected = plb_suspicions_most(self->learner.suspected, self->opt.n_ranks);
+    }
     if (ret == PLB_OK &&
         !in_rounds) { /* in a run with a distributed strategy, no rank would know these figures */
         measure_heaviest(&input.snapshot, out);

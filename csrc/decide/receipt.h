@@ -25,6 +25,7 @@
     X(heaviest)                                                                                   \
     X(next_heaviest)                                                                              \
     X(heaviest_key)                                                                               \
+    X(suspected)                                                                                  \
     X(ahead)                                                                                      \
     X(present)                                                                                    \
     X(loss_0)                                                                                     \

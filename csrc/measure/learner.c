@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/quantile.h"
+#include "measure/suspicion.h"
 
 static const double AGEING = 0.7; /* weight of a placement relative to the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
@@ -20,7 +21,6 @@ static const double CHANGED_ALIKE = 0.5;
 static const double NOISE =
     1.5 * 2.56 * 1.4142135623730951; /* distance between the outer deciles, in sigma */
 enum { LEAST = 4 };
-
 /* Ranks count as different if three conditions hold together.  The speeds explain the fraction
  * EXPLAINED of the changes of moved objects (STILL once speeds are in use).  One speed differs by
  * more than UNLIKE.  And the sum of all squared differences, in units of their errors, is larger
@@ -148,6 +148,8 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
             past_of[change[i].rank] = self->p + self->n_past++;
             /* otherwise perhaps only the rank's work grew */
             shift[change[i].rank] = self->unlike ? change[i].middle : all;
+            self->suspected[change[i].rank] = plb_suspicion(
+                change[i].m, all - change[i].middle, change[i].high - change[i].low - noise);
         }
     }
     self->now.usual = all;
@@ -205,6 +207,8 @@ static int compare(plb_learner_t *self, plb_err_t *err)
     PLB_NEW(room, p);
     PLB_NEW(change, p);
     PLB_NEW(past_of, p);
+    PLB_TRY(
+        plb_suspicions_test(self->suspected, p, &self->seen[self->n_seen - 1], &self->now, err));
     find_shifts(self, begin, end, self->room);
     for (int32_t r = 0; r < p; r++) {
         if (end[r] > begin[r]) {
@@ -523,6 +527,7 @@ static void conclude(plb_learner_t *self)
     if (unlike) {
         memcpy(self->log_speed, self->guess, (size_t)self->p * sizeof *self->guess);
         self->unlike = true;
+        memset(self->suspected, 0, (size_t)self->p * sizeof *self->suspected);
     } else if (self->doubts >= DOUBTS) {
         self->unlike = false;
     }
@@ -596,6 +601,7 @@ int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
     PLB_FAIL_IF(p < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
     PLB_TRY(plb_evidence_init(&self->evidence, p, err));
     PLB_NEW0(self->log_speed, p);
+    PLB_NEW0(self->suspected, p);
     PLB_NEW0(self->guess, p);
     PLB_NEW(self->error, p);
     PLB_NEW(self->shift, (int64_t)MOST * p);
@@ -622,6 +628,7 @@ void plb_learner_free(plb_learner_t *self)
     plb_speeds_start_free(&self->drifting);
     plb_free(self->room);
     plb_free(self->log_speed);
+    plb_free(self->suspected);
     plb_free(self->guess);
     plb_free(self->error);
     plb_free(self->shift);
@@ -637,4 +644,15 @@ int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, cons
     ret = ret == PLB_OK ? compare(self, err) : ret;
     ret = ret == PLB_OK ? remember(self, err) : ret;
     return ret == PLB_OK ? fit(self, err) : ret;
+}
+
+bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed)
+{
+    const bool any =
+        self->unlike || (suspects && plb_suspicions_most(self->suspected, self->p) >= 0);
+    const double *use = self->unlike ? self->log_speed : self->suspected;
+    for (int32_t r = 0; r < self->p; r++) {
+        speed[r] = any ? exp(use[r]) : 1.0;
+    }
+    return any;
 }

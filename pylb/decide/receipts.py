@@ -89,6 +89,9 @@ class Receipt:
         the time that perfect balance would give: max/mean cannot be less than `heaviest`.
     heaviest_key : float
         The key of the heaviest object.
+    suspected : float
+        The rank that is suspected to be slower, because all its objects take longer by the same
+        factor although no move has confirmed it; `speed` then has this suspicion.  nan: none.
     realised_idle_mean, realised_idle_max : float
         Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised : float
@@ -163,6 +166,7 @@ class Receipt:
     heaviest: float = NAN
     next_heaviest: float = NAN
     heaviest_key: float = NAN
+    suspected: float = NAN
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
     realised: float = NAN

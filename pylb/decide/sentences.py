@@ -119,6 +119,11 @@ def _speeds(r: Any) -> str:
         return ""
     fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
     ratio = r.speed[fast] / r.speed[slow]
+    if not math.isnan(r.suspected):
+        return (
+            f"All objects of rank {r.suspected:.0f} suddenly took longer by the same factor, so it "
+            f"was taken to be {ratio:.3g} times slower than others, until moves show more."
+        )
     return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
 
 

@@ -11,7 +11,7 @@ from pylb.decide.decider import BALANCE, FIGURES, JUDGE, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 
 PLACED = (
-    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
+    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 5, 0.0),
     *[math.nan] * 9,
     *(0.1, 0.2),
 )

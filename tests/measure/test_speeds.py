@@ -1,5 +1,7 @@
 """Room measure: the speeds of ranks, learned from where objects have been."""
 
+import math
+
 import numpy as np
 import pytest
 import twin_speeds
@@ -285,3 +287,47 @@ def test_a_rank_that_becomes_slow_is_balanced_for():
         over.append(longest[35:].sum() / (total[35:].sum() / (3.0 + 1.0 / 2.8)))
     assert np.median(over) < 1.15
     assert np.mean(over) < 1.3  # before the correction it was 1.8
+
+
+def grown(comm, n_each, factor, slow):
+    """Multiply the times of rank 0's objects after iteration 12: a slower rank, or heavier objects.
+
+    Return the receipts of LB steps and the longest time of each iteration.
+    """
+    how = {"strategy": "BestFitLB", "every": 5, "unlike": True, "give_up": False}
+    lb = pylb.Balancer(comm, **how)
+    for key in range(n_each * lb.rank, n_each * (lb.rank + 1)):
+        lb.add(key, None)
+    for it in lb.iterate(25):
+        for key, _ in lb.local():
+            hit = it >= 12 and (lb.rank == 0 if slow else key < n_each)
+            comm.elapse(1e-3 * (factor if hit else 1.0))
+    return lb.history.balancings, np.array(lb.iterations.max)
+
+
+def test_a_rank_whose_objects_all_slow_down_at_once_is_suspected():
+    """The first LB step after the change already places for the new speed."""
+    receipts, longest = pylb.VirtualCluster(4, clock="none").run(grown, 16, 4.0, True)[0]
+    first = next(r for r in receipts if r.iteration >= 12)
+    assert first.iteration == 14
+    assert np.allclose(np.array(first.speed) / first.speed[1], [0.25, 1.0, 1.0, 1.0])
+    assert first.suspected == 0
+    assert "All objects of rank 0 suddenly took longer by the same factor" in first.explain()
+    assert math.isnan(receipts[0].suspected)
+    assert longest[15:].max() < 1.1 * 64e-3 / 3.25
+
+
+@pytest.mark.parametrize(("n_each", "factor"), [(16, 1.8), (7, 4.0)])
+def test_a_small_change_or_one_of_few_objects_is_no_suspicion(n_each, factor):
+    receipts, _ = pylb.VirtualCluster(4, clock="none").run(grown, n_each, factor, True)[0]
+    assert not next(r for r in receipts if r.iteration >= 12).speed
+
+
+def test_a_suspicion_is_dropped_if_the_objects_are_heavy_on_other_ranks_too():
+    receipts, longest = pylb.VirtualCluster(4, clock="none").run(grown, 16, 4.0, False)[0]
+    after = [r.speed for r in receipts if r.iteration >= 12]
+    assert after[0]
+    assert not any(after[1:])
+    least = (3 * 16 + 4 * 16) * 1e-3 / 4
+    assert longest[15:20].max() < 1.3 * least  # what the mistake costs
+    assert longest[20:].max() < 1.05 * least

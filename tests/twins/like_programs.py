@@ -7,6 +7,7 @@ runtime's own estimates, a strategy and a learner, without messages: hundreds in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -267,10 +268,11 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
     for it in lb.iterate(len(program.loads)):
         for key, _ in lb.local():
             comm.elapse(program.loads[it, key])
-    return [r.speed for r in lb.history.balancings], lb.iterations
+    steps = lb.history.balancings
+    return [r.speed if math.isnan(r.suspected) else () for r in steps], lb.iterations
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
-    """Return the speeds that each LB step used (empty: none), and the figures of the iterations."""
+    """Return the speeds that each LB step believed (empty: none), and the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]
