@@ -59,24 +59,21 @@ class Plan:
         self._build(agreement_of(comm), destination)
 
     @classmethod
-    def on(
-        cls, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
-    ) -> Plan:
-        """Make a plan on the ranks of an agreement.  If one rank gives an error, all raise it."""
+    def on(cls, agreement: Agreement, destination: ArrayLike) -> Plan:
+        """Make a plan on the ranks of an agreement."""
         self = cls.__new__(cls)
-        self._build(agreement, destination, error)
+        self._build(agreement, destination)
         return self
 
-    def _build(
-        self, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
-    ) -> None:
+    def _build(self, agreement: Agreement, destination: ArrayLike) -> None:
         transport = agreement.transport
         route: Any = None
+        error: Exception | None = None
         try:
             to = integers("destination", destination, np.int32)
             route = _core.route(to, transport.size)
         except Exception as why:
-            error = error or why
+            error = why
         sends: Sends = []
         counts: dict[int, int] = {}
         if error is None:
