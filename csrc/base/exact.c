@@ -78,7 +78,7 @@ static int any_below(const plb_exact_t *self, int bit)
     return bit % 64 != 0 && (self->limb[bit / 64] << (64 - bit % 64)) != 0;
 }
 
-/* 2^exponent, of a normal number. */
+/* Return 2^exponent, which must be a normal number. */
 static double power_of_2(int exponent)
 {
     const uint64_t form = (uint64_t)(exponent + 1023) << 52;

@@ -174,7 +174,7 @@ typedef struct plb_selector {
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* family of the last LB step, for each kind */
     int64_t in_row[2];      /* number of LB steps of that family in a row, for each kind */
-    plb_choice_t choice;    /* the last choice */
+    plb_choice_t choice;    /* the choice for the last observed iteration */
 } plb_selector_t;
 
 /** Begin with `candidates` in the order of the table, which are copied, and

@@ -14,7 +14,8 @@ static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
 /* The weights have converged when sigma changes by less than this fraction. */
 static const double SAME = 0.01;
-static const double LEAST_SIGMA = 0.01; /* smaller residuals do not change the weights */
+static const double LEAST_SIGMA =
+    0.01; /* least sigma: weights do not depend on residuals that are much smaller */
 /* Weight, in observations, of the assumption that a rank has the mean speed.  A rank that shares
  * no object with other ranks keeps the mean speed. */
 static const double ALIKE = 1e-3;
@@ -238,8 +239,8 @@ static double middle_of(uint32_t bin)
     return x;
 }
 
-/* The median of |miss|, exact to less than 1 %.  For a normal distribution, sigma is 1.4826 times
- * the median. */
+/* Return the median of |miss|, with an error below 1 %.  If residuals are normally distributed,
+ * sigma is 1.4826 times this. */
 static double median_miss(const fit_t *self)
 {
     uint32_t bin = 0;

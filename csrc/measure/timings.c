@@ -121,7 +121,7 @@ static bool is_sampled(int64_t key, uint64_t parts)
     return (mixed >> 32) % parts == 0;
 }
 
-/* If there are very many objects, one of this many is remembered. */
+/* If there are very many objects, one object in this many is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

@@ -70,7 +70,8 @@ typedef struct plb_partitioner {
     /* A library that looks for no signals runs in a thread of its own (base/aside.h): `left`
      * counts its calls that were left.  NULL: it runs in the caller's thread. */
     atomic_int *left;
-    void (*watch)(void); /* called by the thread that waits; or NULL */
+    void (*watch)(void); /* while `run` runs in a thread of its own, the thread that waits calls
+                            this every few milliseconds; or NULL */
 } plb_partitioner_t;
 
 /* pylb's own partitioner, always in the table as "pylb": it partitions graphs and hypergraphs,

@@ -213,7 +213,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
 }
 
 /* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
- * whether this is that iteration. */
+ * whether `iteration` is the one on which they have agreed. */
 static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
 {
     const int64_t k = iteration - self->loop.first + 1;

@@ -23,7 +23,7 @@
     X(ICOLL, "nonblocking collective, identified by `request`")                                   \
     X(PAUSE, "`bytes` ns in which the process neither ran nor waited for a processor: "           \
              "sleep, files")                                                                      \
-    X(ACCESS, "one-sided access of `bytes` to `peer` that is complete when it returns")           \
+    X(ACCESS, "one-sided access of `bytes` to `peer`, complete when the call returns")            \
     X(LOCK, "lock window `tag` at `peer`; exclusive without the flag PLB_OP_SHARED")              \
     X(UNLOCK, "unlock window `tag` at `peer` when `bytes` have been transferred")                 \
     X(ENTER, "procedure `tag` begins")                                                            \

@@ -110,7 +110,7 @@ out:
     return ret;
 }
 
-/* Change part[] and sums[] to the new names. */
+/* Give the parts their new numbers (`name`) in part[] and sums[]. */
 static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
 {
     const plb_new_parts_t *p = &in->parts;

@@ -197,7 +197,8 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* Return the load of such objects that a rank could take; 0: it has no room for the object. */
+/* Return the load that a rank could take in objects like this one; 0: it has no room for this one.
+ */
 static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 {
     if (r->room < e->load || r->memory < e->memory) {

@@ -4,12 +4,12 @@
  * The limit, in seconds per iteration, is a lower bound for any placement: the largest of the
  * average, the time of a rank's fixed objects, and the heaviest object on its best rank.  A rank
  * above the limit is a donor, and its load above the limit is its excess.  A rank below the limit
- * is a receiver, and the load that it can add is its gap.  As in a transportation problem, the
- * donor with the largest excess gives to the receiver with the largest gap, until the donor has no
- * excess or the receiver no gap.  It gives few objects: first the heaviest ones until little is
- * left; then one object, two objects, or one in exchange for another, whose sum is right to within
- * the tolerance.  So only the objects of donors are sorted, and all transfers of a donor but the
- * last are of heavy objects.
+ * is a receiver, and the load that it can take up to the limit is its gap.  As in a transportation
+ * problem, the donor with the largest excess gives to the receiver with the largest gap, until the
+ * donor has no excess or the receiver no gap.  It gives few objects: first the heaviest ones until
+ * little is left; then one object, two objects, or one in exchange for another, whose sum is right
+ * to within the tolerance.  So only the objects of donors are sorted, and all transfers of a donor
+ * but the last are of heavy objects.
  *
  * Donors end in [allowed, allowed + tolerance], so that the receivers have enough room.  If one
  * heavy object sets the limit, the ranks have spare room; then each rank may end below the limit
@@ -308,9 +308,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* Find an object that is too heavy for the receiver, but which it should take, so that it can
- * give away lighter ones later; -1: there is none.  Then these two ranks can balance the rest
- * between them; or the excess becomes smaller; or it moves to a rank that has lighter objects. */
+/* Find an object that is too heavy for the receiver, but which it should take nevertheless; -1:
+ * there is none.  After it has taken the object, either the two ranks can balance the rest between
+ * them, or the excess is smaller, or it is now on a rank that has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
