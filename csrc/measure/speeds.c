@@ -15,7 +15,7 @@ static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 /* The weights have converged when sigma changes by less than this fraction. */
 static const double SAME = 0.01;
 static const double LEAST_SIGMA =
-    0.01; /* least sigma: weights do not depend on residuals that are much smaller */
+    0.01; /* sigma counts as at least this: smaller residuals do not matter */
 /* Weight, in observations, of the assumption that a rank has the mean speed.  A rank that shares
  * no object with other ranks keeps the mean speed. */
 static const double ALIKE = 1e-3;
