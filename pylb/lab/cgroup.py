@@ -74,7 +74,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy of control groups: what is below `root` in it is found at `point`."""
+    """A mounted hierarchy of control groups; the directory `point` is its group `root`."""
 
     point: Path
     root: str

@@ -138,7 +138,7 @@ class Replay:
         core.loop(0, t.n_phases, math.nan)
         core.feed(there)
         times = core.take()[1]
-        assert times is not None  # since _PLAIN requests them
+        assert times is not None  # _PLAIN requests them
         return times
 
     @property

@@ -112,7 +112,7 @@ class SynchronousLoop(IterationLoop):
                 yield it
                 self._end_iteration(is_last=it == first + n - 1)
             self._mode.judge()
-            state.records.cut()  # since between loops add() and remove() act at once
+            state.records.cut()  # between loops, add() and remove() act at once
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"

@@ -195,7 +195,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     assert done(s, "Refine", 1.2).strategy == "Greedy"
     for _ in range(3):
         choice = done(s, "Greedy", 1.0)
-    assert choice.strategy == "RefineSwap"  # since Refine leaves too much
+    assert choice.strategy == "RefineSwap"  # Refine leaves too much imbalance
     assert done(s, "RefineSwap", 1.0).strategy == "RefineSwap"
 
 

@@ -206,7 +206,7 @@ def test_version_2_without_delegation_is_refused(tmp_path):
         cgroup.parents(info, "0::/user/shell\n")
 
 
-# --- for real -------------------------------------------------------------------------------
+# --- with the control groups of this machine ------------------------------------------------
 
 
 @pytest.fixture(scope="module")

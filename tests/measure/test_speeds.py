@@ -223,7 +223,10 @@ def test_victims_of_a_straggler_are_not_slow():
 
 
 def program(comm, n_each, iterations, drift, noise, **balancing):
-    """Run work that differs by ten, rises and falls; return also the best time of an iteration."""
+    """Run objects whose works differ by up to a factor of ten, and rise and fall with time.
+
+    Return the time of the slowest rank and the sum of all work, both for each iteration.
+    """
     lb = pylb.Balancer(comm, every=5, unlike=True, **balancing)
     n = n_each * comm.size
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(10.0), n))

@@ -157,7 +157,7 @@ class Twin:
                 self.held[e] = o.rank
             if is_new:
                 self.take_sizes(o, k)
-                self.was.pop(e, None)  # then the last LB step did not move this object
+                self.was.pop(e, None)  # the last LB step did not move this object
         self.here = here
 
     def take_sizes(self, o, k):
@@ -616,7 +616,7 @@ def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
 
 
 def two_ranks(n_phases=3):
-    """Two objects on rank 0 of two, in each phase; loads 1 and 1."""
+    """Return a trace on two ranks; in each phase, two objects of load 1 are on rank 0."""
     return make_trace(
         2,
         [0, 1] * n_phases,

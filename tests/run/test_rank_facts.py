@@ -47,7 +47,7 @@ def test_given_speeds_are_used(strategy):
     pace = np.array([1.0, 2.0, 4.0, 1.0])
     _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
     assert np.allclose(counts, 20 * pace, atol=3)
-    if pylb.strategies()[strategy].distributed:  # then no rank needs to know all speeds
+    if pylb.strategies()[strategy].distributed:  # no rank needs to know all speeds
         assert history[0].speed == ()
     else:
         assert np.allclose(history[0].speed, pace / 8**0.25)

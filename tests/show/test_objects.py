@@ -98,7 +98,7 @@ def test_objects_that_communicate_are_close(n):
     apart = np.linalg.norm(place - np.roll(place, -1, axis=0), axis=1)
     whole = np.linalg.norm(place - place.mean(axis=0), axis=1)
     assert apart.max() < 20 * whole.max() / n
-    assert whole.min() > 0.2 * whole.max()  # since a ring has a hole in the middle
+    assert whole.min() > 0.2 * whole.max()  # a ring has a hole in the middle
     np.testing.assert_array_equal(place, layout.of_graph(n, (i + 1) % n, i))
 
 

@@ -17,7 +17,7 @@ from pylb.errors import StateError
 NAN = math.nan
 NOTHING, JUDGE, PREVIEW, BALANCE = range(4)
 LEDGER = [row[1] for row in _core.ledger()]
-WARMED_UP = 6  # so many iterations after an LB step, the ledger knows the cost of the first ones
+WARMED_UP = 6  # iterations after an LB step until the ledger knows what the first ones cost
 FIGURES = (  # the figures of a placement, in order; the last two are measured in seconds
     "before",
     "predicted",
