@@ -37,6 +37,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings have types, shapes and units
 autodoc_default_options = {"members": True}
 myst_enable_extensions = ["dollarmath", "fieldlist"]
+myst_heading_anchors = 3
 
 
 def skip_described(app, what, name, member, skip, options):
@@ -52,6 +53,20 @@ def mathematics(self, node):
     raise nodes.SkipNode
 
 
+SCROLLED = ("<pre>", '<div class="table-wrapper', '<div class="math-wrapper')
+
+
+def accessible(app, pagename, templatename, context, doctree):
+    """Give captions a level, and make the keyboard reach what scrolls: Sphinx leaves both out."""
+    for name in {"body", "furo_navigation_tree"} & context.keys():
+        html = context[name].replace('role="heading"', 'role="heading" aria-level="2"')
+        for tag in SCROLLED:
+            first, rest = tag[:4], tag[4:]
+            html = html.replace(tag, f'{first} tabindex="0"{rest}')
+        context[name] = html
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (mathematics, None), (mathematics, None))
     app.connect("autodoc-skip-member", skip_described)
+    app.connect("html-page-context", accessible, priority=900)  # after the theme

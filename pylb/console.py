@@ -245,7 +245,7 @@ def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[
     body = "".join(line("td", row) for row in cells)
     foot = "".join(f"<div><small>{escape(text)}</small></div>" for text in below)
     table = f"<table><thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
-    return f'<div style="overflow-x:auto">{table}</div>{foot}'
+    return f'<div style="overflow-x:auto" tabindex="0">{table}</div>{foot}'
 
 
 def _html_cell(tag: str, cell: Any) -> str:

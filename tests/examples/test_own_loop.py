@@ -170,7 +170,7 @@ def page_of(language):
 
 def test_the_commands_of_the_page(prefix, tmp_path):
     """Run the commands of the page, except the first one, which the fixture has run."""
-    (lines,) = page_of("sh")
+    lines, look = page_of("sh")
     install, rest = lines.split("\n", 1)
     assert install.startswith("make install PREFIX=$HOME/pylb ")
     (tmp_path / "pylb").symlink_to(prefix)
@@ -178,6 +178,8 @@ def test_the_commands_of_the_page(prefix, tmp_path):
     needs("pkg-config")
     run(["bash", "-ec", rest], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)})
     assert (tmp_path / "jacobi").exists()
+    run(["bash", "-ec", look], cwd=tmp_path)
+    assert (tmp_path / "run.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(("k", "name"), [(0, "jacobi"), (2, "particles")])
