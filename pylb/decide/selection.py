@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.place.registry import (
     LOOKS_AT,
     Param,
@@ -142,6 +143,7 @@ class Selector:
         strategies: Iterable[Any] | None = None,
         **params: float,
     ) -> None:
+        alpha, beta = checks.seconds("alpha", alpha), checks.seconds("beta", beta)
         chosen = registered() if strategies is None else [find(s) for s in strategies]
         self.strategies = {s.name: s for s in chosen}
         if len(self.strategies) < len(chosen):

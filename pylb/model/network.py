@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core, optional
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
@@ -37,6 +38,12 @@ class Network(NamedTuple):
 
     alpha: float
     beta: float
+
+    @classmethod
+    def of(cls, given: Any) -> Network:
+        """Check an argument `network`, (alpha, beta); DomainError: it is none."""
+        alpha, beta = checks.floats("network", given, 2).tolist()
+        return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 
     def seconds(self, messages: int, bytes: int) -> float:
         """Return alpha m_n + beta m_v, the seconds of these messages (Menon 2012, eq. 3.6)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
-from pylb.console import count
+from pylb.console import clip, count
 from pylb.errors import DomainError, suggesting
+from pylb.model import checks
 from pylb.model.metrics import Metrics
 
 F64 = NDArray[np.float64]
@@ -170,7 +171,7 @@ class Snapshot:
         n = len(self.load)
         if self.n_ranks == 0:
             put(self, "n_ranks", int(self.rank.max()) + 1 if n else 1)
-        put(self, "n_ranks", operator.index(self.n_ranks))
+        put(self, "n_ranks", checks.integer("n_ranks", self.n_ranks))
         put(self, "edges", None if self.edges is None else _edges(self.edges))
         if self.multicasts is not None:
             put(self, "multicasts", _multicasts(self.multicasts))
@@ -290,9 +291,13 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise TypeError(f"its dtype is {given.dtype}")
         if np.issubdtype(dtype, np.integer) and not _is_whole(given):
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
+        if not given.ndim:
+            raise TypeError("it has no axis")
     except (TypeError, ValueError, OverflowError) as why:
         raise DomainError(f"{name}: expected an array of {np.dtype(dtype).name}; {why}") from None
     narrowed = np.dtype(dtype) == np.int32 and given.dtype != np.int32
@@ -303,8 +308,18 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     return out
 
 
+def _parts(name: str, value: Any, kind: type) -> tuple[Any, ...]:
+    """Return the arrays of a named tuple, the last of which may be absent."""
+    fields = kind._fields  # type: ignore[attr-defined]
+    parts = tuple(value) if isinstance(value, Iterable) else ()
+    if not 0 <= len(fields) - len(parts) <= 1:
+        given = clip(repr(value), 60)
+        raise DomainError(f"{name} is {given}: expected ({', '.join(fields[:-1])}[, {fields[-1]}])")
+    return (*parts, None)[: len(fields)]
+
+
 def _edges(edges: Any) -> Edges:
-    src, dst, nbytes, messages = (*edges, None)[:4]
+    src, dst, nbytes, messages = _parts("edges", edges, Edges)
     src = _array("edges.src", src, np.int32)
     m = src.shape
     return Edges(
@@ -316,7 +331,7 @@ def _edges(edges: Any) -> Edges:
 
 
 def _multicasts(multicasts: Any) -> Multicasts:
-    src, start, dst, nbytes, messages = (*multicasts, None)[:5]
+    src, start, dst, nbytes, messages = _parts("multicasts", multicasts, Multicasts)
     c = np.size(src)
     src = _array("multicasts.src", src, np.int32, (c,))
     dst = _array("multicasts.dst", dst, np.int32, (np.size(dst),))

@@ -110,6 +110,7 @@ def place(
     (1.5, 1.0, 1)
     """
     checks.instance("snapshot", snapshot, Snapshot)
+    seed = checks.integer("seed", seed)
     if isinstance(strategy, str) and strategy in CHOOSERS:
         return CHOOSERS[strategy](snapshot, seed, **params)
     entry = find(strategy)

@@ -210,6 +210,10 @@ def strategy(
     """
     if call is None:
         return functools.partial(strategy, name=name, family=family, looks_at=looks_at)
+    if not callable(call):
+        raise DomainError(f"call is {call!r}: expected a function of a snapshot")
+    if not (name is None or isinstance(name, str)):
+        raise DomainError(f"name is {name!r}: expected a string")
     if family not in ("comprehensive", "refinement"):
         raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
     entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)

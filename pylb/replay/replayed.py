@@ -153,6 +153,7 @@ class Replay:
 
     def speedup_over(self, other: Replay) -> float:
         """Return time of `other` / time of this run; 1 if both are 0."""
+        checks.instance("other", other, Replay)
         if other.time == self.time:
             return 1.0
         return other.time / self.time if self.time > 0 else math.inf

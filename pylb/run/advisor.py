@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -171,7 +170,7 @@ class Advisor(RunResults):
             lag=steps,
             gives_up=give_up,
             unlike=learns(unlike, speed),
-            seed=operator.index(seed),
+            seed=checks.integer("seed", seed),
             environment=overrides,
         )
         for s in checked.strategies:
@@ -180,7 +179,7 @@ class Advisor(RunResults):
                     f"strategy is {s.name!r}: each rank decides on its own in rounds of messages; "
                     "an Advisor takes a strategy that sees all cells"
                 )
-        prices = None if network is None else Network(*network)
+        prices = None if network is None else Network.of(network)
         facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
         options = Options(checked, mode, steps, clock, None, prices, record, None, facts)
         self._state = AdvisorState(agreement, options)

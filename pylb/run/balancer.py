@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, settings
 from pylb.errors import suggesting
+from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.run.at_sync import AtSync
@@ -185,11 +185,11 @@ class Balancer(ProgramObjects, RunResults):
             lag=lag,
             gives_up=give_up,
             unlike=learns(unlike, speed),
-            seed=operator.index(seed),
+            seed=checks.integer("seed", seed),
             environment=overrides,
             distributed=True,
         )
-        prices = None if network is None else Network(*network)
+        prices = None if network is None else Network.of(network)
         facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
         options = Options(given, mode, lag, clock, load, prices, record, replay, facts)
         objects = LocalObjects(agreement, clock, load, given.learns)

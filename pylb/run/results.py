@@ -18,6 +18,7 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import Stretch
+from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.run.advisor_loop import AdvisorLoop
 from pylb.run.iteration_log import Row
@@ -85,7 +86,7 @@ class RunResults:
 
     def explain(self, i: int = -1) -> str:
         """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
-        history = self.history
+        history, i = self.history, checks.integer("i", i)
         if not -len(history) <= i < len(history):
             raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
         return history[i].explain()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.virtual.comm import VirtualComm, World
@@ -91,14 +92,12 @@ class VirtualCluster:
             self.p = 0
         if not 1 <= self.p <= MOST_RANKS:
             raise DomainError(f"p is {p!r}: expected a number of ranks, 1 ... {MOST_RANKS}")
-        self.speed: F64 = np.array(np.ones(self.p) if speed is None else speed, np.float64)
-        if self.speed.shape != (self.p,):
-            raise DomainError(f"speed has shape {self.speed.shape}: expected ({self.p},)")
+        self.speed: F64 = checks.floats("speed", [1.0] * self.p if speed is None else speed, self.p)
         if not (np.isfinite(self.speed) & (self.speed > 0)).all():
             raise DomainError("speed has a value that is not positive")
-        self.network = Network(*network)
-        if not all(0 <= x < 1e9 for x in self.network):
-            raise DomainError(f"network is {network}: expected seconds, zero or more")
+        self.network = Network.of(network)
+        if max(self.network) >= 1e9:
+            raise DomainError(f"network is {network}: expected seconds, less than 1e9")
         if clock not in CLOCKS:
             raise DomainError(f"clock is {clock!r}: expected {', '.join(map(repr, CLOCKS))}")
         self.clock = clock
@@ -114,6 +113,8 @@ class VirtualCluster:
         DeadlockError
             No rank could continue.
         """
+        if not callable(main):
+            raise DomainError(f"main is {main!r}: expected a function, main(comm)")
         scheduler = Scheduler((1.0 / self.speed).tolist(), self.clock)
         world = World(scheduler, self.network)
         try:

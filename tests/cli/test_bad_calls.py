@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pylb
@@ -86,6 +87,37 @@ LINES = {
     "lab --share x -- true": "share",
     "lab -- true": "--share",
     "completion ksh": "bash",
+    "completion bash zsh": "'zsh'",
+    "replay run.h5 run.h5": "unexpected 'run.h5'",
+    "replay run.h5 --every 99999999999999999999": "every is",
+    "replay run.h5 --every 1e3": "--every",
+    "replay run.h5 --beta nan": "beta is nan",
+    "replay run.h5 --import absent.py --strategy f": "absent.py",
+    "replay empty.h5": "empty.h5",
+    "replay /dev/null": "/dev/null",
+    "report run.h5 --html .": "Is a directory",
+    "report run.h5 --html run.h5": "overwrite",
+    "report run.h5 --otf2 run.h5": "folder is 'run.h5'",
+    "report run.h5 --chrome nowhere/c.json": "nowhere",
+    "convert run.h5 run.h5": "overwrite",
+    "convert run.h5": "TARGET",
+    "compare run.h5 run.h5 run.h5": "unexpected",
+    "watch empty.h5 --once": "empty.h5",
+    "watch run.h5 --serve -1": "--serve is -1",
+    "watch run.h5 --once --interval nan": "interval is nan",
+    "demo --ranks 99999999": "p is 99999999",
+    "demo --iterations 1e9": "--iterations",
+    "demo --html run.h5": "--html is 'run.h5'",
+    "demo extra": "unexpected 'extra'",
+    "partition empty.graph --parts 2": "empty.graph",
+    "partition square.graph --parts 99999999999": "parts is 99999999999",
+    "partition square.graph --imbalance nan": "imbalance is nan",
+    "partition square.graph -P =": "-P is '='",
+    "procedures run.h5": "run.h5",
+    "record -o run.h5 -- true": "run.h5",
+    "lab --share nan -- true": "share is nan",
+    "lab --memory 5potatoes -- true": "5potatoes",
+    "lab --lab absent.yaml -- true": "absent.yaml",
 }
 SNAP = pylb.Snapshot([1.0, 2.0, 3.0], [0, 0, 1], n_ranks=2)
 PAIR = ([0, 1, 2], [1, 0])  # a graph of two vertices and an edge
@@ -124,6 +156,44 @@ CALLS = {
     "p is 0": lambda: pylb.VirtualCluster(0),
     "family is 'x'": lambda: pylb.strategy(lambda snapshot: 1, family="x"),
     "graph is a int": lambda: pylb.color(5),
+    # Strange types: strings, None, arrays without an axis, dicts, generators, complex numbers.
+    "load: expected an array": lambda: pylb.Snapshot({"a": 1.0}, [0]),
+    "not 'generator'": lambda: pylb.Snapshot((1.0 for _ in range(3)), [0, 0, 0]),
+    "dtype is complex128": lambda: pylb.Snapshot([1j], [0]),
+    "rank: expected an array": lambda: pylb.Snapshot([1.0], [0.5]),
+    "does not fit into 32 bits": lambda: pylb.Snapshot([1.0], [2**40]),
+    "load: expected an array of float64; it has no axis": lambda: pylb.Snapshot(np.array(1.0), 0),
+    "n_ranks is '2'": lambda: pylb.Snapshot([1.0], [0], n_ranks="2"),
+    "n_ranks is nan": lambda: pylb.Snapshot([1.0], [0], n_ranks=float("nan")),
+    "edges is 'x'": lambda: pylb.Snapshot([1.0], [0], edges="x"),
+    "edges is 5": lambda: pylb.Snapshot([1.0], [0], edges=5),
+    "(src, dst, nbytes[, messages])": lambda: pylb.Snapshot([1.0], [0], edges=([0], [0])),
+    "multicasts is ([0],)": lambda: pylb.Snapshot([1.0], [0], multicasts=([0],)),
+    "seed is 'x'": lambda: pylb.place(SNAP, "GreedyLB", seed="x"),
+    "seed is 1.5": lambda: pylb.Balancer(seed=1.5),
+    "seed is None": lambda: pylb.Advisor(seed=None),
+    "network: expected 2 numbers": lambda: pylb.Balancer(network="fast"),
+    "network has shape (3,)": lambda: pylb.Advisor(network=(1, 2, 3)),
+    "network[0] is -1": lambda: pylb.Balancer(network=(-1, 0)),
+    "network[1] is nan": lambda: pylb.VirtualCluster(2, network=(0, float("nan"))),
+    "speed: expected 2 numbers": lambda: pylb.VirtualCluster(2, speed="x"),
+    "main is 5": lambda: pylb.VirtualCluster(2).run(5),
+    "i is 'x'": lambda: pylb.Balancer().explain("x"),
+    "key is None": lambda: pylb.Balancer().add(None, 1),
+    "key is 1.5": lambda: pylb.Balancer().add(1.5, 1),
+    "coords are 'x'": lambda: pylb.Balancer().add(1, 2, coords="x"),
+    "n is nan": lambda: pylb.Balancer().iterate(float("nan")),
+    "seconds is 'x'": lambda: pylb.Advisor().advise(seconds="x"),
+    "loads[0] is nan": lambda: pylb.Advisor().advise(loads=[float("nan")], keys=[1]),
+    "keys has shape (2,)": lambda: pylb.Advisor().advise(loads=[1.0], keys=[1, 2]),
+    "other is 5": lambda: pylb.Trace.read("run.h5").replay("GreedyLB").speedup_over(5),
+    "alpha is 'x'": lambda: pylb.Selector("x", 0.0),
+    "call is 5": lambda: pylb.strategy(5),
+    "name is 5": lambda: pylb.strategy(lambda snapshot: 1, name=5),
+    "returned NoneType": lambda: pylb.place(SNAP, lambda snapshot: None),
+    "destination has shape ()": lambda: pylb.Plan(None, np.array(0)),
+    "method is 5": lambda: pylb.partition(graph=PAIR, parts=2, method=5),
+    "n_objects is 2.5": lambda: pylb.demo.run(2, 2.5),
 }
 
 
@@ -135,6 +205,8 @@ def folder(tmp_path_factory):
     pylb.demo.run(2, 8, 12, save=out / "run.h5", every=4)
     (out / "cut.h5").write_bytes((out / "run.h5").read_bytes()[:3000])
     (out / "text.json").write_text("no JSON\n")
+    (out / "empty.h5").touch()
+    (out / "empty.graph").touch()
     (out / "square.graph").write_text("4 4\n2 3\n1 4\n1 4\n2 3\n")
     return out
 

@@ -299,7 +299,7 @@ def test_programs_that_go_wrong(main, error, says):
         ({"p": "x"}, "p is 'x'"),
         ({"p": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
         ({"p": 2, "speed": [1.0, 0.0]}, "not positive"),
-        ({"p": 2, "network": (-1.0, 0.0)}, "network is"),
+        ({"p": 2, "network": (-1.0, 0.0)}, r"network\[0\] is"),
         ({"p": 2, "clock": "sun"}, "clock is 'sun'"),
     ],
 )

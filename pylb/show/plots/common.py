@@ -39,7 +39,10 @@ def axes(ax: Axes | None) -> Any:
 
 def checked(name: str, values: ArrayLike, ndim: int) -> F64:
     """Check that the values are an array of floats with `ndim` axes, none of them empty."""
-    out = np.asarray(values, dtype=np.float64)
+    try:
+        out = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as why:
+        raise DomainError(f"{name}: expected numbers; {why}") from None
     if out.ndim != ndim or out.size == 0:
         raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
     return out
