@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processor of each rank: predict the time with this placement while the program runs; "
         "may be repeated",
     )
-    add("--speed", metavar="X,...", help="speed of each processor in these placements")
+    add("--speed", metavar="X,...", help="speed of each processor, for --place")
     common.add_json_file(parser, "a summary of the recording")
     add("command", nargs="+", help="after --: mpiexec ..., or any MPI program")
 

@@ -298,7 +298,7 @@ class Twin:
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
         figures += [NAN, *heaviest(told)]  # without memory limits
-        figures += [NAN, 0.0, *[NAN] * 9, 0.0, NAN]  # the twin has no drifts, so it does not look ahead
+        figures += [NAN, 0.0, *[NAN] * 9, 0.0, NAN]  # the twin does not look ahead
         return figures, speed, plan.rank
 
     def preview(self, snapshot, here, work):

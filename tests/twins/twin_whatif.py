@@ -364,7 +364,7 @@ class Twin:
         return high
 
     def slowed(self, q):
-        """Return the factor by which polling ranks slow down."""
+        """Return the factor by which the ranks that poll on processor q slow down the others."""
         if self.t.waiting == "spin":
             return 1.0
         here = [p for p in self.processes if self.t.placement[p.rank] == q]
