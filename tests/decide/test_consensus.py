@@ -160,7 +160,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
 
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):
-    """If roots take statistics at that time, they decide differently, even if they compare right."""
+    """If roots take statistics then, they decide differently, however they compare."""
     assert interleave("changes=2 ablate=2")[0] in FOUND
 
 
