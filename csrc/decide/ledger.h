@@ -77,10 +77,10 @@ typedef struct plb_ledger {
     /* The last LB step. */
     bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
     int64_t last; /* iteration at whose end the last LB step took place */
-    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
-    double cost;                   /* seconds; includes the warm-up as soon as that is known */
-    double warm_up;                /* seconds; NAN: not known yet */
-    double excess_before;          /* seconds: max - mean before the last LB step */
+    int32_t strategy;     /* index of the last LB step's strategy; -1: there was no LB step */
+    double cost;          /* seconds; includes the warm-up as soon as that is known */
+    double warm_up;       /* seconds; NAN: not known yet */
+    double excess_before; /* seconds: max - mean before the last LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after the last LB step */
     int n_times;
     /* off: LB steps are switched off; trial: they are off, but one was made as a trial */

@@ -41,7 +41,7 @@ static const double BETTER = 0.05;
 
 enum {
     DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
-    FEW = 50,   /* at least one of this many objects must have moved, else nothing is learned */
+    FEW = 50,   /* nothing is learned unless at least one object in this many has moved */
     MOST = PLB_LEARNER_PLACEMENTS,
 };
 

@@ -40,7 +40,7 @@ typedef struct walk {
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
     bool begun;                  /* true: begin() was called for operation `at`; false: not yet */
-    request_t *request;          /* [requests] by the number that operations have */
+    request_t *request;          /* [requests] by the request's number in the operations */
 } walk_t;
 
 typedef struct path {
@@ -49,8 +49,8 @@ typedef struct path {
     const plb_path_query_t *query;
     plb_path_hop_t *const *hop;
     walk_t *rank;
-    message_t *message;        /* [sends] by number */
-    collectives_t *collective; /* [communicators] */
+    message_t *message;        /* [sends] the message of each send, by its number (pairing.h) */
+    collectives_t *collective; /* [communicators] the collectives of each communicator */
     int64_t *n_entered;        /* number of collectives that each member of each communicator has
                                   entered; indexed like comms.member */
     int32_t *runnable, n_runnable; /* stack of the ranks whose next operation can be processed */
