@@ -200,7 +200,7 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
 
 struct plb_sort_parts {
     double low, high; /* the smallest and the largest key */
-    uint64_t first;   /* image of low */
+    uint64_t first;   /* image() of the smallest key */
     int shift;        /* part = (image - first) >> shift */
     uint64_t n, next; /* number of parts in use; the first part that is not sorted */
     uint32_t largest;

@@ -265,7 +265,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* as long as the receipt of the last LB step is old, nothing is dropped: it is still needed */
+    /* nothing is dropped as long as the receipt of the last LB step, which is still needed, is old
+     */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0

@@ -43,7 +43,7 @@ bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
     return self->candidates[i].strategy.agent != NULL;
 }
 
-/* The first distributed candidate of this kind; -1: there is none. */
+/* Return the first distributed candidate of this kind; -1: there is none. */
 static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
 {
     for (int32_t i = 0; i < self->opt.n; i++) {

@@ -103,7 +103,7 @@ typedef struct plb_vt_scan {
     const char *text; /* not owned */
     size_t size;
     char name[192]; /* name of the file, or the end of a long name; for error messages */
-    int64_t rank;   /* metadata.rank, or -1 */
+    int64_t rank;   /* metadata.rank of the file; -1: it has none */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;
     int64_t phases_room, tasks_room, comms_room, user_room;

@@ -136,7 +136,7 @@ static void unmute(void)
  * back to its caller.  In another thread this jump would be undefined; there, the handler from
  * before the call takes the signal.
  */
-extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's handler */
+extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's own handler of signals */
 
 static void (*before)(int);
 static _Thread_local bool inside;

@@ -111,7 +111,7 @@ typedef struct plb_agent_type {
      * no note was written, and the objects stay where they are now; false: more rounds follow. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
-    /** Return the number of entries that the strategy has in memory, without the objects. */
+    /** Return the number of entries that the strategy has in memory, not counting the objects. */
     int64_t (*known)(const plb_agent_t *self);
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;

@@ -11,7 +11,7 @@
 
 typedef struct plb_offers {
     int64_t *start, *end; /* [p] first entry of each rank; last entry plus 1 */
-    plb_item_t *item;     /* load and object */
+    plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
     int32_t *next, *prev; /* [entries] where to search for the nearest entry that was not taken: at
                              or after this one; at or before it */

@@ -146,7 +146,7 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->spinning--;
         ring_join(self, p);
     }
-    if (one->in_queue) { /* it runs, or its turn comes */
+    if (one->in_queue) { /* the process runs, or will have its turn */
         return;
     }
     if (p->turn < 0) {

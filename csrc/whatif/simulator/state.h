@@ -45,7 +45,7 @@ typedef struct post {
 } post_t;
 
 typedef struct channel {
-    uint32_t context; /* the context of the communicator (context_of) */
+    uint32_t context; /* context of the messages, see context_of */
     int32_t dst;
     int32_t first, last;     /* list of the messages that have arrived */
     int32_t post, post_last; /* list of the posted receives from src */
