@@ -252,8 +252,8 @@ PLB_PY_FN(pick,
     for (int64_t i = 0; out != NULL && i < n; i++) {
         if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {
             Py_CLEAR(out);
-            PyErr_Format(PyExc_IndexError, "places: %lld of %zd values", (long long)place[i],
-                         PyList_GET_SIZE(values));
+            PyErr_Format(PyExc_IndexError, "places has %lld: expected an index of the %zd values",
+                         (long long)place[i], PyList_GET_SIZE(values));
         } else {
             PyList_SET_ITEM(out, i, Py_NewRef(PyList_GET_ITEM(values, place[i])));
         }

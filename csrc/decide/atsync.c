@@ -32,8 +32,8 @@ static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t 
                          int32_t window, plb_err_t *err)
 {
     PLB_FAIL_IF(opt->n < 1 || opt->lag < 0 || net->depth < window + 2, err, PLB_ERR_VALUE,
-                "%lld iterations, lag %d, %d reductions at once: expected at least 1, 0 "
-                "and %d",
+                "%lld iterations, lag %d, %d reductions at once: expected at least 1 iteration, a "
+                "lag of 0 and %d reductions",
                 (long long)opt->n, opt->lag, net->depth, window + 2);
     return PLB_OK;
 }
