@@ -187,8 +187,9 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
                           : best;
 }
 
-/* Compute *wait, the mean seconds that the ranks lose in the iteration after a jump: the same
- * loads are then a quarter, half or three quarters of all objects further. */
+/* Compute *wait, the mean seconds that the ranks lose in the iteration after a jump.  A jump is
+ * assumed to shift the pattern of the loads along the objects: by a quarter, half or three
+ * quarters of all objects. */
 static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
                           plb_err_t *err)
 {

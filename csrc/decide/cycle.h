@@ -20,7 +20,8 @@ typedef struct plb_cycle_costs {
     double belief;             /* 0 ... 1: factor on drift and velocity */
     double velocity; /* objects per iteration by which the pattern of the loads moves along the
                         objects; the rest of the drift stays with its object */
-    double jumps;    /* probability per iteration that the pattern of the loads jumps elsewhere */
+    double jumps; /* probability, in each iteration, that the pattern of the loads jumps to another
+                     place */
     plb_network_t network; /* cost of messages; zeros: messages are free */
 } plb_cycle_costs_t;
 

@@ -8,13 +8,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum {
-    WARMED_UP = 2 * PLB_WARM_UP
-}; /* number of iterations after which the ledger knows the warm-up */
+/* number of iterations after which the ledger knows the warm-up */
+enum { WARMED_UP = 2 * PLB_WARM_UP };
 static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
-/* The loads have jumped if the imbalance of an iteration grows by more than this part of the mean,
- * and by so many times its usual change, which is smoothed by USUAL. */
+/* The loads have jumped if the imbalance grows in an iteration by more than this part of the mean
+ * load, and by more than this many times its usual change.  USUAL is the weight of a new change in
+ * the usual one. */
 static const double JUMP_OF_MEAN = 0.1, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 /* ---- what comes in -------------------------------------------------------------------------- */

@@ -100,7 +100,7 @@ typedef struct plb_decider {
     /* Sums over the iterations since the last LB step. */
     double n_since, sum_max, sum_mean, sum_min;
     double grown; /* seconds by which max - mean has grown in the last iteration */
-    double usual; /* smoothed |grown| */
+    double usual; /* mean of |grown|, in which older iterations count less */
     bool sudden;  /* true: the loads have jumped in the last iteration; false: they have not */
     double jumps, observed; /* number of jumps, and of iterations, since the start */
     int64_t cycle;          /* index of the first receipt since the last LB step */
@@ -119,7 +119,8 @@ typedef struct plb_decider {
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t held_before; /* `until` of the last hold, before its last iteration was added */
+    int64_t held_before; /* `until` of the last receipt against an LB step, before its last
+                            iteration was added */
     int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped;
     int64_t n_balancings;

@@ -282,9 +282,10 @@ typedef struct outlook {
     int32_t *rank;      /* the best placement so far */
     plb_placing_t *out; /* figures of the best placement */
     double least;       /* average loss per iteration of the best placement, in seconds */
-    double tolerance;   /* of the best placement */
-    double tolerant;    /* least average loss with a tolerance, in seconds; NAN: none was tried */
-    double seconds;     /* seconds that all tried strategies took */
+    double tolerance;   /* tolerance with which the best placement was made */
+    double tolerant; /* least average loss of a placement with a tolerance, in seconds; NAN: none
+                        was tried */
+    double seconds;  /* seconds that all tried strategies took */
 } outlook_t;
 
 /* Place for the loads expected in `ahead` iterations.  The figures of the placement are computed
@@ -331,7 +332,8 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* The strategy is tried with these tolerances; a try takes so many seconds per object. */
+/* The tolerances with which the strategy is tried; a try is assumed to take this many seconds per
+ * object. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 

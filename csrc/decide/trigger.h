@@ -117,9 +117,9 @@ struct plb_trigger {
     bool started;   /* true: an iteration was observed; false: none */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
-    bool misled; /* true: the estimates of the last LB step did not know a jump of the loads yet,
-                    so what it left does not tell what LB steps cannot remove; false: they knew
-                    all */
+    bool misled; /* true: the loads had jumped, but the estimates for the last LB step did not show
+                    this yet; so the imbalance that it left may be removable; false: it had good
+                    estimates */
     plb_cycle_t cycle;
     int failed;            /* PLB_OK, or the error code of a user's trigger that failed */
     plb_verdict_t verdict; /* the last verdict */

@@ -34,11 +34,11 @@ typedef struct plb_learner {
     bool unlike; /* true: the ranks' speeds differ, and log_speed is valid; false: all count as
                     equally fast */
     double *log_speed; /* [p] mean 0 */
-    double
-        *suspected;   /* [p] below 0: log speed of a rank that is suspected to be slower; else 0 */
-    double *guess;    /* [p] the speeds of the last fit, used or not */
-    double *error;    /* [p] standard errors; infinite where nothing is known */
-    plb_speeds_t fit; /* result of the last fit that had any data */
+    double *suspected; /* [p] below 0: logarithm of the assumed speed of a rank that is suspected
+                          (suspicion.h); 0: not suspected */
+    double *guess;     /* [p] the speeds of the last fit, used or not */
+    double *error;     /* [p] standard errors; infinite where nothing is known */
+    plb_speeds_t fit;  /* result of the last fit that had any data */
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the remembered placements, the oldest first */
     int32_t n_seen;
@@ -72,8 +72,8 @@ void plb_learner_free(plb_learner_t *self);
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);
 
-/** Compute speed[p]; suspects: suspicions count, too.  False: all ranks count as equally fast, and
- * all are 1. */
+/** Compute speed[p].  suspects: true: suspected ranks count as slower, too.  Returns false if all
+ * ranks count as equally fast: then all speeds are 1. */
 bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed);
 
 #endif

@@ -1,5 +1,5 @@
-/* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside; x NULL: no check.
- * The error names the array and the element. */
+/* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside.  If x is NULL,
+ * nothing is checked. The error names the array and the element. */
 #ifndef PLB_MODEL_CHECK_ARRAYS_H
 #define PLB_MODEL_CHECK_ARRAYS_H
 
@@ -7,15 +7,16 @@
 
 #include "base/err.h"
 
-/** 0 ... limit - 1; else PLB_ERR_RANGE. */
+/** Check that each element is in 0 ... limit - 1.  PLB_ERR_RANGE if not. */
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err);
 
-/** `least` (zero or more) ... 1e30, not NaN; else PLB_ERR_VALUE. */
+/** Check that each element is in `least` ... 1e30; `least` is zero or more.  PLB_ERR_VALUE if not,
+ * or if it is NaN. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                   plb_err_t *err);
 
-/** Zero or more bytes; else PLB_ERR_VALUE. */
+/** Check that each element is a number of bytes, zero or more.  PLB_ERR_VALUE if not. */
 int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "place/kit/home.h"
 #include "place/kit/restarts.h"
 
-/* More than this multiple of the threshold is much. */
+/* A maximum above this multiple of the threshold counts as far from it. */
 static const double MUCH = 1.05;
 
 /* Search from other placements if the refinement was stuck far from its threshold. */
