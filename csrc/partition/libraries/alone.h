@@ -10,7 +10,12 @@
  * other ranks, a caller must not leave a call after a signal: they would wait for this rank. */
 static inline bool plb_may_run_aside(MPI_Comm comm)
 {
-    int size = 0, level = MPI_THREAD_SINGLE;
+    int size = 0, level = MPI_THREAD_SINGLE, runs = 0, over = 0;
+    MPI_Initialized(&runs);
+    MPI_Finalized(&over);
+    if (!runs || over) { /* `pylb info` imports the modules without starting MPI */
+        return false;
+    }
     MPI_Comm_size(comm, &size);
     MPI_Query_thread(&level);
     return size == 1 && level == MPI_THREAD_MULTIPLE;
