@@ -14,7 +14,7 @@ typedef struct namer {
     bool *taken;    /* [n_parts] whether a part already has this name */
     int32_t *room;  /* [n_parts] input of plb_assign: room of each place */
     int32_t *place; /* [n_parts] result of plb_assign */
-    int64_t *start; /* input of plb_assign */
+    int64_t *start; /* the gains, an input of plb_assign */
     int32_t *to;
     double *gain;
 } namer_t;

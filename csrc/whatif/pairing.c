@@ -15,8 +15,9 @@ typedef struct channel {
 } channel_t;
 
 typedef struct channels {
-    plb_keys_t ends, what, both; /* numbers of (source, target), of (communicator, tag), and of
-                                    pairs of these two numbers */
+    plb_keys_t ends, what,
+        both; /* ends: the pairs (source, target); what: the pairs (communicator, tag); both: pairs
+                 of a number in `ends` and a number in `what` */
 } channels_t;
 
 static int64_t join(int32_t a, int32_t b)

@@ -196,8 +196,9 @@ typedef struct line {
 /* Give object[0 ... n-1] to the ranks in line, one object each.  Stop when the next rank in line
  * has no less load than a rank that got an object in this round: the next rank must be the least
  * loaded one, as with a heap.  Returns how many objects were given.  The line is divided into
- * sections, which are sorted separately: at each rank that, even with the round's lightest
- * object, ends after all ranks before it.  (Rounding of sums is monotonic, so this test is safe.)
+ * sections, which are sorted separately.  A section begins at each rank that ends after all ranks
+ * before it, even with the round's lightest object.  (Rounding of sums is monotonic, so this test
+ * is safe.)
  */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
