@@ -41,7 +41,7 @@ def drift(comm, steps, lag, kind):
 def row(r):
     figures = (r.max, r.before, r.predicted, r.cost if r.balanced else 0.0, r.gain)
     words = " ".join(f"{x:.17g}" for x in figures)
-    reason = re.sub(r"speeds .* per iteration can", "speeds time can", r.reason)
+    reason = re.sub(r"one saves .* per iteration", "an LB step saves time", r.reason)
     off = "LB steps have cost more than they saved lately"
     reason = re.sub(r"the last LB steps cost .* are switched off until .*", off, reason)
     return f"{r.iteration} {r.balanced:d} {r.strategy or '-'} {words} {r.migrations} {reason}"
