@@ -1,5 +1,6 @@
 """Sphinx: MyST pages, the furo theme, the interface from the docstrings, notebooks as stored."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,8 @@ author = "the pylb authors"
 copyright = "the pylb authors"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+autosummary_generate = False
 exclude_patterns = ["_build", "jupyter_execute"]
 
 # Sphinx reads only files below its own folder, so the notebooks are copied.  Their stored outputs
@@ -66,7 +68,21 @@ def accessible(app, pagename, templatename, context, doctree):
         context[name] = html
 
 
+def summaries(app, docname, source):
+    """Put a table of its names above each section of the interface."""
+
+    def with_table(block):
+        found = re.findall(r"^\.\. auto(?:class|function):: (\S+)", block[2], re.M)
+        rows = "".join(f"   ~{name.removeprefix('pylb.')}\n" for name in found)
+        table = f".. autosummary::\n   :nosignatures:\n\n{rows}\n" if len(found) > 1 else ""
+        return f"{block[1]}{table}{block[2]}"
+
+    if docname == "api":
+        source[0] = re.sub(r"(```{eval-rst}\n)(.*?```)", with_table, source[0], flags=re.S)
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (mathematics, None), (mathematics, None))
     app.connect("autodoc-skip-member", skip_described)
+    app.connect("source-read", summaries)
     app.connect("html-page-context", accessible, priority=900)  # after the theme

@@ -119,7 +119,7 @@ def _as_divided(snapshot: Any) -> Any:
 
 
 class RowPartition:
-    """The rows 0 ... n-1, divided into a contiguous part for each rank, in order of rank.
+    """Rows 0 to n - 1 of arrays, divided into a contiguous part for each rank, in order of rank.
 
     Each rank's part is timed while the program works on it; `redistribute` compares the times and
     moves rows if they differ by more than `tol`.  Creating one is collective.
