@@ -93,7 +93,7 @@ EXPECTED = {
     "first_steps": ("RefineLB, every 10", 2, faster),
     "recorded_run": ("<Replay by cards, every 3: 30 phases", 3, None),
     "explore_a_run": ("speed-up over the recorded run", 3, explored),
-    "why_did_it_balance": ("the worst one: After iteration", 3, None),
+    "why_did_it_balance": ("the worst one:\nAfter iteration", 3, None),
     "your_own_strategy": ("StrategyError: ", 2, None),
     "million_ranks": ("1,000,000 ranks, answers at once", 3, None),
     "cluster": ("", 0, balanced),
