@@ -19,7 +19,7 @@ def explorer():
 
 
 def heard(explorer, **message):
-    explorer._heard(explorer, message, [])
+    explorer._answer_message(explorer, message, [])
     return explorer.said
 
 
@@ -66,8 +66,8 @@ def test_a_wrong_message_gives_an_error_and_changes_nothing(explorer, message):
 
 
 def test_unknown_messages_are_ignored(explorer):
-    explorer._heard(explorer, "hello", [])
-    explorer._heard(explorer, {"kind": "other"}, [])
+    explorer._answer_message(explorer, "hello", [])
+    explorer._answer_message(explorer, {"kind": "other"}, [])
     assert explorer.said == []
 
 
