@@ -142,20 +142,36 @@ out:
     return ret;
 }
 
+/* Begin again later if nothing was sent yet; otherwise the other ranks could not tell the steps
+ * apart. */
+static void give_up(plb_step_t *self)
+{
+    if (self->heads.n > 0) {
+        self->phase = PLB_STEP_BROKEN;
+    } else {
+        drop_wires(self);
+    }
+}
+
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err)
 {
+    int ret = PLB_OK;
     PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
                 "a collective step is already under way");
     self->mine = *mine;
     if (n_parcels > 0) {
         PLB_PASS_NEW0(self->wire, n_parcels);
     }
-    for (int i = 0; i < n_parcels; i++) {
-        PLB_PASS(send_parcel(self, &parcel[i], err));
+    for (int i = 0; ret == PLB_OK && i < n_parcels; i++) {
+        ret = send_parcel(self, &parcel[i], err);
     }
-    self->phase = PLB_STEP_SENDING;
-    return PLB_OK;
+    if (ret == PLB_OK) {
+        self->phase = PLB_STEP_SENDING;
+    } else {
+        give_up(self);
+    }
+    return ret;
 }
 
 /* Read the head of a parcel, allocate memory for its parts, and receive them. */
@@ -222,6 +238,8 @@ static int test(plb_step_t *self, bool *done, plb_err_t *err)
     int ret = PLB_OK, reduced = 0;
     bool over = false;
     *done = false;
+    PLB_FAIL_IF(self->phase == PLB_STEP_BROKEN, err, PLB_ERR_STATE,
+                "sending to the other ranks has failed");
     if (self->comm->size > 1 && self->phase != PLB_STEP_DRAINING &&
         (ret = receive_heads(self, err)) != PLB_OK) {
         goto out;

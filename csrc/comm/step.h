@@ -37,7 +37,8 @@ typedef enum plb_phase {
     PLB_STEP_IDLE,
     PLB_STEP_SENDING,
     PLB_STEP_REDUCING,
-    PLB_STEP_DRAINING
+    PLB_STEP_DRAINING,
+    PLB_STEP_BROKEN /* some heads were sent, others were not: no more steps are possible */
 } plb_phase_t;
 
 typedef struct plb_step {

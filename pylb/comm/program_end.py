@@ -17,7 +17,7 @@ from typing import Any
 from pylb import _core
 from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Remote
-from pylb.errors import PylbError
+from pylb.errors import MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
 _process = 0
@@ -111,9 +111,14 @@ def leave(error: BaseException | None) -> None:
     if os.getpid() != _process or MPI.Is_finalized():
         return
     waiting = [a for a in _agreements if not a.ended]
-    for agreement in waiting:
-        agreement.stop(error)
-    limit = time.monotonic() + ABORT_AFTER
+    try:
+        for agreement in waiting:
+            agreement.stop(error)
+    except Exception as why:  # a call of MPI has failed: no more steps are possible
+        _abort(f"{type(error or why).__name__}: {error or why}")
+    # After an error of MPI itself, the other ranks may wait in a call that cannot end.
+    patience = min(ABORT_AFTER, 2.0) if isinstance(error, MPIError) else ABORT_AFTER
+    limit = time.monotonic() + patience
     shown = ""  # this message is printed once, not for each communicator
     while waiting:
         for agreement in list(waiting):
@@ -127,7 +132,7 @@ def leave(error: BaseException | None) -> None:
         if error is not None and waiting and time.monotonic() > limit:
             _abort(
                 f"{type(error).__name__}: {error}; the other ranks did not come within "
-                f"{ABORT_AFTER:g} s (PYLB_ABORT_AFTER)"
+                f"{patience:g} s (PYLB_ABORT_AFTER)"
             )
     if shown:
         print(f"pylb: rank {MPI.COMM_WORLD.rank}: {shown}", file=sys.stderr)

@@ -205,6 +205,7 @@ class Input:
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes
         self._wholes: dict[str, Any] = {}  # datasets read so far; None: the file lacks a part
+        self._sound: dict[str, bool] = {}  # whether the chunks of a dataset can be read safely
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""
@@ -253,6 +254,10 @@ class Input:
             most = self._size * (MOST_DEFLATED if found.compression else 1)
             if not (0 <= first <= first + n <= len(found) and n * width <= most):
                 return None
+            if name not in self._sound:
+                self._sound[name] = _has_sound_chunks(found)
+            if not self._sound[name]:
+                return None
             return found[first : first + n]
         except (OSError, RuntimeError):
             return None
@@ -282,6 +287,21 @@ class Input:
                 f"{MOST_AT_ONCE} bytes"
             )
         return found
+
+
+def _has_sound_chunks(found: Any) -> bool:
+    """Say whether all chunks have a possible size in the file.
+
+    libhdf5 2.0 believes the size: it asks for that much memory, up to 4 GiB, and computes the
+    checksum of a chunk of less than 4 bytes over the whole memory, which ends the process.
+    """
+    chunks, least = found.id, 4 if found.fletcher32 else 0
+    if not found.chunks:
+        return True
+    if not hasattr(chunks, "chunk_iter"):  # before HDF5 1.12.3
+        sizes = (chunks.get_chunk_info(i).size for i in range(chunks.get_num_chunks()))
+        return all(least <= size <= MOST_AT_ONCE for size in sizes)
+    return not chunks.chunk_iter(lambda one: None if least <= one.size <= MOST_AT_ONCE else True)
 
 
 class _Bounded(io.FileIO):

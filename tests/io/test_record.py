@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.io.run_record import FIGURES, Loop, Stretch
 
 h5py = pytest.importorskip("h5py")
+from pylb.io import hdf5  # noqa: E402
 from pylb.io.h5 import NOT_IN_1, OPTIONAL, Writer, _check_of  # noqa: E402
 from pylb.io.h5 import write as write_run  # noqa: E402
 
@@ -193,6 +195,22 @@ def test_damage_is_seen(tmp_path):
         del file["key"]
     with pytest.raises(FormatError, match="not a readable run record"):
         pylb.RunRecord.read(path)
+
+
+@pytest.mark.parametrize("size", [0, 3, 0xF000_0000])
+def test_chunks_of_impossible_size_are_not_read(tmp_path, size):
+    """libhdf5 would crash, or ask for that much memory."""
+    path = tmp_path / "one.h5"
+    out = hdf5.Output(path)
+    out.array("a", np.arange(100.0))
+    out.close()
+    data, said = path.read_bytes(), struct.pack("<II", 804, 0)  # the size, no filter left out
+    assert data.count(said) == 1
+    with hdf5.reading(path, {}) as file:
+        assert file.rows("a")[7] == 7.0
+    path.write_bytes(data.replace(said, struct.pack("<II", size, 0)))
+    with hdf5.reading(path, {}) as file:
+        assert file.rows("a") is None
 
 
 def test_a_rank_that_is_none_is_an_error(tmp_path):

@@ -1,15 +1,21 @@
 """A rank dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
 
-STATE is the name of a `Step`, HOW is kill, exit, raise, or late; WAY is central (the default),
-distributed or shadow.  If the rank raises, every rank prints how it ended; otherwise mpiexec
-reports the end.
+STATE is the name of a `Step`.  HOW is kill, exit, raise, late, memory (the next allocation of pylb
+fails; no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is preloaded).
+WAY is central (the default), distributed, shadow or lag.  If the rank raises, every rank prints how
+it ended; otherwise mpiexec reports the end.
 """
 
+import ctypes
 import os
 import signal
 import sys
 import time
 from pathlib import Path
+
+if "FAULTY_LIBRARY" in os.environ and "LD_PRELOAD" not in os.environ:
+    os.environ["LD_PRELOAD"] = os.environ["FAULTY_LIBRARY"]
+    os.execv(sys.executable, [sys.executable, "-W", "error", *sys.argv])
 
 from mpi4py import MPI
 
@@ -32,7 +38,12 @@ def die():
         os._exit(3)
     elif how == "raise":
         raise ValueError(f"broken at {state.name}")
-    time.sleep(1.0)  # late: nothing is wrong
+    elif how == "memory":
+        ctypes.CDLL(None).no_malloc_at(ctypes.c_int64(0))
+    elif how == "call":
+        ctypes.CDLL(None).faulty_next()
+    else:  # late: nothing is wrong
+        time.sleep(1.0)
 
 
 def faulty(self, sample, *args, **words):
@@ -48,8 +59,10 @@ HOW_TO_BALANCE = {
     "central": {"strategy": lambda s: (s.rank + 1) % s.n_ranks},
     "distributed": {"strategy": "GossipLB"},
     "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
+    "lag": {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "lag": 1},
 }
-lb = pylb.Balancer(comm, every=3, record=folder / "run.h5", **HOW_TO_BALANCE[way])
+record = False if way == "lag" else folder / "run.h5"
+lb = pylb.Balancer(comm, every=3, record=record, **HOW_TO_BALANCE[way])
 for key in range(comm.rank, 4 * comm.size, comm.size):
     lb.add(key, [key])
 for it in lb.iterate(6):
@@ -57,8 +70,10 @@ for it in lb.iterate(6):
     for key, _ in lb.local():
         if way == "distributed":
             time.sleep(1e-3 * (1 + 4 * odd))  # an imbalance, so that objects migrate
-        lb.send((key + 1) % (4 * comm.size), key, it)
+        if way != "lag":
+            lb.send((key + 1) % (4 * comm.size), key, it)
 armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
 lb.checkpoint(folder / "c")
-lb.report(folder / "run.json")
+if record:
+    lb.report(folder / "run.json")
 print(f"rank {comm.rank} is through: {len(lb.history.balancings)} LB steps", flush=True)

@@ -1,13 +1,26 @@
 /* Preloaded by tests/mpi/faulty.py: on rank FAULTY_RANK the call number FAULTY_AT of MPI fails, or
- * is late if FAULTY_LATE is set.  Only calls count that move data or wait for them. */
+ * is late if FAULTY_LATE is set.  Only calls count that move data or wait for them.  After
+ * faulty_next(), the next of these calls on this rank fails. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+static int next;
+
+void faulty_next(void)
+{
+    next = 1;
+}
+
 static int fails(const char *name)
 {
     static long count;
+    if (next) {
+        next = 0;
+        fprintf(stderr, "faulty: %s\n", name);
+        return 1;
+    }
     const char *at = getenv("FAULTY_AT"), *odd = getenv("FAULTY_RANK");
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -324,7 +324,7 @@ class RecordMonitor:
             sum(rank.end["asked"][name] for rank in ended if rank.end)
             for name in ("wall", "square", "naps", "napped")
         )
-        if napped <= 0.5 * wall:  # the ranks slept at most half of the time
+        if napped <= 0.5 * wall or wall <= 0 or naps <= 0:  # they slept at most half of the time
             return {}
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         asleep = wall / (wall + within)
