@@ -9,7 +9,7 @@
 
 enum {
     FACTS = 64, /* bytes of an object's data in an LB step: 48 to rank 0, 16 back if it moves */
-    EDGE = 32,  /* bytes of an edge to rank 0 */
+    EDGE = 40,  /* bytes of an edge to rank 0 */
     HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
     ROUNDS = 40,
     RECORD = sizeof(plb_stats_t),

@@ -27,7 +27,7 @@ def chosen(n_objects, **given):
 def expected(n, network, messages=0):
     """Return the seconds on rank 0, and in rounds, as csrc/decide/central.h has them; p is 1000."""
     alpha, beta = network
-    root = n * (2e-7 + 64 * beta) + 32 * messages * beta
+    root = n * (2e-7 + 64 * beta) + 40 * messages * beta
     rounds = 10 * (80 * (alpha + _core.STATS_BYTES * beta) + 50 * (alpha + 40 * beta)) + 40 * 1e-4
     return root, rounds
 
