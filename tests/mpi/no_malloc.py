@@ -53,8 +53,7 @@ def strategies():
     s = snapshot()
     plain = pylb.Snapshot(s.load, s.rank, n_ranks=6, coords=s.coords)
     for name in pylb.strategies():
-        row = pylb.strategy(name)
-        if getattr(row, "library", None) or name in {"KaMinParLB", "MtKaHyParLB"}:
+        if name in {"KaMinParLB", "MtKaHyParLB"}:
             continue
         for kind, of in (("", plain), (" with messages and memory", s)):
             yield name + kind, lambda name=name, of=of: pylb.place(of, name)
