@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 version: Final[str]
 partitioner: Final[Any]
+left: Final[Any]
 
 def partition(
     comm: Any, dist: Any, parts: int, home: int, old: Any, *, n_weights: int = 0, n_dims: int = 0,
