@@ -87,9 +87,13 @@ def mpi_words():
 
 
 def split_words(words):
-    """Return the words for the compiler, and those for the linker."""
-    compiling = [w for w in words if w.startswith(("-I", "-D"))]
-    return compiling, [w for w in words if w not in compiling]
+    """Return the words for the compiler, and those for the linker.
+
+    The headers of libraries count as the system's: warnings in them are not ours.
+    """
+    linking = [w for w in words if not w.startswith(("-I", "-D"))]
+    compiling = [w.replace("-I", "-isystem", 1) for w in words if w not in linking]
+    return compiling, linking
 
 
 def mpi_extension(mpicc, words):
