@@ -25,7 +25,8 @@ from targets import Target, made
 
 from pylb.errors import PylbError
 
-LIMIT = 5  # seconds that a case may take
+LIMIT = 5  # seconds of processor time that a case may take
+WAIT = 60  # elapsed seconds, also of a case that waits
 MEMORY = 3 << 30  # bytes of address space that a process may use
 BATCH = 40  # cases that a process runs, one after the other, if none fails
 FAILED = Path(__file__).with_name("failed")
@@ -110,7 +111,8 @@ def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int
         counts = [0, 0, 0]
         for seed in seeds:
             board.put(seed, counts)
-            signal.setitimer(signal.ITIMER_REAL, LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT)
+            signal.setitimer(signal.ITIMER_REAL, WAIT)
             (folder / target.name).write_bytes(case(target, seed))
             kind, said = outcome(target, folder / target.name)
             if said:
@@ -129,8 +131,8 @@ def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int
     counts[2] += 1
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        hang = number == signal.SIGALRM
-        said = f"more than {LIMIT} s" if hang else signal.Signals(number).name
+        hangs = {signal.SIGPROF: f"computes for {LIMIT} s", signal.SIGALRM: f"waits for {WAIT} s"}
+        said = hangs.get(signal.Signals(number), signal.Signals(number).name)
     return seed + 1, counts, said
 
 
