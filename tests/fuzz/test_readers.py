@@ -45,12 +45,15 @@ def fault(path):
         raise FormatError("x" * 3000)
     if seed == 6:
         raise FormatError("short")
+    while seed == 8:
+        pass
 
-run.LIMIT, run.case, run.keep = 0.5, lambda target, seed: str(seed).encode(), print
+run.LIMIT, run.WAIT = 0.5, 2
+run.case, run.keep = lambda target, seed: str(seed).encode(), print
 at, board = 0, run.Board()
 target = run.Target("file", [b""], fault)
-while at < 8:
-    at, counts, said = run.batch(target, range(at, 8), Path(sys.argv[2]), board)
+while at < 9:
+    at, counts, said = run.batch(target, range(at, 9), Path(sys.argv[2]), board)
     print(at - 1, counts, said)
 """
 
@@ -60,9 +63,9 @@ def test_the_harness_sees_every_kind_of_failure(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [
         "1 [1, 0, 1] KeyError: 'raw'",
-        "2 [0, 0, 1] more than 0.5 s",
+        "2 [0, 0, 1] waits for 2 s",
         "3 [0, 0, 1] SIGSEGV",
         "4 [0, 0, 1] MemoryError: ",
         "5 [0, 0, 1] a message of 3000 characters",
-        "7 [1, 1, 0] ",
+        "8 [1, 1, 1] computes for 0.5 s",
     ]
