@@ -350,9 +350,10 @@ static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool 
 
 /* Let the strategy leave some imbalance, so that it moves fewer objects.  Stop at the first
  * tolerance that loses more than the one before. */
-static int try_tolerances(const plb_decider_t *self, int32_t which, bool pays, outlook_t *best,
+static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
                           plb_err_t *err)
 {
+    bool pays = true;
     int ret = PLB_OK, index = 0;
     const plb_strategy_t *strategy = &self->candidates[which].strategy;
     const int ahead = (int)best->out->ahead;
@@ -408,7 +409,9 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
         PLB_THEN(compare(&best, 0, &answer, &scattered, err));
         plb_free(answer.rank);
     }
-    PLB_THEN(try_tolerances(self, which, fewer, &best, err));
+    if (ret == PLB_OK && fewer) {
+        ret = try_tolerances(self, which, &best, err);
+    }
     out->seconds_strategy = best.seconds;
     out->tolerance = isnan(best.tolerant) ? NAN : best.tolerance;
     out->loss_tolerant = best.tolerant;
@@ -575,8 +578,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {
         out->suspected = plb_suspicions_most(self->learner.suspected, self->opt.n_ranks);
     }
-    if (ret == PLB_OK &&
-        !in_rounds) { /* in a run with a distributed strategy, no rank would know these figures */
+    /* in a run with a distributed strategy, no rank would know these figures */
+    if (ret == PLB_OK && !in_rounds) {
         measure_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
     }
@@ -587,8 +590,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     return ret;
 }
 
-/* ---- a preview ---------------------------------------------------------------------------------
- */
+/* ---- a preview ------------------------------------------------------------------------------ */
 
 /* Estimate the seconds per iteration that a placement with known speeds would save.  The
  * placement is always made by the same cheap and good strategy. */

@@ -241,8 +241,8 @@ static int forget_past(plb_learner_t *self, plb_err_t *err)
         return ret;
     }
     PLB_NEW0(number, self->n_past);
-    for (int pass = 0; pass < 2;
-         pass++) { /* in the first pass find the ranks that occur, in the second renumber them */
+    /* in the first pass find the ranks that occur, in the second renumber them */
+    for (int pass = 0; pass < 2; pass++) {
         for (int32_t j = 0; j < self->n_seen; j++) {
             int32_t *rank = self->seen[j].rank;
             for (int64_t i = 0; i < self->seen[j].n; i++) {

@@ -20,6 +20,9 @@ int plb_suspicions_test(double *suspected, int32_t p, const plb_timings_t *last,
     int ret = PLB_OK;
     double *sum = NULL;
     int64_t *count = NULL, i = 0;
+    if (plb_suspicions_most(suspected, p) < 0) {
+        return ret;
+    }
     PLB_NEW0(sum, p);
     PLB_NEW0(count, p);
     for (int64_t j = 0; j < now->n; j++) {

@@ -25,7 +25,7 @@ bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 
-/** For whom a rank has to wait in a collective: for all ranks, for the root, or for nobody. */
+/** The ranks that a rank has to wait for in a collective: all, the root, or none. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
 plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);
 
