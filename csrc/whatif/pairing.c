@@ -41,8 +41,7 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* The channel of the message that a receive took, as far as the operations that were read tell
- * it. */
+/* The channel of the message that a receive took, as far as the operations read so far show it. */
 typedef struct wanted {
     channel_t channel;
     uint8_t flags; /* flags of its operation */

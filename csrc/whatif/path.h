@@ -56,9 +56,9 @@ typedef struct plb_stretch {
     int32_t rank, pad;
 } plb_stretch_t;
 
-/** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  hop[rank],
- * an array, gets the hop of each of its operations (`hop` may be NULL).  *stuck: number of ranks
- * that wait forever; their path ends where they wait. */
+/** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  If `hop`
+ * is not NULL, hop[rank][i] tells how the path comes to operation i of the rank.  *stuck: number
+ * of ranks that wait forever; their path ends where they wait. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);

@@ -124,7 +124,7 @@ static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
     return true;
 }
 
-/* Note a message to each destination, and one from each source. */
+/* Log a message to each destination, and one from each source. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
 {
     static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];

@@ -1,4 +1,4 @@
-/* Notes collectives.  `bytes` is the number of bytes that a rank sends to one other rank, or adds
+/* Logs collectives.  `bytes` is the number of bytes that a rank sends to one other rank, or adds
  * to the result. */
 #ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
 #define PLB_WHATIF_RECORDER_COLLECTIVES_H
@@ -9,7 +9,7 @@
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
-/** Note a neighbourhood collective that sends `bytes` to each neighbour. */
+/** Log a neighbourhood collective that sends `bytes` to each neighbour. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
 
 /* The counts of a call, one for each rank. */

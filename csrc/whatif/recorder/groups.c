@@ -7,7 +7,7 @@
 #include "monitor.h"
 
 static plb_map_t groups; /* from a communicator to its group */
-static plb_map_t made;   /* from a name to the number of groups with these members so far */
+static plb_map_t made;   /* from a hash of members and parent to their number of groups so far */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -37,9 +37,9 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     return out;
 }
 
-/* Make a name from the members, the parent, and the number of earlier groups with the same
- * members and parent.  It is the same on all members, because they create these groups in the
- * same order. */
+/* Make a name from the members, the parent, and the number of earlier groups with the same members
+ * and parent.  All members make the same name, because they create these groups in the same
+ * order. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
@@ -152,7 +152,8 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* Note that a communicator is freed.  Its group is kept, because recorded operations refer to it.
+/* Forget a communicator that is freed.  Its group is kept, because recorded operations refer to
+ * it.
  */
 void plb_group_gone(MPI_Comm comm)
 {

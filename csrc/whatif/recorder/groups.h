@@ -26,10 +26,11 @@ plb_group_t *plb_group_own(plb_group_t *group);
  * unknown. */
 int32_t plb_world_rank(const plb_group_t *group, int rank);
 
-/** Note that a call has created `fresh`; the call was collective over `parent`. */
+/** Register the communicator `fresh`, which a call has created; the call was collective over
+ * `parent`. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-/** Note that a call has created `fresh`; the call was collective over the members of `fresh`
- * alone. */
+/** Register the communicator `fresh`, which a call has created; the call was collective over the
+ * members of `fresh` alone. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
 

@@ -28,11 +28,12 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;          /* wall time at which the times of operations begin */
-    int64_t wall, cpu;      /* wall time and processor time at the end of the last call */
-    int64_t delay;          /* ns for which the process had waited for a processor by then */
+    int64_t start;     /* wall time at which the times of operations begin */
+    int64_t wall, cpu; /* wall time and processor time at the end of the last call */
+    int64_t delay; /* ns: how long the process had waited for a processor at the end of the last
+                      call */
     int64_t begin, compute; /* figures of the present call, as in plb_op_t */
-    int64_t carried;        /* processor time before earlier calls that noted no operation */
+    int64_t carried;        /* processor time before earlier calls that logged no operation */
     int64_t flushed;        /* wall time at which operations were last sent */
     int64_t beyond;         /* processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
@@ -97,8 +98,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Note a pause: between two calls, the process used `cpu` of `wall` ns.  The rest was sleep,
- * unless other processes ran on its processor. */
+/* Log a pause: between two calls, the process used `cpu` of `wall` ns.  The rest was sleep, unless
+ * other processes ran on its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();

@@ -1,8 +1,8 @@
 /* The log of operations: reads the clocks around each MPI call, and buffers its operations for
  * the monitor.
  *
- * Only calls by the thread that called MPI_Init are noted.  Calls inside MPI, and calls before
- * MPI_Init or after MPI_Finalize, are not noted.
+ * Only calls by the thread that called MPI_Init are logged.  Calls inside MPI, and calls before
+ * MPI_Init or after MPI_Finalize, are not logged.
  */
 #ifndef PLB_WHATIF_RECORDER_LOG_H
 #define PLB_WHATIF_RECORDER_LOG_H
@@ -17,20 +17,20 @@
 /** Return the clock's time in nanoseconds. */
 int64_t plb_now(clockid_t clock);
 
-/** Prepare the log.  Called by the thread whose calls are noted.  Returns true if the kernel
+/** Prepare the log.  Called by the thread whose calls are logged.  Returns true if the kernel
  * reports how long the thread waited for a processor. */
 bool plb_log_prepare(void);
 void plb_log_begin(bool on);
 void plb_log_end(bool finalized);
 
-/** Begin a call.  Returns true if the call is noted: the clocks have been read, and plb_leave must
- * follow. */
+/** Begin a call.  Returns true if the call is logged: the clocks have been read, and plb_leave
+ * must follow. */
 bool plb_enter(void);
 void plb_leave(void);
-/** Note an operation of the present call.  The first operation of a call gets the time since the
+/** Log an operation of the present call.  The first operation of a call gets the time since the
  * last call. */
 void plb_note(plb_op_t op);
-/** Note that the present call was a poll: the program repeats it until it succeeds. */
+/** Mark the present call as a poll, which the program repeats until it succeeds. */
 void plb_polled(void);
 /** Count a use of the MPI feature `what`, which the recorder cannot record. */
 void plb_lacks(const char *what);

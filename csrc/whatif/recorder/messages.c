@@ -5,7 +5,7 @@
 #include "log.h"
 #include "requests.h"
 
-/* Fill in a send.  Returns false if there is nothing to note, because the target is MPI_PROC_NULL
+/* Fill in a send.  Returns false if there is nothing to log, because the target is MPI_PROC_NULL
  * or not in MPI_COMM_WORLD. */
 static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest, int tag,
                     MPI_Comm comm)

@@ -1,4 +1,4 @@
-/* Notes point-to-point messages. */
+/* Logs point-to-point messages. */
 #ifndef PLB_WHATIF_RECORDER_MESSAGES_H
 #define PLB_WHATIF_RECORDER_MESSAGES_H
 
@@ -17,20 +17,20 @@ static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
     return count * size;
 }
 
-/** Note a send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
+/** Log a send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
 void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
 void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm);
 
-/** Note a receive or a blocking probe.  kind: PLB_OP_RECV or PLB_OP_PROBE. */
+/** Log a receive or a blocking probe.  kind: PLB_OP_RECV or PLB_OP_PROBE. */
 void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status);
 void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
                        MPI_Comm comm, const MPI_Status *status);
 
-/** Note a probe.  flag: 1: it has found a message; 0: it was a poll that has found none. */
+/** Log a probe.  flag: 1: it has found a message; 0: it was a poll that has found none. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
-/** Note a matched probe; plb_note_mreceive: the receive of the message that it has found. */
+/** Log a matched probe; plb_note_mreceive: the receive of the message that it has found. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 void plb_note_taken(uint64_t message);

@@ -3,7 +3,7 @@
  *
  * This file and mpi_functions.h are tables, included once for each language and width by
  * wrap_c.c and wrap_fortran.c, which define these macros:
- *   CALL(Name, name, parameters, arguments, code that notes the call)   its names in C and Fortran
+ *   CALL(Name, name, parameters, arguments, code that logs the call)   its names in C and Fortran
  *   STATUS_CALL(...)    the same, with a status as its last parameter, read by STATUS in C
  *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle

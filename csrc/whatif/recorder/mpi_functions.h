@@ -37,7 +37,7 @@ STATUS_CALL_AFTER(WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (r
                   plb_request_tested(*flag, was, STATUS))
 
 /* MANY(Name, name, parameters and arguments between the requests and the statuses, number of
- * statuses, code that notes the call).  was[n]: the handles before the call. */
+ * statuses, code that logs the call).  was[n]: the handles before the call. */
 MANY(Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), was, STATUS))
 MANY(Testall, testall, (IntOut flag, ), (flag, ), V(n), plb_requests_all(*flag, V(n), was, STATUS))
 MANY(Waitany, waitany, (IntOut index, ), (index, ), 1,

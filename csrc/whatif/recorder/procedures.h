@@ -1,6 +1,6 @@
 /* Marked procedures of the program.  There are three ways to mark one: pylb.procedure in Python;
- * the macro of pylb_procedure.h in C; or to compile it with -finstrument-functions, link with
- * -rdynamic, and list it in PYLB_PROCEDURES. */
+ * the macro of pylb_procedure.h in C; or the compiler's -finstrument-functions, with -rdynamic for
+ * the linker and the procedure's name in PYLB_PROCEDURES. */
 #ifndef PLB_WHATIF_RECORDER_PROCEDURES_H
 #define PLB_WHATIF_RECORDER_PROCEDURES_H
 

@@ -7,27 +7,26 @@
 #include "groups.h"
 #include "whatif/ops.h"
 
-/** Note that a request was created.  `op` is noted now; if the request is persistent, at each
- * start. */
+/** Record a new request.  The operation `op` is logged now or, if the request is persistent, at
+ * each start. */
 void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
 
-/** Note a wait for, or a test of, a request; `was`: its handle before the call. */
+/** Log a wait for a request, or a test of it; `was`: its handle before the call. */
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
-/** Note a call that waits for or tests n requests; was[n]: their handles before the call. */
+/** Log a call that waits for n requests or tests them; was[n]: their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
-/** Note that the requests index[n] are complete; indices count from `base`.  n is negative if no
+/** Log the completion of the requests index[n]; indices count from `base`.  n is negative if no
  * request was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
 
-/** Note an operation that begins and completes within this call; returns its new request
- * number. */
+/** Log the beginning of an operation, and return its new request number. */
 int32_t plb_note_begun(plb_op_t op);
-/** Note the completion of operation `number`; received: the message that a receive took, or NULL.
+/** Log the completion of operation `number`; received: the message that a receive took, or NULL.
  */
 void plb_note_complete(int32_t number, const plb_op_t *received);
 

@@ -1,4 +1,4 @@
-/* One-sided communication.  The bytes of accesses are noted at the call that completes them: a
+/* One-sided communication.  The bytes of accesses are logged at the call that completes them: a
  * fence, unlock or flush. */
 #ifndef PLB_WHATIF_RECORDER_WINDOWS_H
 #define PLB_WHATIF_RECORDER_WINDOWS_H
@@ -11,13 +11,13 @@ void plb_window_made(MPI_Comm comm, MPI_Win win);
 void plb_window_gone(MPI_Win win);
 void plb_accessed(MPI_Win win, int target, int64_t bytes);
 void plb_fenced(MPI_Win win);
-/** Note a flush; target is -1: of all targets. */
+/** Log a flush; target is -1: of all targets. */
 void plb_flushed(MPI_Win win, int target);
-/** Note a lock or unlock.  kind: PLB_OP_LOCK or PLB_OP_UNLOCK. */
+/** Log a lock or unlock.  kind: PLB_OP_LOCK or PLB_OP_UNLOCK. */
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared);
-/** Note the beginning of an epoch.  posts: true: by MPI_Win_post; false: by MPI_Win_start. */
+/** Log the beginning of an epoch.  posts: true: by MPI_Win_post; false: by MPI_Win_start. */
 void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
-/** Note the end of an epoch.  posted: true: by MPI_Win_wait or MPI_Win_test; false: by
+/** Log the end of an epoch.  posted: true: by MPI_Win_wait or MPI_Win_test; false: by
  * MPI_Win_complete.  flag: 0: MPI_Win_test found that the epoch has not ended; 1: it has ended. */
 void plb_epoch_ends(MPI_Win win, int flag, bool posted);
 

@@ -115,8 +115,8 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Complete the members that only need the root if it has entered.  Complete all other members if
- * all have entered. */
+/* If the root has entered, complete the members that wait only for the root.  If all members have
+ * entered, complete the others. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

@@ -20,8 +20,8 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank);
 /** Return the first message that has arrived and fits; -1: there is none. */
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag);
-/** Note that `rank` begins a call: rendezvous messages (longer than `eager`) that wait for this go
- * on. */
+/** Begin a call of `rank`: the rendezvous messages (longer than `eager`) that wait for a call of
+ * this rank go on. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 /** Cancel a posted receive. */
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
