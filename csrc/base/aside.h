@@ -19,7 +19,8 @@ typedef struct plb_aside {
 /** Run `run(data)`, and wait for its end.  Returns its code.
  *
  * PLB_ERR_INTERRUPTED: a signal came first.  Then `data` no longer belongs to the caller;
- * `free(data)` is called when the run has ended.  So `data` must not point to memory of others. */
+ * `free(data)` is called when the run has ended.  So `data` must own all memory to which it
+ * points. */
 int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 
 /** Wait until no call runs whose caller has gone on after a signal. */

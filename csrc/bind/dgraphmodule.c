@@ -6,7 +6,7 @@
 
 #include "partition/libraries/dgraph.h"
 
-static atomic_int *left; /* the counter of pylb._zoltan (base/aside.h) */
+static atomic_int *left; /* plb_zoltan_left, the counter of pylb._zoltan */
 
 /* Read comm, first, start, to, owner and one more number, as color() and order() take them; 0, or
  * -1 with an exception. */

@@ -10,10 +10,9 @@
 typedef struct plb_letter {
     int64_t target, source;
     PyObject *data; /* owned */
-    int64_t
-        cast; /* 0: a message to one object; else a part of a multicast.  Negative: the
-               * receivers   share the data; positive: each receiver gets a copy.  The absolute
-               * value is the   number of the multicast on the sender, and 1 on the receiver. */
+    int64_t cast;   /* 0: a message to one object; else a part of a multicast.  Negative: the
+                     * receivers share the data; positive: each receiver gets a copy.  The absolute
+                     * value is the number of the multicast on the sender, and 1 on the receiver. */
 } plb_letter_t;
 
 /** Whether the data cannot be changed: numbers, texts, bytes. */
@@ -37,7 +36,7 @@ static inline bool plb_same_cast(const plb_letter_t *a, const plb_letter_t *b)
 }
 
 /** Pack the letters letter[index[n]] into bytes.  Sets *messages, in which a multicast counts
- * once. Arrays of more than `most` bytes, and objects of other types, are not packed but appended
+ * once.  Arrays of more than `most` bytes, and objects of other types, are not packed but appended
  * to the list `others`.  Objects of type `frozen` (a subclass of bytes) are packed.  NULL with an
  * exception. */
 PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,

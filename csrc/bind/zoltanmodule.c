@@ -200,13 +200,15 @@ PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, partition, spare, points, boxes, regions);
 
-/* MPI must not be finalized while a call that was left still uses it. */
+/* MPI must not be finalized while a call that a signal has interrupted still uses it
+ * (base/aside.h). */
 static void wait_for_left(void)
 {
     plb_aside_wait(&plb_zoltan_left);
 }
 
-/* pylb._dgraph counts its calls there, too: one thread at a time uses Zoltan and PT-Scotch. */
+/* Share the counter plb_zoltan_left with pylb._dgraph, because only one thread at a time may use
+ * Zoltan and PT-Scotch. */
 static int add_left(PyObject *module)
 {
     PyObject *capsule = PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL);

@@ -45,7 +45,7 @@ static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err
     return PLB_OK;
 }
 
-/* Sort few items by insertion, which takes no time for each rank. */
+/* Sort few items by insertion; the time does not depend on the number of ranks. */
 static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
 {
     PLB_PASS_NEW_EACH(n, self->order, self->rank);

@@ -142,8 +142,8 @@ out:
     return ret;
 }
 
-/* Begin again later if nothing was sent yet; otherwise the other ranks could not tell the steps
- * apart. */
+/* End a step that has failed.  If nothing was sent yet, a new step may begin.  If heads were sent,
+ * it may not: the other ranks could not tell the two steps apart. */
 static void give_up(plb_step_t *self)
 {
     if (self->heads.n > 0) {

@@ -6,8 +6,8 @@
 
 #include "comm/transport.h"
 
-/** Return `ret`, or the lowest code of all ranks if it is PLB_OK: if one rank has failed, all
- * fail. Collective. */
+/** Return `ret` if it is an error, else the lowest code of all ranks: if one rank has failed, all
+ * fail.  Collective. */
 int plb_agree(MPI_Comm comm, int ret, plb_err_t *err);
 
 /** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which

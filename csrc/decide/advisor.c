@@ -174,10 +174,9 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The first iterations after an LB step: their max/mean shows what it has left. */
+/* The max/mean of this many iterations after an LB step is what the LB step has left. */
 enum { FIRST = 2 };
-/* The imbalance grows after an LB step.  This part of the growth would also have come without it.
- */
+/* Part of the imbalance's growth after an LB step that would also have come without it. */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)
@@ -200,8 +199,8 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     }
 }
 
-/* max/mean of the last iterations: of a quarter of those since the last LB step, at most
- * PLB_ADVISOR_SPAN. */
+/* Return max/mean over the last iterations: a quarter of those since the last LB step, but at most
+ * PLB_ADVISOR_SPAN of them. */
 static double usual_of(const plb_advisor_t *self)
 {
     const int64_t quarter = self->n / 4;

@@ -9,9 +9,9 @@
  * The next record has the cost of this LB step, and the number of ranks that carried it out.  So
  * one reduction per step is enough.
  *
- * The saving of an LB step is estimated from max/mean.  Without the LB step, an iteration would
- * have taken the max/mean from before it times the present mean, plus most of the growth of the
- * imbalance since then. */
+ * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
+ * taken without it is the present mean load times the max/mean from before the LB step, plus most
+ * of the growth of the imbalance since the LB step. */
 #ifndef PLB_DECIDE_ADVISOR_H
 #define PLB_DECIDE_ADVISOR_H
 

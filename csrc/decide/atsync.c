@@ -286,9 +286,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
 }
 
 /* Use the reduced answers of a user's trigger.  If they differ, all ranks stop at the same
- * iteration, as for an LB step, and raise the error there.  If a rank raised it earlier, others
- * could wait for this rank in receives of the application.  A rank whose trigger gave no answer
- * raises its own error. */
+ * iteration, as for an LB step, and raise the error there.  If a rank raised it earlier, other
+ * ranks could wait forever for its messages.  A rank whose trigger gave no answer raises its own
+ * error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;

@@ -98,10 +98,10 @@ typedef struct plb_atsync {
                        a lag */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     int64_t mark;            /* ns: when this rank last contributed statistics */
-    double busy, waited;   /* seconds since `mark` in which objects ran; in which this rank waited
-                              at AtSync */
-    plb_atsync_row_t *row; /* [capacity], owned: the figures of the n_rows known iterations; the
-                              caller may read them and then set n_rows to 0 */
+    double busy, waited;     /* seconds since `mark`: in which objects ran, and in which this rank
+                                waited at AtSync */
+    plb_atsync_row_t *row;   /* [capacity], owned: the figures of the n_rows known iterations; the
+                                caller may read them and then set n_rows to 0 */
     int64_t n_rows, capacity;
     bool maximum; /* true: a maximum is being reduced; false: none is */
     bool votes;   /* true: the answers of a user's trigger are being reduced (vote() in atsync.c);
@@ -111,7 +111,7 @@ typedef struct plb_atsync {
     int64_t n_ended; /* number of ranks that had ended, from the last statistics */
     bool complete;   /* true: all ranks have run every iteration so far; false: some have left */
     bool whole;   /* true: all ranks have run every iteration so far, and the trigger has observed
-                     each without an error; false: not so */
+                     each without an error; false: some have left, or the trigger has failed */
     bool balance; /* true: the consensus has asked to rebalance; false: not yet */
     bool done;    /* true: the consensus has asked to end the loop; false: not yet */
     bool failed;  /* true: this rank has failed; false: it has not */

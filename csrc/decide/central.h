@@ -12,11 +12,11 @@
  *     + ROUNDS * ROUND                                                                 seconds.
  *
  * After LB steps, the least measured time of each kind counts instead, since a busy machine can
- * make any LB step slower.  (Rank 0's time is taken per object, up to MOST times what was
- * expected.)  The distributed strategy is used if three conditions hold: rank 0 takes at least
- * SHORT; it takes longer than the rounds and than the migrations of the last LB step; and the
- * time saved is more than what the greater imbalance of the distributed strategy loses until the
- * next LB step.  It is also used if the load database does not fit into rank 0's memory.
+ * make any LB step slower.  (Rank 0's time counts per object, and as at most MOST times the
+ * expected one.)  The distributed strategy is used if three conditions hold: rank 0 takes at least
+ * SHORT; it takes longer than the rounds and than the migrations of the last LB step; and the time
+ * saved is more than what the greater imbalance of the distributed strategy loses until the next
+ * LB step.  It is also used if the load database does not fit into rank 0's memory.
  *
  * The constants are ours: measured with BestFitLB and GossipLB on 10^3 to 10^7 objects, 2 to 10^5
  * ranks (benchmarks/lb_step.py, benchmarks/scale.py). */

@@ -49,8 +49,8 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Use the trigger's wish for an LB step.  By rule 4 no round is needed to raise F, and by rule 5
- * none at all with a lag. */
+/* Use the trigger's wish for an LB step.  To raise F, no round is needed (rule 4); with a lag, no
+ * round is ever needed (rule 5). */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -119,8 +119,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* The extent of all objects of a rank: the least iteration that one has finished, the number of
- * objects that have finished no more than that, and the greatest reach. */
+/* Where the objects of a rank are: the last iteration that the slowest object has finished, the
+ * number of objects that have finished no later one, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;

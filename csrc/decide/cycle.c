@@ -23,8 +23,8 @@ enum { NEAR = 4 };
  * otherwise the velocity is 0. */
 static const double EXPLAINED = 0.25;
 
-/* By how much the load changes from object to object around object i, by the straight line that
- * fits `near` objects on each side. */
+/* Return the change of the load from object to object around object i: the slope of the straight
+ * line that fits `near` objects on each side. */
 static double slope(const plb_snapshot_t *s, int64_t i, int near)
 {
     const int64_t last = s->n_objects - 1;

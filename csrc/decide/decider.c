@@ -13,8 +13,8 @@ enum { WARMED_UP = 2 * PLB_WARM_UP };
 static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
 /* The loads have jumped if the imbalance grows in an iteration by more than this part of the mean
- * load, and by more than this many times its usual change.  USUAL is the weight of a new change in
- * the usual one. */
+ * load, and by more than this many times its usual change.  USUAL is the weight of the newest
+ * change in the running mean that is called usual. */
 static const double JUMP_OF_MEAN = 0.1, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 /* ---- what comes in -------------------------------------------------------------------------- */
@@ -265,8 +265,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* nothing is dropped as long as the receipt of the last LB step, which is still needed, is old
-     */
+    /* the receipt of the last LB step is still needed, so nothing is dropped while it is not among
+     * the newest ones, which always stay */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
@@ -322,7 +322,8 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               plb_ledger_theta(&self->ledger, last->strategy), err);
 }
 
-/* Note whether the loads have jumped: the imbalance has grown at once, by far more than usual. */
+/* Find out whether the loads have jumped: the imbalance has grown by far more than usual in this
+ * iteration. */
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
 {
     const double most = fmax(fmax(JUMP_OF_MEAN * it->mean, 0.5 * (it->max - it->mean)),
@@ -525,7 +526,8 @@ static void say_ahead(plb_decider_t *self)
              plb_in_words(least).text, plb_in_words(p->loss_0).text);
 }
 
-/* In the iteration of an LB step for better speeds, the trigger's "not yet" has not held. */
+/* An LB step for better speeds takes place, although the trigger has said "not yet" at this
+ * iteration.  Remove the iteration from the receipt of this "not yet". */
 static void take_back_hold(plb_decider_t *self)
 {
     plb_receipt_t *held = &self->receipts[self->cycle], *end = &self->receipts[self->n_receipts];

@@ -12,13 +12,13 @@
  *             that did not pay.  The next LB step that is due is then a trial.
  *   trial     The trial is judged after another pause.  If it has paid, LB steps are on again; if
  *             not, the pause doubles.  So the cost of LB steps that never pay grows only with the
- *             logarithm of the run.
+ *             logarithm of the run's length.
  *
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
  * iterations after the LB step are longer than the longest of the following ones (caches, paths of
  * messages).  A strategy that reports no cost is not free: if the time of the whole LB step is
- * more than the sum of its parts, the former counts.  If the time is unknown or zero, the time of
- * a balanced iteration counts.
+ * more than the sum of its parts, the whole time counts.  If the time is unknown or zero, the time
+ * of a balanced iteration counts.
  */
 #ifndef PLB_DECIDE_LEDGER_H
 #define PLB_DECIDE_LEDGER_H

@@ -385,7 +385,7 @@ out:
 /* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
  * placement that loses least until the next LB step.  Stop at the first one that loses more than
  * the one before.  If the pattern of the loads moves along the objects or has jumped, also try
- * neighbours on different ranks.  fewer: true: at last, try to move fewer objects; false: do not.
+ * neighbours on different ranks.  fewer: true: finally, try to move fewer objects; false: do not.
  */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)

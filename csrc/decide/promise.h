@@ -9,7 +9,8 @@
  * time lost since the last LB step is eight times its price.  While the prediction stays wrong,
  * the number of iterations between two previews doubles each time.  So if there is another reason
  * (noise, or work that changes all the time), the cost of previews grows only with the logarithm
- * of the run.  If the imbalance becomes worse than at the last preview, the doubling starts again.
+ * of the run's length.  If the imbalance becomes worse than at the last preview, the doubling
+ * starts again.
  *
  * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
  * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */

@@ -110,7 +110,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* file that the communication goes to: the same, if an end is unknown */
+        int32_t to = f; /* new file; the old one if neither end has a task in it */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {

@@ -74,7 +74,7 @@ PYLB_API const char *pylb_error(void);
 /** The meaning of a code, in a few words. */
 PYLB_API const char *pylb_error_name(int code);
 
-/** The version of the library that is linked, as PYLB_VERSION. */
+/** The version of the library that is linked, in the form of PYLB_VERSION. */
 PYLB_API const char *pylb_version(void);
 
 /* ---- advisor: when to rebalance, and where to ----------------------------------------------- */

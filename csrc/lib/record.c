@@ -183,7 +183,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name beside `path`: so nobody can have put a link under this name.
+/* Create a file beside `path`.  Its name is random, so that nobody can have put a link there.
  */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
@@ -196,7 +196,7 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Write under another name first: so the file is complete when it appears under its own name. */
+/* Write under another name, then rename: a file under the final name is always complete. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -152,8 +152,8 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
-/* What a rank's trigger has answered.  It is sent as that many bytes: so every rank gets the
- * answers of all ranks by the gather's table of sizes. */
+/* The answer of a rank's trigger.  It is sent as a message of 0, 1 or 2 bytes, so that the
+ * gather's table of sizes tells every rank the answers of all ranks. */
 enum { GO_ON, LB_STEP, FAILED };
 
 /* Compare the answers of all ranks.  Collective. */

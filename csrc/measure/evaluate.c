@@ -10,15 +10,16 @@ typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between; /* the figure to which bytes between ranks are added: of edges, then of
-                        multicasts */
+    double *between; /* where bytes between ranks are added: first to the figure of edges, then to
+                        that of multicasts */
     int64_t *out_start, *in_start; /* [p + 1] where the deliveries from and to each rank begin, in
                                       `to` and `from` */
     int64_t *out_next, *in_next;   /* [p] where the next delivery goes, in `to` and `from` */
-    int32_t *to, *from; /* [deliveries between ranks] receivers, by sender; senders, by receiver */
+    int32_t *to, *from; /* [deliveries between ranks] receivers, sorted by sender; senders, sorted
+                           by receiver */
     double *bytes;      /* [deliveries between ranks] bytes, in the order of `to` */
     double *received;   /* [p] bytes that each rank receives */
-    double *pair;       /* [p] bytes from the rank that is now looked at to each rank */
+    double *pair;       /* [p] bytes from one rank to each rank */
     int64_t *mark;      /* [p] scratch memory */
 } work_t;
 

@@ -134,7 +134,8 @@ static double clip(double x)
     return fmax(-MOST, fmin(x, MOST));
 }
 
-/* Compute the gain of the speeds over each rival, from the sums of p ranks. */
+/* Compute how much better the speeds predict than each rival (evidence.h), from the sums of p
+ * ranks. */
 static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
 {
     for (int32_t r = 0; r < p; r++) {

@@ -32,7 +32,8 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
  * of moved and unmoved objects; or by a mixture of both. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* Factor on the measured unsteadiness of ranks, which is uncertain because it rests on few values.
+/* Factor on the measured changes of speeds (add_unrest), which are uncertain because they rest on
+ * few values.
  */
 static const double WARY = 1.5;
 /* The model of changing work is chosen only if it explains at least this fraction of the variance
@@ -433,9 +434,10 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
     }
 }
 
-/* Add the unsteadiness of each rank (other programs, drift of its objects) to the error of its
- * speed: the median change of a rank from placement to placement, divided by the square root of
- * the number of placements with this rank. */
+/* Increase the error of each speed, because speeds also change from placement to placement (other
+ * programs, drift of the objects).  The standard deviation of these changes is estimated from the
+ * median over all ranks and placements, and divided by the square root of the number of placements
+ * with this rank. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;

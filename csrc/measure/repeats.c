@@ -11,7 +11,7 @@ static const double CHANGED =
 /* A deviation may be a change of the processor if it is larger than CHANGED and than SURE times
  * the noise. */
 static const double SURE = 3.0;
-/* Noise may lengthen the longest time by this many standard deviations of a mean. */
+/* By chance, the slowest rank's mean may be this many standard deviations too large. */
 static const double DEVIATIONS = 3.0;
 static const double SHORTEST = 1e-9; /* seconds */
 static const double STEEP = 2.0;     /* assumed slowdown of a rank that pages with more rows */

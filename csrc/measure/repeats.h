@@ -14,10 +14,10 @@
 
 typedef struct plb_repeats {
     int32_t p;
-    double *mean; /* [p] seconds: mean of each rank's measurements */
-    int64_t *n;   /* [p] number of measurements in the mean */
-    double
-        *doubt; /* [p] 1, -1: the last measurement was far above, below the mean; 0: it was not */
+    double *mean;  /* [p] seconds: mean of each rank's measurements */
+    int64_t *n;    /* [p] number of measurements in the mean */
+    double *doubt; /* [p] 1: the last measurement was far above the mean; -1: far below it; 0:
+                      neither */
     double
         *off; /* relative deviations (a ring buffer), then as much scratch memory to sort them */
     int64_t n_off; /* number of deviations so far */
@@ -35,8 +35,8 @@ double plb_repeats_by_chance(plb_repeats_t *self);
 /** Add a measurement of each rank r that has busy[r]; return true if none is far from its mean. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
-/** Learn the noise from each rank r that has which[r]: its predicted time rests on measurements of
- * nearly the same part. */
+/** Learn the noise from the ranks r for which which[r] is true: their predicted times rest on
+ * measurements of nearly the same parts. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 
@@ -58,8 +58,8 @@ typedef struct plb_prospects {
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 
-/** Choose the parts.  The present ones stay unless others are better by more than chance explains.
- * If a rank might page, the others must also be better by more than the tolerance. */
+/** Choose the parts.  The present parts stay unless the new ones are better by more than chance
+ * explains.  If a rank might page, the new ones must also be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);
 
 #endif

@@ -33,7 +33,8 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     X(beta, "s", "for each byte that is sent")                                                    \
     X(steps, "s", "time of an LB step in which nothing moves, without the time of the strategy")  \
     X(handling, "s", "for each object that is packed or unpacked")                                \
-    X(pace, "", "seconds by the run's clock per second of computing; 1, unless ranks are virtual")
+    X(pace, "",                                                                                   \
+      "seconds of the run's clock for each second of computing; 1, unless ranks are virtual")
 
 typedef struct plb_lb_cost {
 #define X(name, unit, help) double name;

@@ -1,5 +1,4 @@
-/* Assigns items to places such that the sum of gains is largest (a transportation problem).
- */
+/* Assigns items to places such that the sum of gains is largest (a transportation problem). */
 #ifndef PLB_PARTITION_ASSIGNMENT_H
 #define PLB_PARTITION_ASSIGNMENT_H
 
@@ -7,9 +6,8 @@
 
 #include "base/err.h"
 
-/* At place[e], item i has the gain gain[e] > 0; the entries e of item i are start[i] ... start[i +
- * 1]
- * - 1. */
+/* At place[e], item i has the gain gain[e] > 0.  Item i has the entries e from start[i] to start[i
+ * + 1] - 1. */
 typedef struct plb_gains {
     int32_t n_items, n_places;
     const int64_t *start;

@@ -67,8 +67,9 @@ typedef struct plb_partitioner {
      * enough vertices for all parts, and something is connected.  After an error part[] is
      * undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
-    /* A library that looks for no signals runs in a thread of its own (base/aside.h): `left`
-     * counts its calls that were left.  NULL: it runs in the caller's thread. */
+    /* For a library that does not check for signals, and therefore runs in a thread of its own
+     * (base/aside.h): number of calls that a signal has interrupted and that still run.  NULL: it
+     * runs in the caller's thread. */
     atomic_int *left;
     void (*watch)(void); /* while `run` runs in a thread of its own, the thread that waits calls
                             this every few milliseconds; or NULL */

@@ -9,9 +9,9 @@
  *
  * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - A state is dropped if it cannot become faster than the best complete run that is known
- * (branch and bound).  Its lower bound: some phases without an LB step, then one LB step, then
- * phases as fast as perfect balance, the largest object, and the objects that may not migrate
- * allow.
+ *     (branch and bound).  Its lower bound is the time of some phases without an LB step, then one
+ *     LB step, then phases as fast as perfect balance, the largest object, and the objects that
+ *     may not migrate allow.
  *   - Only the `width` fastest states take an LB step: after it, slower ones would be similar to
  *     these.  If this leaves out a state, the result is not exact.
  *

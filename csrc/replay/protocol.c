@@ -38,7 +38,8 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* A rank has waited since n->since: add these seconds to those with the same reason. */
+/* Add the seconds that the rank has waited since n->since to the sum for the reason of its
+ * waiting. */
 static void account(node_t *n, double t)
 {
     n->waited[n->wait] += t - n->since;

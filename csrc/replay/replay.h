@@ -72,8 +72,8 @@ typedef struct plb_replay {
                     `loop` */
     plb_consensus_root_t root; /* for a loop with a lag */
     plb_wish_t wish;
-    bool due; /* true: the decider asks for an LB step at the end of the last phase; false: not so
-               */
+    bool due; /* true: the decider asks for an LB step at the end of the last phase; false: it does
+                 not */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* true: the decider has not got `last` yet; false: it has */

@@ -18,8 +18,8 @@ typedef struct chain {
     plb_loads_t order; /* the ranks along the row: the k-th is item[k].id */
     int64_t *present;  /* [p + 1] first object of each rank if every rank keeps its present number
                           of objects */
-    int64_t *least; /* [p + 1] lowest first object of each rank, such that the objects from there
-                       on fit on the ranks from there on */
+    int64_t *least;    /* [p + 1] the earliest place where each rank may begin: from there on, all
+                          objects fit on this rank and the ranks after it */
 } chain_t;
 
 static void chain_free(chain_t *self)

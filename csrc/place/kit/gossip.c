@@ -42,8 +42,8 @@ static const double SLACK = 1e-9;
 static const double IDLE = 0.9;
 
 /* An iteration makes no progress if the number of objects that found a new rank is below this
- * fraction of the number of overloaded ranks.  Among very many ranks, some always find one by
- * chance. */
+ * fraction of the number of overloaded ranks.  Among very many ranks, a few objects always find
+ * one by chance. */
 static const double FEW = 0.02;
 
 /* The search for the lowest limit that can be reached ends when the limit is known to within this

@@ -4,7 +4,7 @@
 
 #include "base/quantile.h"
 
-/* A fraction of a load below this one is due to rounding. */
+/* A remainder below this fraction of a load is due to rounding. */
 static const double ROUNDING = 1e-12;
 
 /* A common divisor below this fraction of the largest load is meaningless. */

@@ -82,8 +82,8 @@ typedef struct exchange {
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
-/* Add an object to the list of subsets: for each subset, the same subset with this object.  The
- * list stays sorted. */
+/* Add an object: for each subset in the list, also list the subset with this object.  The list
+ * stays sorted. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
     set_t old[1 << (MOST - 1)];
@@ -134,7 +134,6 @@ static bool has_room(const pairs_t *self, int32_t give, int32_t back)
 
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
 
-/* The load that the donor must lose, and the load that the partner can take. */
 typedef struct demand {
     double excess, gap;        /* excess: the load that the donor must lose; gap: the load that the
                                   partner can take */

@@ -5,9 +5,8 @@
 
 #include "place/kit/ranks.h"
 
-/** Change ranks->rank until no rank takes more than `limit` seconds; if this is not found, until
- * the slowest rank takes as little more as possible.  The maximum never grows; memory limits are
- * kept. */
+/** Change ranks->rank until no rank takes more than `limit` seconds; if that is not possible, make
+ * the slowest rank as fast as can be found.  The maximum never grows; memory limits are kept. */
 int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err);
 
 #endif

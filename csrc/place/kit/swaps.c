@@ -21,10 +21,9 @@ typedef struct swaps {
     double limit, work;
     plb_affinity_t affinity;
     plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;     /* [n_objects] cost of the messages between each object and the one that is
-                         looked at */
-    int32_t *near;    /* [p] the other ranks that are examined in this step */
-    int32_t *stamp;   /* [p] the last step in which each rank came into `near` */
+    double *talk;   /* [n_objects] cost of the messages between each object and that of set_talk */
+    int32_t *near;  /* [p] the other ranks that are examined in this step */
+    int32_t *stamp; /* [p] the last step in which each rank came into `near` */
     int32_t n_near;
 } swaps_t;
 
@@ -73,7 +72,8 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
 /* The two ranks of a step. */
 typedef struct pair {
     double before, there, slower_from,
-        slower_to; /* before, there: seconds of the two ranks now; slower_*: seconds per load */
+        slower_to; /* before, there: present seconds of the rank `from` and of the rank `to`;
+                      slower_*: their seconds per load */
 } pair_t;
 
 static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)

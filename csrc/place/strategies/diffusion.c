@@ -1,10 +1,10 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
  * accordingly.
  *
- * 1. Links.  Each rank chooses the ranks with which its objects exchange most bytes; two ranks are
- *    linked if each has chosen the other.  In addition, weak links form a de Bruijn graph, which
+ * 1.  Links.  Each rank chooses the ranks with which its objects exchange most bytes; two ranks
+ * are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph, which
  *    connects all ranks in log2(p) steps.
- * 2. Flow.  b_i > 0 is the excess of a rank above the threshold, and flows to ranks below the
+ * 2.  Flow.  b_i > 0 is the excess of a rank above the threshold, and flows to ranks below the
  *    average.  These have b_i < 0: each gets the same fraction of the load that it lacks.  The
  *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where
  *    L x = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm
@@ -12,10 +12,11 @@
  *    average).  The system is solved by conjugate gradients, with two rounds per step: neighbours
  *    send their residuals, from which every rank also computes its neighbours' directions and
  *    solutions, with exactly the same bits.
- * 3. Objects.  Each rank sends objects along its links, first those that save most bytes per
- *    load on the other side.  Ties: first objects that have already left their present rank, then
- *    the longest, so that few migrate.  A rank passes load on only after it has received some.
- * 4. The remaining imbalance is left to the agents of kit/gossip.h, which never raise the
+ * 3.  Objects.  Each rank sends objects along its links, first those whose move saves most bytes
+ *    per second of their load.  Ties: first objects that have already left their present rank,
+ *    then the longest, so that few migrate.  A rank passes load on only after it has received
+ *    some.
+ * 4.  The remaining imbalance is left to the agents of kit/gossip.h, which never raise the
  *    maximum.
  *
  *   here: x      there: lambda
@@ -288,7 +289,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
- * over all ranks.  Contribute this rank's part of p L p: half of each of its links. */
+ * over all ranks.  Contribute this rank's part of p L p, a sum over all links: half of each link's
+ * term, because the rank at the other end contributes the other half. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;

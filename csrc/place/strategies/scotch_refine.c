@@ -128,7 +128,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, fresh.rank, size);
         near.longest = fresh.longest;
     }
-    /* do not take a placement worse than the present one, if that keeps the memory limits */
+    /* do not take a worse placement than the present one, if the present one keeps the memory
+     * limits */
     if (near.longest > before) {
         ret = plb_problem_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
