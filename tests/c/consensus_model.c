@@ -12,8 +12,8 @@ static int n_objects(const model_t *m)
     return m->ranks * m->objects;
 }
 
-/* Last iteration of a rank; of an object that of its rank, because no object migrates if ranks end
- * at different iterations. */
+/* Return the last iteration of a rank, and so of its objects: none migrates if ranks end at
+ * different iterations. */
 static int64_t last_of(const model_t *m, int rank)
 {
     return m->iterations - (rank == 0 ? m->early : 0);
@@ -86,7 +86,7 @@ static bool can_go(const model_t *m, const system_t *s, int g)
            plb_consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
 }
 
-/* Blocked: all objects of the rank stand and may go, or some still run. */
+/* If `blocked`: whether all objects of the rank wait at AtSync and may go on. */
 static bool can_start(const model_t *m, const system_t *s, int r)
 {
     bool any = false;
@@ -131,8 +131,9 @@ static bool maximum_complete(const model_t *m, const system_t *s, int64_t round)
     return true;
 }
 
-/* Whether a rank had ended when it contributed to an iteration.  One that learns of its end when
- * it is there, or fails, has contributed to that iteration before. */
+/* Whether a rank had ended when it contributed to an iteration.  A rank that fails, or learns only
+ * at its last iteration that this is the last one, has already contributed to it as a running
+ * rank. */
 static bool had_ended(const model_t *m, const system_t *s, int r, int64_t iteration)
 {
     return iteration > s->failed[r] || iteration >= last_of(m, r) + !m->known_end;
@@ -147,14 +148,14 @@ static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
     return n;
 }
 
-/* A rank enters an LB step when its objects stand.  Where the pause state is there, this holds
- * whenever the ruling comes; system_take sees to that. */
+/* Whether all objects of the rank wait at AtSync(`at`) or later, so that it can enter an LB step.
+ * With the pause state this is so whenever the ruling comes, which system_take checks. */
 static bool enters_balancing(const system_t *s, int r, int64_t at)
 {
     return measure(&s->rank[r]).slowest >= at && waits(measure(&s->rank[r]).reach);
 }
 
-/* Whether rule 6 applies at these statistics. */
+/* Whether rule 6 of consensus.h applies at these statistics. */
 static bool voided(const model_t *m, const system_t *s, int64_t iteration)
 {
     return n_ended(m, s, iteration) > 0 && !PLB_ABLATE(ENDED);
@@ -214,7 +215,8 @@ static void push(step_t *steps, int *n, step_kind_t kind, int who, int wish)
 
 enum { WISH_NEVER = MAX_ITERATIONS + 1 };
 
-/* The statistics of `i` with every possible wish, or the one that a rank has seen. */
+/* Add the steps in which `who` sees the statistics of iteration i: one for each possible wish, or
+ * only one for the wish that another rank has seen already. */
 static void push_stats(const model_t *m, const system_t *s, step_kind_t kind, int who, int64_t i,
                        const plb_consensus_root_t *root, step_t *steps, int *n)
 {
@@ -230,7 +232,7 @@ static void push_stats(const model_t *m, const system_t *s, step_kind_t kind, in
     if (s->changes == 0 || n_ended(m, s, i) > 0 || root->final <= i) {
         return;
     }
-    /* From i on, so that a wish that is too early is included. */
+    /* from i on: also try wishes that are too early */
     for (int64_t t = i; t <= m->iterations + 1; t++) {
         if (t != root->final) {
             push(steps, n, kind, who, (int)t);
@@ -299,7 +301,7 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
 
 /* ---- taking a step ---- */
 
-/* No object on any rank is past or behind an iteration at which a rank balances. */
+/* Check that all objects on all ranks are at the iteration at which a rank balances. */
 static int check_balance(const model_t *m, const system_t *s, int r, int64_t at, plb_err_t *err)
 {
     for (int g = 0; g < n_objects(m) && !m->hangs; g++) {
@@ -362,7 +364,7 @@ static void say_action(FILE *say, const plb_action_t *a)
         fprintf(say, "; contributes its maximum %lld", (long long)begun(a->first));
         break;
     case PLB_ACT_RESUME:
-        fprintf(say, "; objects that stand may ask again");
+        fprintf(say, "; objects that wait may ask again");
         break;
     case PLB_ACT_BALANCE:
         fprintf(say, "; balances at %lld", (long long)a->first);
@@ -373,7 +375,8 @@ static void say_action(FILE *say, const plb_action_t *a)
     }
 }
 
-/* What a rank's machine knew before an event: how much it had posted, which objects could go. */
+/* What held on a rank before an event: how many reductions it had begun, and which objects could
+ * go on. */
 typedef struct before {
     int posted;
     uint32_t may_go;
@@ -393,7 +396,8 @@ static before_t before(const model_t *m, const system_t *s, int r)
     return (before_t){(int)(s->rank[r].contributed + s->rank[r].round), may_go(m, s, r)};
 }
 
-/* `arrived`: an object that came to stand in this event, and asks in any case; or -1. */
+/* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
+ * in this event, which asks even if it is not told to; -1: there is none. */
 static int perform(const model_t *m, system_t *s, int r, before_t was, int arrived,
                    const plb_actions_t *out, FILE *say, plb_err_t *err)
 {
@@ -507,9 +511,9 @@ static int64_t fix_wish(system_t *s, int64_t i, int wish)
 static void say_wish(FILE *say, int64_t wish)
 {
     if (wish == PLB_NEVER) {
-        fprintf(say, "; the trigger wishes none");
+        fprintf(say, "; the trigger wants no LB step");
     } else if (wish != PLB_WISH_NONE) {
-        fprintf(say, "; the trigger wishes %lld", (long long)wish);
+        fprintf(say, "; the trigger wants an LB step at %lld", (long long)wish);
     }
 }
 
@@ -626,7 +630,7 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
             first[r] = s->owner[g] == r && present(s, g) ? g : first[r];
         }
     }
-    /* Half of the ranks give objects away, so that some ranks have none. */
+    /* only every second rank gives an object away, so that some ranks have none */
     for (int r = 0; r < m->ranks; r += 2) {
         if (first[r] >= 0 && s->failed[(r + 1) % m->ranks] == PLB_NEVER) {
             const int ret = move_object(m, s, first[r], s->rank[r].final, err);
@@ -750,7 +754,8 @@ void system_copy(system_t *to, const system_t *from)
     }
 }
 
-/* Room for all objects on every rank from the start, so that the machines never grow. */
+/* Give every rank room for all objects from the start, so that no state machine needs more
+ * memory. */
 static void give_storage(const model_t *m, system_t *s, int r)
 {
     plb_consensus_t *rank = &s->rank[r];
@@ -788,7 +793,7 @@ void system_init(const model_t *m, system_t *s)
     }
 }
 
-/* If ranks that have ended leave, this is all that they know. */
+/* Whether all ranks have ended and, with `quit`, no longer serve. */
 static bool all_have_left(const model_t *m, const system_t *s)
 {
     for (int r = 0; r < m->ranks; r++) {
@@ -835,12 +840,12 @@ void system_print(const model_t *m, const system_t *s, FILE *out)
         for (int g = 0; g < n_objects(m); g++) {
             if (s->owner[g] == r && present(s, g)) {
                 const int64_t reach = reach_of(s, g);
-                fprintf(out, " object %d %s %lld,", g, waits(reach) ? "stands at" : "runs",
+                fprintf(out, " object %d %s %lld,", g, waits(reach) ? "waits at" : "runs",
                         (long long)begun(reach));
             }
         }
-        fprintf(out, " statistics posted to %lld, seen to %lld", (long long)rank->contributed,
-                (long long)rank->seen);
+        fprintf(out, " statistics contributed up to %lld, seen up to %lld",
+                (long long)rank->contributed, (long long)rank->seen);
         print_period(out, "limit", rank->limit);
         print_period(out, "final", rank->final);
         fprintf(out, "%s%s%s%s\n", rank->open ? ", round open" : "",
@@ -876,7 +881,8 @@ static uint64_t get(bits_t *b, int width)
     return value & ((UINT64_C(1) << width) - 1);
 }
 
-/* Iterations take 4 bits, 15 is PLB_NEVER; the model is kept to 6 iterations. */
+/* Pack an iteration into 4 bits; 15 stands for PLB_NEVER. A packed model has at most 6
+ * iterations. */
 static void put_iteration(bits_t *b, int64_t i)
 {
     assert(i == PLB_NEVER || (i >= 0 && i < 15));
@@ -889,7 +895,7 @@ static int64_t get_iteration(bits_t *b)
     return i == 15 ? PLB_NEVER : (int64_t)i;
 }
 
-/* A wish belongs to the state as long as some ranks have seen it and others have not. */
+/* Whether a wish belongs to the state: some ranks have seen it, and others have not. */
 static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
 {
     if (m->central) {
@@ -903,7 +909,7 @@ static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
     return false;
 }
 
-/* The maximum of a round is forgotten when all have seen it. */
+/* Return the maximum of a round; 0 if all ranks have seen it, so that it no longer matters. */
 static uint64_t open_top(const model_t *m, const system_t *s, int parity)
 {
     int64_t n = 0;
@@ -955,7 +961,7 @@ static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->end = min_of(rank->end, s->failed[r]);
 }
 
-/* Central: the root, and its rulings that a rank has not read yet. */
+/* If `central`: pack the root, and the rulings that some rank has not read yet. */
 static void pack_central(const model_t *m, const system_t *s, bits_t *b)
 {
     int first = s->n_log;

@@ -1,15 +1,16 @@
 /* A small system that runs the consensus machines of csrc/decide/consensus.c, for the explorer
  * and the random walks of interleave.c.
  *
- * Objects on a line or ring, dealt to ranks in blocks.  An object finishes iteration k when its
- * neighbours have begun k: their messages of k are sent at its begin and received at its end.
- * The results of reductions become known to a rank at any later moment at which it serves the
- * balancer, each kind in its own order.  Every step makes some counter greater and none smaller,
- * so each run is finite: a run without a next step has either ended or hangs.
+ * The objects form a line or a ring, and each rank has consecutive ones.  In each iteration an
+ * object sends a message to its neighbours when it begins, and needs theirs to end.  The results
+ * of reductions reach a rank at any later moment at which it serves the balancer; results of one
+ * kind come in order.  Every step makes some counter greater and none smaller, so each run is
+ * finite: a run without a next step has either ended or hangs.
  *
- * Two kinds of program: in one pylb does all waiting (served: a rank always serves), the other has
- * blocking receives of its own (blocked: a rank begins the iteration with all
- * its objects, sends, then receives and ends them one after the other; it serves at AtSync only).
+ * There are two kinds of program.  In one, pylb does all waiting, so a rank always serves.  The
+ * other has blocking receives of its own (`blocked`): a rank begins the iteration of all its
+ * objects, sends their messages, then receives for one object after the other and ends it; it
+ * serves only at AtSync.
  */
 #ifndef CONSENSUS_MODEL_H
 #define CONSENSUS_MODEL_H
@@ -18,12 +19,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What can be left out of csrc/decide/consensus.c. */
+/* Rules of csrc/decide/consensus.c that a test can leave out. */
 enum {
-    ABLATE_PAUSE = 1, /* no pause state: objects go on while the final period is unknown */
+    ABLATE_PAUSE = 1, /* no pause state: objects go on while the final iteration is unknown */
     ABLATE_HOLD = 2,  /* statistics are taken while a round is open */
     ABLATE_EQUAL = 4, /* the iteration of the statistics is compared with the final one by = */
-    ABLATE_ENDED = 8, /* a final iteration at or past the end of the run is balanced */
+    ABLATE_ENDED = 8, /* an LB step may take place at the end of the run or after it */
 };
 extern unsigned model_ablated;
 #define PLB_ABLATE(part) ((model_ablated & ABLATE_##part) != 0)
@@ -35,21 +36,22 @@ enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40, MAX_LOG = 64 };
 #define WISH_UNSET INT64_C(-2) /* no rank has seen these statistics yet */
 
 typedef struct model {
-    int ranks, objects, iterations; /* objects a rank */
+    int ranks, objects, iterations; /* objects: number on each rank */
     int lag;
     int early;   /* rank 0 ends this many iterations before the others */
-    int changes; /* number of wishes: anything, at any iteration */
+    int changes; /* number of wishes of the trigger, for any iteration, at any time */
     int churn;   /* how often an object leaves or joins again, at any moment */
     int fails;   /* number of ranks that fail: they lose their objects and have ended */
-    int64_t script[MAX_ITERATIONS + 2]; /* or it wishes this at iteration i */
+    int64_t script[MAX_ITERATIONS + 2]; /* if `changes` is 0: [i] the trigger's wish at the
+                                           statistics of iteration i */
     bool ring;
     bool blocked;
-    bool central;   /* one root that broadcasts; else a root on every rank */
+    bool central;   /* true: one root, which broadcasts its rulings; false: a root on every rank */
     bool known_end; /* ranks know their last iteration from the start */
-    bool migrate;   /* at an LB step the first object of each rank goes to the next */
-    bool quit;      /* a rank that has ended no longer serves */
-    bool hangs;     /* look for hangs only: objects past an LB step may go on */
-    bool one_comm;  /* both kinds of reduction on one communicator */
+    bool migrate;  /* at an LB step, the first object of every second rank goes to the next rank */
+    bool quit;     /* a rank that has ended no longer serves */
+    bool hangs;    /* look only for hangs: objects may have passed the iteration of an LB step */
+    bool one_comm; /* both kinds of reduction on one communicator */
 } model_t;
 
 typedef struct system {
@@ -58,13 +60,13 @@ typedef struct system {
     int64_t reach[MAX_RANKS][MAX_OBJECTS]; /* the storage of rank[].reach */
     int64_t wish[MAX_ITERATIONS + 2];
     int64_t top[2];            /* maximum contributed to round n, at n % 2 */
-    uint64_t posted;           /* one_comm: kind of the n-th reduction, bit n: maximum */
-    int changes, churn, fails; /* left */
+    uint64_t posted;           /* one_comm: bit n: whether the n-th reduction is one of maxima */
+    int changes, churn, fails; /* how many may still come */
     int64_t failed[MAX_RANKS]; /* statistics that the rank posted before it failed */
     int n_log, read[MAX_RANKS];
     plb_ruling_t log[MAX_LOG];
-    bool of_stats[MAX_LOG]; /* this ruling comes from statistics, else from a maximum */
-    int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot -1: has left */
+    bool of_stats[MAX_LOG]; /* true: statistics led to this ruling; false: a maximum */
+    int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot is -1: the object has left */
     bool serving[MAX_RANKS];
 } system_t;
 
@@ -99,16 +101,16 @@ void system_copy(system_t *to, const system_t *from);
 /** List all possible steps; return their number. */
 int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS]);
 
-/** Take a step, and print it to `say` unless NULL.  Not PLB_OK: a promise of the protocol is
- *  violated, `err` says how. */
+/** Take a step, and print it to `say` (NULL: do not).  If the result is not PLB_OK, the step has
+ * violated a promise of the protocol, which `err` describes. */
 int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err);
 
-/** Check the end, when no step is possible: PLB_OK if the run has ended correctly. */
+/** Check a state in which no step is possible: PLB_OK if the run has ended correctly. */
 int system_check_end(const model_t *m, const system_t *s, plb_err_t *err);
 
 void system_print(const model_t *m, const system_t *s, FILE *out);
 
-/** The state in a few words, one-to-one for what can be reached. */
+/** Pack a state into a few words; different states that can be reached give different words. */
 enum { STATE_WORDS = 4 };
 void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS]);
 void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS]);

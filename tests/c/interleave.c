@@ -1,12 +1,12 @@
-/* Every interleaving of a small system (breadth first, so that the first violation has a shortest
- * trace), or random runs of a larger one.  Usage: interleave [name=value ...], see OPTIONS.
+/* Explores every interleaving of a small system, or random runs of a larger one.  The exploration
+ * is breadth first, so that no shorter run leads to a violation than the first one found.  Usage:
+ * interleave [name=value ...], see OPTIONS.
  *
- * The last line of the output is
- *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
- * after a violation or a deadlock, the steps that lead there are printed before it.  Exit status:
- * 0 ok, 1 violation or deadlock, 2 wrong usage or no room.
+ * The last line of the output is result=ok|violation|deadlock states=... steps=... depth=...
+ *   seconds=... After a violation or a deadlock, the steps that lead to it are printed before this
+ *   line.  Exit status: 0: ok; 1: violation or deadlock; 2: wrong usage or out of memory.
  *
- * No interleaving is left out: any step of a rank may change what another rank does.
+ * No interleaving is left out, because any step of a rank may change what another rank does.
  */
 #include "consensus_model.h"
 
@@ -19,10 +19,10 @@
 
 typedef struct settings {
     model_t m;
-    int64_t runs; /* 0: explore; else the number of random runs */
-    int64_t vary; /* random runs: sizes and variants are drawn again for each */
+    int64_t runs; /* number of random runs; 0: explore every interleaving */
+    int64_t vary; /* true: draw sizes and variants again for each random run */
     uint64_t seed;
-    int64_t most; /* states */
+    int64_t most; /* largest number of states */
     int all;      /* continue after a violation or a deadlock, and count them */
 } settings_t;
 
@@ -43,7 +43,7 @@ typedef struct node {
 
 typedef struct visited {
     node_t *node;
-    uint32_t *slot; /* open addressing; index + 1 of a node, 0 free */
+    uint32_t *slot; /* open addressing: index of a node plus 1; 0: free */
     size_t n, room, n_slots;
 } visited_t;
 
@@ -102,7 +102,7 @@ static void visit(visited_t *v, const uint64_t key[STATE_WORDS], uint32_t parent
     v->slot[at] = (uint32_t)v->n;
 }
 
-/* Print the steps from the first state to node `last`, then `step` unless NULL. */
+/* Print the steps from the first state to node `last`, then `step` (NULL: none). */
 static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_t *step)
 {
     uint32_t path[512];
@@ -136,7 +136,8 @@ typedef struct search {
     visited_t visited;
     const char *result;
     uint64_t n_steps, n_violations, n_deadlocks;
-    int depth; /* of the first violation or deadlock, else of the longest run */
+    int depth; /* number of steps to the first violation or deadlock; if there is none, of the
+                  longest run */
 } search_t;
 
 /* Report an error at node `i`, or in `step` from there; only the first one is printed. */
@@ -228,9 +229,10 @@ static void draw_model(model_t *m, plb_rng_t *rng)
     m->churn = m->known_end && !m->blocked && draw(rng, 0, 3) == 0 ? draw(rng, 1, 4) : 0;
 }
 
-/* Half of the runs take any step with equal chance.  The others give each kind of step on each
- * rank a priority and take the highest, so that one rank or one kind can lag far behind, and now
- * and then draw a new priority (Burckhardt et al. 2010, probabilistic concurrency testing). */
+/* In half of the runs, all possible steps have the same probability.  In the other half, each kind
+ * of step on each rank has a random priority, which is sometimes drawn again, and the step of
+ * highest priority is taken.  So one rank, or one kind of step, can lag far behind (Burckhardt et
+ * al. 2010, probabilistic concurrency testing). */
 typedef struct order {
     bool fair;
     uint32_t priority[N_STEP_KINDS][MAX_RANKS];
@@ -328,12 +330,13 @@ static int wander(const settings_t *set)
     X("objects", set->m.objects, 1, 1, MAX_OBJECTS, "objects on each rank")                       \
     X("iterations", set->m.iterations, 5, 1, MAX_ITERATIONS, "iterations (explored: at most 6)")  \
     X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
-    X("ring", set->m.ring, 0, 0, 1, "neighbours in a ring, else a line")                          \
+    X("ring", set->m.ring, 0, 0, 1, "1: the objects form a ring; 0: a line")                      \
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
     X("central", set->m.central, 0, 0, 1, "one root that broadcasts its rulings")                 \
     X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
     X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends this many iterations early")      \
-    X("changes", set->m.changes, 0, 0, 7, "number of wishes of the trigger, any, at any time")    \
+    X("changes", set->m.changes, 0, 0, 7,                                                         \
+      "number of wishes of the trigger, for any iteration, at any time")                          \
     X("churn", set->m.churn, 0, 0, 7, "number of objects that leave or join again, at any time")  \
     X("fails", set->m.fails, 0, 0, 7, "number of ranks that fail, at any time")                   \
     X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at an LB step")              \
@@ -341,22 +344,26 @@ static int wander(const settings_t *set)
     X("hangs", set->m.hangs, 0, 0, 1, "look for hangs only")                                      \
     X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
     X("one_comm", set->m.one_comm, 0, 0, 1, "both kinds of reduction on one communicator")        \
-    X("ablate", model_ablated, 0, 0, 15, "1 pause, 2 hold, 4 comparison, 8 ended; a sum")         \
-    X("runs", set->runs, 0, 0, INT64_MAX, "random runs instead of an exploration")                \
-    X("vary", set->vary, 0, 0, 1, "random runs: draw everything else again for each")             \
-    X("seed", set->seed, 1, 0, INT64_MAX, "of the random runs")                                   \
-    X("most", set->most, 100000000, 1, UINT32_MAX, "states, before the exploration gives up")
+    X("ablate", model_ablated, 0, 0, 15,                                                          \
+      "rules to leave out, a sum: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
+    X("runs", set->runs, 0, 0, INT64_MAX, "number of random runs; 0: explore every interleaving") \
+    X("vary", set->vary, 0, 0, 1, "1: draw all sizes again for each random run")                  \
+    X("seed", set->seed, 1, 0, INT64_MAX, "seed of the random runs")                              \
+    X("most", set->most, 100000000, 1, UINT32_MAX, "largest number of states of an exploration")
 
 static int usage(const char *word)
 {
     settings_t *set = NULL;
     (void)set;
-    fprintf(stderr, "interleave: cannot use %s\nname=value, where name is one of\n", word);
+    fprintf(stderr,
+            "interleave: cannot use %s\nname=value, where name is one of (default in brackets)\n",
+            word);
 #define X(name, where, usual, least, greatest, help)                                              \
     fprintf(stderr, "  %-12s%s (%lld)\n", name, help, (long long)(usual));
     OPTIONS(X)
 #undef X
-    fprintf(stderr, "  %-12s%s\n", "wish=I:T", "the trigger wishes T at the statistics of I");
+    fprintf(stderr, "  %-12s%s\n", "wish=I:T",
+            "at the statistics of iteration I the trigger wants an LB step at T");
     return 2;
 }
 

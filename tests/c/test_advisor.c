@@ -1,6 +1,6 @@
-/* Room decide, the advisor and its steps: bad input, LB steps that are ignored, gains computed by
- * hand; ranks that fail or leave at any moment, in random order.  tests/run/test_advisor.py and
- * tests/lib run the same code under MPI. */
+/* Room decide, the advisor and its steps: bad input, LB steps that no rank carries out, gains
+ * computed by hand; ranks that fail or leave at any moment, in random order.
+ * tests/run/test_advisor.py and tests/lib run the same code under MPI. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void unmake(made_t *m)
     plb_trigger_free(&m->trigger);
 }
 
-/* Two ranks that took so long; what the decider asks for. */
+/* Observe a step in which the two ranks took a and b seconds; return what the decider asks for. */
 static plb_ask_t step(made_t *m, int64_t i, int64_t now, double a, double b, double cost,
                       int64_t n_rebalanced)
 {
@@ -170,12 +170,14 @@ static void a_cost_is_learned_and_a_gain(void **state)
     assert_true(r->iteration == 2);
     (void)step(&m, 4, 4, 2, 2, 0, 0);
     OK(plb_advisor_judge(&m.advisor, &err));
-    assert_true(r->gain == 2.0); /* two iterations of 3 instead of 2 */
+    assert_true(r->gain == 2.0); /* two iterations took 2 s instead of 3 s */
     (void)step(&m, 5, 5, 2.5, 1.5, 0, 0);
     OK(plb_advisor_judge(&m.advisor, &err));
     r = &m.decider.receipts[m.decider.last];
-    assert_true(r->gain == 2.0 + 0.5 + 0.75 * 0.5); /* most of the growth would have come anyway */
-    OK(plb_advisor_judge(&m.advisor, &err));        /* nothing new */
+    assert_true(r->gain ==
+                2.0 + 0.5 +
+                    0.75 * 0.5); /* 3/4 of the growth would also have come without the LB step */
+    OK(plb_advisor_judge(&m.advisor, &err)); /* no iteration since the last call */
     unmake(&m);
 }
 
@@ -184,7 +186,7 @@ static void records_of_the_placement_before_do_not_count(void **state)
     (void)state;
     made_t m;
     make(&m, 3, &plb_own_strategy);
-    for (int64_t i = 0; i < 3; i++) { /* each known two steps later */
+    for (int64_t i = 0; i < 3; i++) { /* each record is known two steps later */
         (void)step(&m, i, i + 2, 3, 1, 0, 0);
     }
     for (int64_t i = 3; i < 5; i++) {
@@ -218,7 +220,8 @@ static void a_plan_comes_once(void **state)
     assert_int_equal(step(&m, 1, 1, 2, 2, 4.0, 2), PLB_ASK_BALANCE);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 4.75 && r->migrations == 2 && r->bytes == 64);
-    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err)); /* nothing moves: it is over */
+    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0,
+                          &err)); /* nothing moves, so the LB step is over */
     assert_false(m.advisor.due);
     r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 0.75 && m.decider.n_balancings == 2);
@@ -229,7 +232,7 @@ static void a_plan_comes_once(void **state)
 
 enum { RANKS = 4, RECORDS = 64 };
 
-/* Reductions of ranks of this process. */
+/* Reductions between virtual ranks in this process. */
 typedef struct net {
     plb_stats_t mine[RANKS][RECORDS];
     int64_t begun[RANKS], taken[RANKS];
@@ -271,7 +274,7 @@ static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
     return PLB_OK;
 }
 
-/* A rank of a program of N steps. */
+/* A rank of a program of N_STEPS steps. */
 typedef struct program {
     plb_steps_t steps;
     int64_t step;
@@ -298,7 +301,7 @@ static void leave(program_t *p, const plb_stats_t *mine)
     OK(plb_steps_leave(&p->steps, mine, 0, NULL, NULL, &p->ended, &err));
 }
 
-/* What a rank does when it is its turn. */
+/* Let a rank do its next action. */
 static void turn(program_t *p, int rank, ending_t ending, int64_t when)
 {
     plb_err_t err;
@@ -353,7 +356,7 @@ static void run(int lag, ending_t ending, int64_t when, unsigned seed)
     for (int turns = 0; left > 0; turns++) {
         seed = seed * 1103515245u + 12345u;
         const int r = (int)(seed >> 16) % RANKS;
-        assert_true(turns < 100000); /* no rank waits for ever */
+        assert_true(turns < 100000); /* no rank waits forever */
         if (!p[r].ended) {
             turn(&p[r], r, ending, when);
             left -= p[r].ended;

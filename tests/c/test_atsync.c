@@ -1,5 +1,5 @@
-/* csrc/decide/atsync.h on ranks whose reductions are memory: random programs, delays and faults.
- * interleave.c explores the consensus itself; this file tests its driver. */
+/* Tests csrc/decide/atsync.h with random programs, delays and faults; the ranks reduce through
+ * common memory. interleave.c tests the consensus itself. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,20 +18,20 @@ enum { RANKS = 5, OBJECTS = 12, MOST = 4096 };
 
 typedef struct world world_t;
 
-typedef struct net { /* one rank's */
+typedef struct net { /* the reductions of one rank */
     world_t *world;
     int begun, taken, begun_max, taken_max;
 } net_t;
 
 typedef struct object {
     int rank;
-    int64_t slot, done; /* iterations */
+    int64_t slot, done; /* done: number of iterations that the object has finished */
 } object_t;
 
 struct world {
     plb_rng_t rng;
     int p, n_objects;
-    int64_t n; /* iterations */
+    int64_t n; /* number of iterations */
     int32_t lag;
     plb_stats_t stats[MOST];
     int n_stats[MOST];
@@ -46,7 +46,7 @@ struct world {
     int64_t balanced[MOST];
     int n_balanced;
     bool left[RANKS];
-    int errors[RANKS]; /* codes that a trigger of its own caused */
+    int errors[RANKS]; /* code of the error that each rank's own trigger caused */
 };
 
 static plb_err_t err;
@@ -126,7 +126,7 @@ static int below(world_t *w, int n)
 
 static int64_t tick(world_t *w, int r)
 {
-    w->now[r] += below(w, 2000) - 500; /* it sometimes steps back */
+    w->now[r] += below(w, 2000) - 500; /* the clock sometimes steps back */
     return w->now[r];
 }
 
@@ -175,7 +175,7 @@ static double load_of(const world_t *w, int i, int64_t iteration)
     return 1e-3 * (1 + i) * (double)(1 + iteration * i % 3) * (w->n_objects > 1);
 }
 
-/* All ranks are ready: some objects move, all continue. */
+/* Do an LB step, for which all ranks are ready: some objects move, then all continue. */
 static void balance(world_t *w)
 {
     const int64_t at = w->rank[0].rank.final;
@@ -201,7 +201,8 @@ static void give_up(world_t *w, int r, bool failed)
     w->left[r] = true;
 }
 
-/* Ask; whether the ranks stand where an LB step would be that not all want. */
+/* Ask for an object.  Returns whether the rank raises an error because not all ranks' triggers
+ * want the LB step that is due. */
 static bool disputes(world_t *w, int r, int64_t slot, plb_atsync_answer_t *answer)
 {
     const int ret = plb_atsync_ask(&w->rank[r], slot, answer, &err);
@@ -214,7 +215,8 @@ static bool disputes(world_t *w, int r, int64_t slot, plb_atsync_answer_t *answe
     return ret != PLB_OK;
 }
 
-/* Advance an object of a rank that is present; whether another rank is heard to fail. */
+/* Advance an object.  Returns whether its rank must leave the loop: a rank has failed, or the
+ * triggers disagree. */
 static bool move(world_t *w, int i)
 {
     object_t *o = &w->object[i];
@@ -251,7 +253,7 @@ static bool all_over(const world_t *w)
     return true;
 }
 
-/* One random step. */
+/* Take one random step. */
 static void step(world_t *w)
 {
     const int r = below(w, w->p);
@@ -305,7 +307,7 @@ static void check_rows(const world_t *w, bool whole)
     }
 }
 
-static world_t w; /* large */
+static world_t w; /* too large for the stack */
 
 static void draw(uint64_t seed)
 {
@@ -322,7 +324,7 @@ static void run(void)
     for (int i = 0; i < 400000 && !all_over(&w); i++) {
         step(&w);
     }
-    assert_true(all_over(&w)); /* else it hangs */
+    assert_true(all_over(&w)); /* otherwise the run hangs */
 }
 
 static void test_all_balance_at_one_iteration(void **state)
@@ -331,7 +333,7 @@ static void test_all_balance_at_one_iteration(void **state)
     int balanced = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         draw(seed);
-        const double every = 1 + below(&w, 50); /* also beyond the end */
+        const double every = 1 + below(&w, 50); /* may be longer than the run */
         begin(&w, "periodic", &every);
         run();
         check_rows(&w, true);
@@ -339,7 +341,7 @@ static void test_all_balance_at_one_iteration(void **state)
             assert_true(w.balanced[b] < w.n);
             assert_true(w.balanced[b] - (b > 0 ? w.balanced[b - 1] : 0) >= every);
         }
-        if (every > 2 * (w.lag > 0 ? w.lag : PLB_ATSYNC_WINDOW)) { /* foretold in time */
+        if (every > 2 * (w.lag > 0 ? w.lag : PLB_ATSYNC_WINDOW)) { /* announced early enough */
             assert_int_equal(w.n_balanced, (w.n - 1) / (int64_t)every);
         }
         balanced += w.n_balanced;
@@ -348,8 +350,8 @@ static void test_all_balance_at_one_iteration(void **state)
     assert_true(balanced > 400);
 }
 
-/* A trigger that does not forecast: it decides at i, the LB step is at i + D.  It repeats its
- * decision meanwhile. */
+/* With a trigger that makes no forecasts, the LB step takes place D iterations after its decision,
+ * which it repeats meanwhile. */
 static void test_decisions_stand(void **state)
 {
     (void)state;
@@ -358,7 +360,7 @@ static void test_decisions_stand(void **state)
         draw(seed);
         w.lag = 1 + below(&w, 4);
         w.n_objects = 1 + below(&w, 3);
-        w.p = 4; /* never even, unless an object has no load */
+        w.p = 4; /* the load is never balanced, unless an object has no load */
         begin(&w, "threshold", &threshold);
         run();
         check_rows(&w, true);
@@ -397,8 +399,9 @@ static void test_ranks_leave_and_fail(void **state)
     assert_true(heard > 50);
 }
 
-/* A function of the user.  Parameters: it wants an LB step after each `every`-th iteration; after
- * iteration `at` the rank `odd` says the opposite, or fails. */
+/* Parameters of a trigger that stands for a function of the user.  It wants an LB step after each
+ * `every`-th iteration.  On rank `odd`, it gives the opposite answer after iteration `at`, or
+ * fails. */
 enum { EVERY, AT, ODD, FAILS, N_OWN };
 
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -451,14 +454,14 @@ static void test_a_trigger_that_answers_differently_or_fails(void **state)
         const int odd = below(&w, w.p);
         const bool fails = below(&w, 2);
         begin_with(&w, &own, (double[N_OWN]){1 + below(&w, 10), (double)at, odd, fails});
-        run(); /* ends: no rank goes on waiting */
+        run(); /* it ends, so no rank waits forever */
         check_rows(&w, false);
         for (int r = 0; r < w.p; r++) {
             plb_atsync_answer_t answer;
             const bool stops = w.rank[r].balance;
             assert_int_equal(stops, w.rank[0].balance);
             assert_int_equal(w.rank[r].dispute.iteration, w.rank[0].dispute.iteration);
-            if (stops && !fails) { /* where the LB step would have been, not earlier on one rank */
+            if (stops && !fails) { /* all ranks stop at the iteration of the LB step */
                 assert_true(disputes(&w, r, -1, &answer));
                 assert_int_equal(w.rank[r].rank.final, w.rank[0].rank.final);
             }
@@ -534,7 +537,7 @@ static void test_options(void **state)
     OK(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err));
     plb_atsync_free(&self);
     plb_atsync_free(&self);
-    opt.lag = 3; /* more than the reductions' depth */
+    opt.lag = 3; /* too large for the depth of the reductions */
     assert_int_equal(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err), PLB_ERR_VALUE);
     opt = (plb_atsync_options_t){.n = 0, .lag = 2};
     assert_int_equal(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err), PLB_ERR_VALUE);

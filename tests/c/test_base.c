@@ -39,7 +39,7 @@ static void check_both(const double *x, int64_t n)
     assert_sorted(x, loads.item, n, 1.0);
     plb_loads_free(&loads);
     assert_int_equal(plb_loads_init(&loads, x, n, PLB_DESCENDING, &err), PLB_OK);
-    for (int64_t upto = 0; upto < n; upto += 1 + n / 5) { /* in steps, as it is asked for */
+    for (int64_t upto = 0; upto < n; upto += 1 + n / 5) { /* sort a part at a time */
         plb_loads_sort(&loads, upto);
         assert_true(loads.ready >= upto);
     }
@@ -57,19 +57,19 @@ static double draw(plb_rng_t *rng, int kind, int64_t i)
     case 1:
         return -log(1.0 - u);
     case 2:
-        return exp(40.0 * u); /* 17 decades */
+        return exp(40.0 * u); /* over 17 decades */
     case 3:
-        return (double)(int64_t)(4.0 * u); /* many equal */
+        return (double)(int64_t)(4.0 * u); /* many equal values */
     case 4:
-        return 1.0; /* all equal */
+        return 1.0; /* all values equal */
     case 5:
-        return 1.0 + 0x1p-52 * (double)(int64_t)(1000.0 * u); /* neighbours */
+        return 1.0 + 0x1p-52 * (double)(int64_t)(1000.0 * u); /* neighbouring doubles */
     case 6:
-        return i == 7 ? 1e30 : u * 1e-9; /* one far away */
+        return i == 7 ? 1e30 : u * 1e-9; /* one value far from the others */
     case 7:
         return u < 0.5 ? -u : i % 3 ? u : -0.0; /* both signs, both zeros */
     case 8:
-        return 0x1p-1074 * (double)(int64_t)(1e4 * u); /* subnormal */
+        return 0x1p-1074 * (double)(int64_t)(1e4 * u); /* subnormal numbers */
     default:
         return ldexp(1.0, (int)(2000.0 * u) - 1000); /* all exponents */
     }
@@ -159,7 +159,7 @@ static void csr_keeps_the_order_of_the_list(void **state)
         assert_int_equal(csr.to[k], dst[csr.edge[k]]);
     }
     plb_csr_free(&csr);
-    plb_csr_free(&csr); /* twice is fine */
+    plb_csr_free(&csr); /* freeing twice is allowed */
 }
 
 static void csr_names_an_end_out_of_range(void **state)
@@ -210,7 +210,7 @@ static void memory_refuses_overflow_and_on_demand(void **state)
     assert_non_null(q);
     assert_null(plb_malloc(1, 1));
     plb_free(p);
-    p = plb_malloc((size_t)5 << 20, 1); /* a large block can be used like any other */
+    p = plb_malloc((size_t)5 << 20, 1); /* a large block, for which huge pages are asked for */
     assert_non_null(p);
     memset(p, 1, (size_t)5 << 20);
     plb_free(p);
@@ -266,7 +266,7 @@ static void *read_clock(void *arg)
     return NULL;
 }
 
-/* Each thread has a meter of its own, which ends with it. */
+/* Each thread has a meter of its own, which is freed when the thread ends. */
 static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
 {
     (void)state;
@@ -310,7 +310,8 @@ static int signalled(void *arg)
     return PLB_ERR_INTERRUPTED;
 }
 
-/* A call that was left ends by itself and frees its data; the next call waits for that. */
+/* A call that a signal has interrupted goes on until it ends, and frees its data; the next call
+ * waits for that. */
 static void a_signal_ends_the_wait_for_a_call(void **state)
 {
     (void)state;
@@ -329,7 +330,7 @@ static void a_signal_ends_the_wait_for_a_call(void **state)
     slow_call_t next = {.go = &never, .freed = &freed_too};
     plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
     assert_int_equal(plb_aside_run(&how, &next, &err), PLB_ERR_INTERRUPTED);
-    assert_true(atomic_load(&freed_too)); /* it never began */
+    assert_true(atomic_load(&freed_too)); /* this call never began */
     plb_interrupt_set((plb_interrupt_t){.check = NULL});
 
     atomic_store(&go, true);
@@ -339,7 +340,7 @@ static void a_signal_ends_the_wait_for_a_call(void **state)
     call.code = PLB_ERR_LIBRARY;
     assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_LIBRARY);
     assert_string_equal(err.text, "slow failed");
-    assert_false(atomic_load(&freed)); /* it still belongs to the caller */
+    assert_false(atomic_load(&freed)); /* the data still belong to the caller */
 }
 
 static void copies_are_whole_or_none(void **state)

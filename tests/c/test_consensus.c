@@ -1,5 +1,4 @@
-/* The written rules of csrc/decide/consensus.h, one by one; interleave.c explores their
- * interplay. */
+/* Tests each rule of csrc/decide/consensus.h on its own; interleave.c tests them together. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +43,7 @@ static plb_answer_t ask(plb_consensus_t *rank, int64_t slot)
     return answer;
 }
 
-/* The object stands at `iteration` afterwards. */
+/* Run an object until it waits at AtSync(`iteration`). */
 static void run_to(plb_consensus_t *rank, int64_t slot, int64_t iteration)
 {
     while (rank->reach[slot] < 2 * iteration) {
@@ -75,7 +74,8 @@ static plb_consensus_t rank_with(int n_objects, int32_t lag)
     return rank;
 }
 
-/* The root's ruling for tentative period 5 and a greatest reach. */
+/* Return the root's final iteration, if the tentative one is 5 and `reach` is the greatest
+ * reach. */
 static int64_t final_of_5(int64_t reach)
 {
     plb_consensus_root_t root;
@@ -94,9 +94,9 @@ static int64_t final_of_5(int64_t reach)
 static void test_exactly_at_the_period(void **state)
 {
     (void)state;
-    assert_int_equal(final_of_5(2 * 2), 5);     /* all before it */
-    assert_int_equal(final_of_5(2 * 5 - 1), 5); /* somebody runs it */
-    assert_int_equal(final_of_5(2 * 5), 5);     /* an object stands at it */
+    assert_int_equal(final_of_5(2 * 2), 5);     /* all objects are before iteration 5 */
+    assert_int_equal(final_of_5(2 * 5 - 1), 5); /* an object runs it */
+    assert_int_equal(final_of_5(2 * 5), 5);     /* an object waits at its end */
     assert_int_equal(final_of_5(2 * 6 - 1), 6); /* an object has passed it */
     assert_int_equal(final_of_5(2 * 8), 8);
 }
@@ -110,8 +110,9 @@ static void test_pause_at_the_limit(void **state)
     hear(&rank, PLB_RULING_TENTATIVE, 1, 2);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->first, 2 * 3);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->round, 1);
-    assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE); /* at its own maximum, 3 */
-    run_to(&rank, 1, 3);                               /* past the tentative period */
+    assert_int_equal(ask(&rank, 0),
+                     PLB_ANSWER_PAUSE); /* the object is at the rank's own maximum, 3 */
+    run_to(&rank, 1, 3);                /* beyond the tentative iteration */
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
     hear(&rank, PLB_RULING_FINAL, 1, 4); /* an object on another rank was at 4 */
     assert_non_null(action(PLB_ACT_RESUME));
@@ -160,7 +161,7 @@ static void test_extension_needs_no_round_reduction_does(void **state)
     OK(plb_consensus_root_stats(&root, 3, 0, 8, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 8);
-    OK(plb_consensus_root_stats(&root, 4, 0, 3, &d, &err)); /* raised to 5 */
+    OK(plb_consensus_root_stats(&root, 4, 0, 3, &d, &err)); /* 3 is too early, so T is 5 */
     assert_int_equal(d.kind, PLB_RULING_TENTATIVE);
     assert_int_equal(d.iteration, 5);
     OK(plb_consensus_root_maximum(&root, 2, 2 * 6, &d, &err));
@@ -172,7 +173,7 @@ static void test_extension_needs_no_round_reduction_does(void **state)
     assert_int_equal(d.kind, PLB_RULING_NOTHING);
 }
 
-static void test_who_stands_at_an_extended_period_goes_on(void **state)
+static void test_objects_at_the_old_final_iteration_go_on(void **state)
 {
     (void)state;
     plb_consensus_t rank = rank_with(1, 0);
@@ -189,7 +190,7 @@ static void test_bounded_lag(void **state)
 {
     (void)state;
     plb_consensus_t rank = rank_with(1, 2);
-    run_to(&rank, 0, 3); /* AtSync(1) and (2) wait for nothing */
+    run_to(&rank, 0, 3); /* at AtSync(1) and AtSync(2) the object need not wait */
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
     see(&rank, 1);
     assert_non_null(action(PLB_ACT_RESUME));
@@ -200,16 +201,18 @@ static void test_bounded_lag(void **state)
     plb_consensus_root_t root;
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 2);
-    OK(plb_consensus_root_stats(&root, 1, 0, 2, &d, &err)); /* raised to 1 + D, final at once */
+    OK(plb_consensus_root_stats(&root, 1, 0, 2, &d, &err)); /* T is 1 + D = 3, and final at once */
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 3);
     OK(plb_consensus_root_stats(&root, 2, 0, 9, &d, &err));
     assert_int_equal(d.iteration, 9);
-    OK(plb_consensus_root_stats(&root, 3, 0, 5, &d, &err)); /* reduced at once */
+    OK(plb_consensus_root_stats(&root, 3, 0, 5, &d,
+                                &err)); /* F becomes smaller, without a round */
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 5);
     OK(plb_consensus_root_stats(&root, 4, 0, PLB_WISH_NONE, &d, &err));
-    OK(plb_consensus_root_stats(&root, 5, 0, 7, &d, &err)); /* the wish comes too late */
+    OK(plb_consensus_root_stats(
+        &root, 5, 0, 7, &d, &err)); /* too late for a wish: the LB step of iteration 5 is due */
     assert_int_equal(d.kind, PLB_RULING_BALANCE);
     assert_int_equal(d.iteration, 5);
 }
@@ -243,7 +246,7 @@ static void test_rank_without_objects_follows(void **state)
     hear(&rank, PLB_RULING_FINAL, 0, 3);
     see(&rank, 2);
     see(&rank, 3);
-    assert_int_equal(rank.contributed, 3); /* objects may come at 3 */
+    assert_int_equal(rank.contributed, 3); /* objects can join at iteration 3 */
     hear(&rank, PLB_RULING_BALANCE, 0, 3);
     assert_int_equal(action(PLB_ACT_BALANCE)->first, 3);
     int64_t slot;
@@ -262,7 +265,8 @@ static void test_end_of_the_run(void **state)
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 1);
     OK(plb_consensus_root_stats(&root, 1, 0, 9, &d, &err));
-    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d, &err)); /* a rank has ended: no more plans */
+    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d,
+                                &err)); /* a rank has ended, so the wish is ignored */
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, PLB_NEVER);
     OK(plb_consensus_root_stats(&root, 3, 1, 9, &d, &err));
@@ -277,7 +281,7 @@ static void test_end_of_the_run(void **state)
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
     see(&rank, 1);
     assert_null(action(PLB_ACT_STATS));
-    see(&rank, 2); /* the others may continue: it serves */
+    see(&rank, 2); /* this rank has ended, but still contributes */
     assert_int_equal(action(PLB_ACT_STATS)->first, 3);
     assert_true(plb_consensus_ended(&rank, 3));
     OK(plb_consensus_stats(&rank, 3, &(plb_ruling_t){PLB_RULING_OVER, 0, 3}, &out, &err));
@@ -302,7 +306,7 @@ static void test_rank_that_fails(void **state)
     assert_true(plb_consensus_ended(&rank, 2));
     hear(&rank, PLB_RULING_FINAL, 0, 4);
     see(&rank, 2);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 3); /* it serves on */
+    assert_int_equal(action(PLB_ACT_STATS)->last, 3); /* the rank still contributes */
     plb_consensus_free(&rank);
 }
 
@@ -386,7 +390,7 @@ int main(void)
         cmocka_unit_test(test_pause_at_the_limit),
         cmocka_unit_test(test_final_below_a_begun_iteration_is_refused),
         cmocka_unit_test(test_extension_needs_no_round_reduction_does),
-        cmocka_unit_test(test_who_stands_at_an_extended_period_goes_on),
+        cmocka_unit_test(test_objects_at_the_old_final_iteration_go_on),
         cmocka_unit_test(test_bounded_lag),
         cmocka_unit_test(test_statistics_when_the_last_object_is_through),
         cmocka_unit_test(test_rank_without_objects_follows),

@@ -1,4 +1,5 @@
-/* Room decide: line fits against their closed form, the period, triggers without memory. */
+/* Room decide: line fits compared with their closed form, the period, triggers when memory runs
+ * out. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,8 @@ static void period_is_that_of_eq_3_5(void **state)
     (void)state;
     plb_period_t period;
     plb_period_init(&period, 100.0);
-    for (int x = 1; x <= 10; x++) { /* 1.2 remains after an LB step, the rest grows by 0.02 */
+    for (int x = 1; x <= 10;
+         x++) { /* an LB step leaves max/mean 1.2; from there it grows by 0.02 */
         plb_period_add(&period, x, 1.2 * (1.0 + 0.01 * x) + 0.02 * x, 1.0 + 0.01 * x);
     }
     near(plb_period_growth(&period, 1.2), 0.02, 1e-10);
@@ -103,7 +105,7 @@ static void each_trigger_survives_each_failed_allocation(void **state)
             const int ret = make(&trigger, (*k)->name, &err);
             plb_mem_fail_at(-1);
             plb_trigger_free(&trigger);
-            plb_trigger_free(&trigger); /* twice is fine */
+            plb_trigger_free(&trigger); /* freeing twice is allowed */
             if (ret == PLB_OK) {
                 break;
             }

@@ -1,6 +1,6 @@
-/* Room decide, the decider: failure of each allocation, calls that are repeated,
- * the promise; room measure, the cost model against plain sums.  tests/decide/test_decider.py
- * compares the decider with a plain twin. */
+/* Room decide, the decider: failure of each allocation, calls that are repeated, the promise.
+ * Room model: the cost model compared with plain sums. tests/decide/test_decider.py compares the
+ * decider with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,7 +81,7 @@ static int make(made_t *m, const char *trigger, const char *strategy, plb_err_t 
 static void unmake(made_t *m)
 {
     plb_decider_free(&m->decider);
-    plb_decider_free(&m->decider); /* twice is fine */
+    plb_decider_free(&m->decider); /* freeing twice is allowed */
     plb_trigger_free(&m->trigger);
 }
 
@@ -89,15 +89,15 @@ static void unmake(made_t *m)
 
 typedef struct program {
     made_t made;
-    bool again; /* calls that fail for lack of memory are repeated */
-    int failed; /* calls */
+    bool again; /* true: repeat calls that run out of memory; false: stop at the first one */
+    int failed; /* number of failed calls */
     int32_t rank[OBJECTS];
     int64_t key[OBJECTS];
     double load[OBJECTS];
     int64_t previews, gains, steps;
 } program_t;
 
-/* A call, repeated if memory had run out. */
+/* Make a call, and repeat it if it has run out of memory. */
 #define CALL(p, call)                                                                             \
     do {                                                                                          \
         int ret_ = (call);                                                                        \
@@ -174,7 +174,7 @@ static int iterate(program_t *p, int64_t iteration)
     plb_ask_t ask;
     work(p, iteration, &it);
     const int ret = plb_decider_observe(d, &it, &err);
-    if (ret != PLB_OK) { /* it counts, but may lack a receipt */
+    if (ret != PLB_OK) { /* the iteration counts, but its receipt may be missing */
         assert_int_equal(ret, PLB_ERR_NOMEM);
         p->failed++;
         if (!p->again) {
@@ -284,7 +284,7 @@ static void test_all_is_asked(void **state)
     unmake(&p.made);
 }
 
-/* One call fails, the same call again: the receipts are the same to the bit. */
+/* If a call runs out of memory and is repeated, the receipts are the same to the last bit. */
 static void test_a_step_that_ran_out_of_memory(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void test_a_network_that_is_refused_changes_nothing(void **state)
     unmake(&m);
 }
 
-/* A strategy with parameters of those names gets the values, within their limits. */
+/* Parameters alpha and beta of a strategy get the network's values, within their ranges. */
 static void test_strategies_are_told_the_network(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void test_strategies_are_told_the_network(void **state)
     assert_true(told >= 2);
     unmake(&m);
     assert_int_equal(make(&m, "periodic", "GreedyLB", &err),
-                     PLB_OK); /* given by the user: it stays */
+                     PLB_OK); /* given by the user: its parameters do not change */
     assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
     unmake(&m);
 }
@@ -394,7 +394,7 @@ static void test_options(void **state)
             opt.n_ranks = 0;
             break;
         case 2:
-            opt.selects = false; /* and several strategies */
+            opt.selects = false; /* but there are several strategies */
             break;
         case 3:
             opt.network.beta = -1.0;
@@ -414,7 +414,7 @@ static void test_options(void **state)
     plb_trigger_free(&m.trigger);
 }
 
-/* Several loads per object, on ranks of known different speeds. */
+/* Objects with several loads, on ranks whose different speeds are known. */
 static void test_components(void **state)
 {
     (void)state;
@@ -456,7 +456,8 @@ static void test_components(void **state)
 
 /* ---- the promise ---- */
 
-/* Iterations after which it asks for a preview, after an LB step before the first; ended by -1. */
+/* Find the iterations at which a preview is due, if there was an LB step before the first one; -1
+ * ends the list. */
 static void previews(const double *ratio, int n, double predicted, double price, int *at)
 {
     plb_promise_t s;
@@ -511,15 +512,17 @@ static void test_it_previews_where_a_promise_is_broken(void **state)
     check_previews(x, 30, 1.0, 0.0, none);
     fill(x, 0, 30, 1.0);
     fill(x, 30, 2, 1.5);
-    check_previews(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* it was seen in two iterations */
+    check_previews(x, 32, 1.0, 0.0,
+                   (const int[]){31, -1}); /* only after two iterations in a row */
     plb_promise_t fresh;
     plb_promise_init(&fresh);
     for (int i = 0; i < 10; i++) {
-        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction */
+        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction yet */
         assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
     }
     fill(x, 0, 14, 1.5);
-    check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* each iteration loses a second */
+    check_previews(x, 14, 1.0, 0.8,
+                   (const int[]){6, 13, -1}); /* each iteration loses 1 s, a preview costs 0.8 s */
 }
 
 static void test_previews_that_do_not_help_get_rare(void **state)
@@ -528,9 +531,10 @@ static void test_previews_that_do_not_help_get_rare(void **state)
     double x[100];
     fill(x, 0, 100, 1.5);
     check_previews(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
-    fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: at once */
+    fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: a preview at once */
     check_previews(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
-    fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2, 1.5); /* kept in between */
+    fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2,
+         1.5); /* good iterations between do not reset the pause */
     check_previews(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
 }
 
@@ -621,7 +625,7 @@ static void drop(random_t *x)
     }
 }
 
-/* Seconds of one rank: its objects, and its messages to each other rank. */
+/* Compute the seconds of one rank: its objects, and its messages to other ranks. */
 static double plain_time(const plb_snapshot_t *s, const int32_t *rank, plb_network_t net,
                          int32_t r)
 {
@@ -704,7 +708,7 @@ static void test_migrations_take_what_the_busiest_rank_needs(void **state)
                 }
                 busy += to[i] == r || x.s.rank[i] == r ? 2.0 : 0.0;
                 busy += x.s.rank[i] != r || x.s.bytes == NULL ? 0.0 : 0.25 * (double)x.s.bytes[i];
-                bool told = x.s.rank[i] != r; /* a message to each rank, not for each object */
+                bool told = x.s.rank[i] != r; /* one message to each rank, not to each object */
                 for (int64_t j = 0; j < i && !told; j++) {
                     told = x.s.rank[j] == r && to[j] == to[i];
                 }

@@ -15,7 +15,7 @@ enum { N = 90, M = 1500 };
 enum form { IN_ORDER, IN_ROWS, ONE_WAY, ANY, FORMS };
 
 typedef struct fixture {
-    double load[N], bytes[M], dense[N][N]; /* dense: of both directions */
+    double load[N], bytes[M], dense[N][N]; /* dense: bytes between each pair, in both directions */
     int32_t rank[N], src[M], dst[M];
     int64_t m;
     plb_snapshot_t snapshot;
@@ -34,7 +34,7 @@ static void add(fixture_t *f, int32_t a, int32_t b, double bytes)
 
 static void turn_rows(fixture_t *f)
 {
-    for (int64_t e = 1; e < f->m; e++) { /* some neighbours in a row are exchanged */
+    for (int64_t e = 1; e < f->m; e++) { /* exchange some neighbouring edges */
         if (f->src[e] == f->src[e - 1] && e % 3 != 0) {
             const int32_t to = f->dst[e];
             const double bytes = f->bytes[e];
@@ -61,7 +61,7 @@ static void fill(fixture_t *f, enum form form)
             }
         }
     }
-    for (int e = 0; form == ANY && e < M; e++) { /* including loops and duplicates */
+    for (int e = 0; form == ANY && e < M; e++) { /* loops and duplicates may occur */
         add(f, (int32_t)plb_rng_below(&rng, N), (int32_t)plb_rng_below(&rng, N), 8.0);
     }
     if (form == IN_ROWS) {

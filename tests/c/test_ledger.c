@@ -1,5 +1,5 @@
-/* Room decide, the ledger: memory, bad input; on, off and trial, computed by hand.
- * tests/decide/test_ledger.py compares it with a plain twin. */
+/* Room decide, the ledger: failing allocations, bad input; the states on, off and trial, computed
+ * by hand. tests/decide/test_ledger.py compares the ledger with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,10 +49,11 @@ static void judge(plb_ledger_t *s, int64_t iteration, double gain)
     plb_err_t err;
     assert_true(plb_ledger_judges(s, iteration, true));
     assert_int_equal(plb_ledger_judge(s, iteration, gain, &err), PLB_OK);
-    assert_false(plb_ledger_judges(s, iteration, true)); /* once */
+    assert_false(plb_ledger_judges(s, iteration, true)); /* only once */
 }
 
-/* Three LB steps after iterations 10, 20 and 30 that save `gain` each. */
+/* Make a ledger with LB steps after iterations 10, 20 and 30, each of which saves `gain`
+ * seconds. */
 static plb_ledger_t after_three(double gain)
 {
     plb_ledger_t s = made();
@@ -113,11 +114,12 @@ static void no_strategy_is_free(void **state)
     const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false}, parts = {1.0, 2.0, 3.0, 4.0, false},
                       whole = {1.0, NAN, 0.0, 5.0, false};
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
-    assert_true(plb_ledger_theta(&s, 0) == 0.25); /* a balanced iteration */
+    assert_true(plb_ledger_theta(&s, 0) ==
+                0.25); /* nothing reported: the time of a balanced iteration */
     assert_int_equal(plb_ledger_balanced(&s, 2, 1, &parts, &err), PLB_OK);
     assert_true(plb_ledger_theta(&s, 1) == 6.0);
     assert_int_equal(plb_ledger_balanced(&s, 3, 1, &whole, &err), PLB_OK);
-    assert_true(plb_ledger_theta(&s, 1) == 5.5); /* halfway to 5 */
+    assert_true(plb_ledger_theta(&s, 1) == 5.5); /* the mean of 6 and 5 */
     plb_ledger_free(&s);
 }
 
@@ -134,7 +136,7 @@ static void first_iterations_belong_to_the_cost(void **state)
     assert_true(plb_ledger_theta(&s, 0) == 1.0 + (4.0 + 1.0 + 1.0 - 3 * 1.5));
     assert_true(s.cost == 2.5);
     balance(&s, 6, 1.0);
-    observe(&s, 9, 2.0, 1.0, 1.0); /* no information: halfway to 0 */
+    observe(&s, 9, 2.0, 1.0, 1.0); /* the new warm-up is 0, so the mean is half of the old one */
     assert_true(plb_ledger_theta(&s, 0) == 1.75);
     plb_ledger_free(&s);
 }
@@ -160,13 +162,14 @@ static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **sta
         assert_false(plb_ledger_allows(&s, until - 1));
         assert_true(plb_ledger_allows(&s, until));
         balance(&s, until, 1.0);
-        assert_false(plb_ledger_judges(&s, until + pause - 1, true)); /* it has its chance */
+        /* the trial is not judged before its pause is over */
+        assert_false(plb_ledger_judges(&s, until + pause - 1, true));
         assert_false(plb_ledger_allows(&s, until + pause - 1));
         judge(&s, until + pause, 0.9);
         until += pause + 2 * pause;
     }
     balance(&s, until, 1.0);
-    judge(&s, until + s.pause, 1.0); /* this one pays */
+    judge(&s, until + s.pause, 1.0); /* this trial pays */
     assert_false(s.off);
     assert_true(plb_ledger_allows(&s, until + s.pause));
     plb_ledger_free(&s);
@@ -175,10 +178,10 @@ static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **sta
 static void a_larger_imbalance_ends_the_pause(void **state)
 {
     (void)state;
-    plb_ledger_t s = after_three(0.0); /* they were expected to remove 0.5 s */
-    observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that is not above the limit */
+    plb_ledger_t s = after_three(0.0); /* the imbalance before them was 0.5 s */
+    observe(&s, 50, 1.0, 2.0, 1.0);    /* an imbalance of twice that is not above the limit */
     assert_false(plb_ledger_allows(&s, 90));
-    observe(&s, 2, 1.0, 2.1, 1.0); /* may be a spike */
+    observe(&s, 2, 1.0, 2.1, 1.0); /* two iterations may be a spike */
     observe(&s, 1, 1.0, 1.0, 1.0);
     observe(&s, 2, 1.0, 2.1, 1.0);
     assert_false(plb_ledger_allows(&s, 95));

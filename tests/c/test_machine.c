@@ -1,5 +1,5 @@
-/* Room model: performance models and parts.  tests/run/test_rows.py compares them with
- * plain twins. */
+/* Room model: performance models, and parts computed from them. tests/run/test_rows.py compares
+ * them with plain twins. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void a_measurement_that_contradicts_stands(void **state)
     double d[5], s[5];
     plb_err_t err;
     plb_fpm_update(&two, (int64_t[]){200, 0}, (double[]){0.5, 0.0}, begin, d, s);
-    assert_int_equal(begin[1], 2); /* 100 rows in 1 s is forgotten, 300 in 6 s is not */
+    assert_int_equal(begin[1], 2); /* the point (100 rows, 1 s) is gone, (300 rows, 6 s) stays */
     assert_int_equal(begin[2], 3);
     assert_true(d[0] == 200.0 && s[0] == 400.0 && d[1] == 300.0 && d[2] == 10.0);
     const plb_fpm_t now = {2, begin, d, s};
@@ -111,7 +111,8 @@ static void the_largest_remainder(void **state)
 static void rectangles_of_five(void **state)
 {
     (void)state;
-    /* 4/7 stand alone, the others beside them: 10 + 40/7 and 10 + 3 * 30/7. */
+    /* The share 4/7 gets a column alone, the other three share a column: half perimeters 10 + 40/7
+     * and 10 + 3 * 30/7. */
     const double share[] = {1.0, 4.0, 0.0, 1.0, 1.0};
     int32_t column[5];
     int64_t box[20];
@@ -146,7 +147,8 @@ static void rectangles_of_five(void **state)
 static void speeds_and_stragglers(void **state)
 {
     (void)state;
-    /* 60 objects on both ranks, rank 1 half as fast; two of them met an interruption there. */
+    /* 60 objects were on both ranks; rank 1 is half as fast.  Two of them were interrupted
+     * there. */
     int64_t begin[61];
     int32_t rank[120];
     double seconds[120], fitted[2], error[2];
@@ -171,7 +173,8 @@ static void speeds_and_stragglers(void **state)
                      PLB_ERR_RANGE);
 }
 
-/* 40 objects that change places, rank 2 half as fast, from the fifth placement on a third. */
+/* Observe placements of 40 objects, 12 of which move each time.  Rank 2 has half of the speed of
+ * the others, from the fifth placement on a third. */
 static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -206,7 +209,7 @@ static void the_learner_follows(void **state)
     assert_int_equal(observe_some(&learner, 20, &err), PLB_OK);
     assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 3.0) < 0.01);
     assert_int_equal(learner.n_seen, PLB_LEARNER_PLACEMENTS);
-    assert_int_equal(learner.n_past, 0); /* no placement of the old rank 2 is remembered */
+    assert_int_equal(learner.n_past, 0); /* placements before the change of rank 2 are forgotten */
     const double inf = INFINITY, one = 1.0;
     const int64_t twice[] = {5, 5};
     assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, &err),

@@ -27,7 +27,7 @@ static plb_stats_t contribution(plb_rng_t *rng, int64_t rank)
     s.n_objects = (int64_t)plb_rng_below(rng, 100);
     plb_exact_add(&s.load_sum, load);
     plb_exact_add(&s.idle_sum, plb_rng_uniform(rng));
-    s.load_max = rank % 3 == 0 ? 1e12 : load; /* several at the maximum */
+    s.load_max = rank % 3 == 0 ? 1e12 : load; /* several ranks have the maximum */
     s.load_max_rank = rank;
     s.utilization_min = plb_rng_uniform(rng);
     s.messages = (int64_t)plb_rng_below(rng, 1000);
@@ -37,7 +37,7 @@ static plb_stats_t contribution(plb_rng_t *rng, int64_t rank)
     return s;
 }
 
-/* Merge random pairs until one is left: any order, any tree. */
+/* Merge random pairs until one record is left: any order, any tree. */
 static plb_stats_t merged(plb_stats_t *part, int n, plb_rng_t *rng)
 {
     for (; n > 1; n--) {
@@ -61,7 +61,7 @@ static void merge_does_not_depend_on_order_or_tree(void **state)
     memcpy(work, all, sizeof all);
     const plb_stats_t expected = merged(work, MANY, &rng);
     assert_int_equal(expected.n_ranks, MANY);
-    assert_int_equal(expected.load_max_rank, 0); /* ties: the lowest */
+    assert_int_equal(expected.load_max_rank, 0); /* ties: the lowest rank */
     assert_int_equal(expected.failed_rank, INT64_MAX);
     assert_int_equal(expected.flags, 0);
     for (int trial = 0; trial < 200; trial++) {
@@ -204,7 +204,8 @@ static void a_threads_own_time_passes_in_its_frames(void **state)
     plb_clock_declare(77);
     assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1077);
     assert_int_equal(plb_clock_leave(), 1077);
-    assert_true(plb_clock_ns(PLB_CLOCK_WALL) > 1000000000); /* the machine's clock again */
+    assert_true(plb_clock_ns(PLB_CLOCK_WALL) >
+                1000000000); /* after the frame, it is the machine's clock again */
 
     plb_clock_enter(PLB_CLOCK_WALL, 5000, 4.0);
     const int64_t cpu = plb_clock_ns(PLB_CLOCK_CPU);

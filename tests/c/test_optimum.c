@@ -1,7 +1,6 @@
-/* Room replay, optimum: comparison with all schedules, with strategies that look at the present
- * placement and with several of them; every allocation that fails; runs whose phases are alike and
- * runs whose phases are not; and every trigger on generated programs, in memory of exactly their
- * size.
+/* Room replay, optimum: comparison with all schedules, for one or several strategies, also such
+ * that use the present placement; every allocation that fails; runs with equal and with different
+ * phases; and every trigger on generated programs, in memory of exactly their size.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -62,7 +61,8 @@ static plb_trace_t random_run(run_t *r, int64_t n_phases, bool alike, uint64_t s
                          .background = r->background};
 }
 
-/* A strategy that deals the objects in turn, beginning at the rank of the largest load. */
+/* A strategy: round robin.  The rank at which it begins depends on which object has the largest
+ * load. */
 static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                 int32_t *out, plb_err_t *err)
 {
@@ -77,7 +77,8 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
     return PLB_OK;
 }
 
-/* It looks at the present placement: the largest object that may move goes to the next rank. */
+/* A strategy that uses the present placement: the largest object that may migrate goes to the next
+ * rank. */
 static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                  int32_t *out, plb_err_t *err)
 {
@@ -95,7 +96,8 @@ static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb
     return PLB_OK;
 }
 
-/* Three strategies: loads only, and declared so; loads only; the present placement. */
+/* Make three strategies: one that uses loads alone and declares this, one that does not declare
+ * it, and one that uses the present placement. */
 static void all_strategies(plb_candidate_strategy_t *out)
 {
     static const double none[1] = {0.0};
@@ -104,7 +106,7 @@ static void all_strategies(plb_candidate_strategy_t *out)
     out[2] = (plb_candidate_strategy_t){{.name = "shifter", .run = shift}, none};
 }
 
-/* The state of a run, written plainly: ranks by entity, and load estimates. */
+/* The state of a run in the plain version: the rank and the load estimate of each entity. */
 typedef struct plain {
     int32_t rank[ENTITIES];
     bool here[ENTITIES];
@@ -173,7 +175,8 @@ static double phase_of(const plb_trace_t *t, plain_t *p, int64_t i)
     return most;
 }
 
-/* Seconds of a run; which[i]: the strategy of the LB step at the end of phase i, or -1. */
+/* Compute the seconds of a run; which[i]: the strategy of the LB step at the end of phase i; -1:
+ * there is none. */
 static double plainly(const plb_trace_t *t, const plb_candidate_strategy_t *strategy,
                       const int32_t *which, double cost)
 {
@@ -191,7 +194,7 @@ static double plainly(const plb_trace_t *t, const plb_candidate_strategy_t *stra
     return sum;
 }
 
-/* The best of all schedules: which[] counts through all of them. */
+/* Find the best schedule by trying all: which[] counts through them. */
 static double exhaustive(const plb_trace_t *t, const plb_candidate_strategy_t *strategy, int32_t n,
                          double cost)
 {
@@ -207,7 +210,7 @@ static double exhaustive(const plb_trace_t *t, const plb_candidate_strategy_t *s
     return best;
 }
 
-/* `first` and the n - 1 strategies after it. */
+/* Compare both versions for strategy `first` and the n - 1 strategies after it. */
 static void compare(const plb_trace_t *t, int first, int32_t n, double cost)
 {
     plb_candidate_strategy_t all[3];
@@ -228,7 +231,7 @@ static void compare(const plb_trace_t *t, int first, int32_t n, double cost)
     }
     assert_true(fabs(best.time - plainly(t, strategy, which, cost)) < 1e-9);
     plb_optimum_free(&best);
-    plb_optimum_free(&best); /* twice is fine */
+    plb_optimum_free(&best); /* freeing twice is allowed */
 }
 
 static void optimum_is_the_best_of_all_schedules(void **state)
@@ -253,8 +256,8 @@ static void each_lb_step_may_take_another_strategy(void **state)
     }
 }
 
-/* A narrow search finds a schedule, maybe not the best; with a bound above what it could find it
- * says so. */
+/* A narrow search may not find the best schedule, and then says so.  If `upper` is too low for any
+ * schedule, it finds none. */
 static void a_narrow_search_says_that_it_is_not_exact(void **state)
 {
     (void)state;
@@ -362,7 +365,7 @@ static void a_long_search_can_be_interrupted(void **state)
     plb_optimum_free(&best);
 }
 
-/* Long enough for the ring buffers of auto to wrap around. */
+/* The programs are so long that the ring buffers of auto wrap around. */
 static void no_trigger_is_better_than_the_optimum(void **state)
 {
     (void)state;

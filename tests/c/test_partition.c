@@ -11,7 +11,7 @@
 
 #include "partition/quality.h"
 
-/* A grid of SIDE x SIDE; a net is a vertex with its neighbours. */
+/* A grid of SIDE x SIDE vertices; there is a net for each vertex with its neighbours. */
 enum { SIDE = 12, N = SIDE * SIDE, K = 4 };
 
 typedef struct fixture {
@@ -53,7 +53,7 @@ static void fill(fixture_t *f)
                              .imbalance = 1.05};
 }
 
-/* connectivity - 1, counted plainly. */
+/* Compute connectivity - 1 in the plain way. */
 static int64_t connectivity(const fixture_t *f)
 {
     int64_t sum = 0;
@@ -92,7 +92,7 @@ static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
         fill(&f);
         f.in.fixed = variant & 1 ? f.fixed : NULL;
         f.in.old = variant & 2 ? f.old : NULL;
-        if (variant & 4) { /* the graph instead of the hypergraph */
+        if (variant & 4) { /* use the graph instead of the hypergraph */
             f.in.n_nets = 0;
             f.in.net_start = f.in.pin = f.in.net_weight = NULL;
             f.in.start = f.start;
@@ -101,7 +101,8 @@ static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
         assert_int_equal(plb_partition_run(&plb_builtin, &f.in, f.part, &f.err), PLB_OK);
         assert_balanced(&f, 1.05);
         assert_true(!(variant & 1) || (f.part[0] == 3 && f.part[N - 1] == 0));
-        assert_true(connectivity(&f) < 160); /* four squares have 140 or so, chance 400 */
+        assert_true(connectivity(&f) <
+                    160); /* four squares have about 140, a random partition 400 */
     }
 }
 
@@ -144,7 +145,7 @@ static void overfull_parts_are_emptied(void **state)
     assert_balanced(&f, 1.05);
 }
 
-/* Doubled pins count once, nets of one vertex or without weight are removed, equal nets are
+/* Duplicate pins count once, nets of one vertex or without weight are removed, equal nets are
  * merged. */
 static void contraction_keeps_connectivity(void **state)
 {
@@ -194,7 +195,7 @@ static void failed_allocations_are_survived(void **state)
 /* ---- libraries that answer badly
  * ------------------------------------------------------------------- */
 
-static int32_t answer; /* for every vertex */
+static int32_t answer; /* the part of every vertex */
 
 static int answers(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
@@ -287,8 +288,7 @@ static void moves_are_packed_by_part(void **state)
 
 enum { MOST = 6 };
 
-/* The largest value over all numberings of n parts: what stays in its part, then on its
- * rank. */
+/* Find the best of all numberings of n parts: most data stay in their part, then on their rank. */
 static void best_of_all(const plb_new_names_t *in, int32_t *name, int n, double best[2])
 {
     const int k = in->n_parts;
@@ -377,7 +377,7 @@ static void names_keep_as_much_as_any(void **state)
         assert_true(now[0] == best[0]);
         assert_true(in.n_kept > 0 || now[1] == best[1]);
         assert_true(now[0] > own[0] || now[1] >= own[1]);
-        if (now[0] == own[0] && now[1] == own[1]) { /* no gain: nothing changes */
+        if (now[0] == own[0] && now[1] == own[1]) { /* nothing is gained, so no number changes */
             assert_memory_equal(name, any, (size_t)k * sizeof *name);
         }
     }
@@ -405,7 +405,7 @@ static void names_of_what_is_no_overlap(void **state)
     assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
 }
 
-/* Call what counts fill, cut and volume of a ring of six vertices in three parts. */
+/* Count fill, cut and volume of a ring of six vertices in three parts. */
 static int count_all(plb_err_t *err)
 {
     static const int64_t start[] = {0, 2, 4, 6, 8, 10, 12};

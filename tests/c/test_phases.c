@@ -1,6 +1,6 @@
-/* Room replay, phases: random traces in memory of exactly their size, a trace in parts against
- * the whole, exact sums, every allocation that fails; the rounding of sums that are computed
- * ahead. */
+/* Room replay, phases: random traces in memory of exactly their size, traces in parts compared
+ * with the whole, exact sums, every allocation that fails, and the rounding of sums of several
+ * phases at once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static int64_t *rebased(owned_t *o, const int64_t *ptr, int64_t begin, int64_t e
     return p;
 }
 
-/* Phases begin ... end - 1, with the entities that they need. */
+/* Return the phases begin ... end - 1, with the entities that they need. */
 static owned_t part_of(const plb_trace_t *t, int64_t begin, int64_t end)
 {
     owned_t o = {0};
@@ -125,7 +125,8 @@ static int64_t *sizes(owned_t *o, int64_t n, plb_rng_t *rng)
     return p;
 }
 
-/* The entities of each phase: rarely changed from the one before, in random order. */
+/* Draw the entities of each phase: in random order, and rarely different from those of the
+ * previous phase. */
 static void draw_tasks(owned_t *o, int64_t *task_ptr, int32_t *entity, plb_rng_t *rng)
 {
     plb_trace_t *t = &o->trace;
@@ -252,7 +253,8 @@ static void look_at_database(plb_phases_t *ph, seen_t *out)
     }
 }
 
-/* An LB step: every object that may move goes to another rank, sometimes by learned speeds. */
+/* Do an LB step: every object that may migrate goes to another rank; sometimes there are learned
+ * speeds. */
 static void move(plb_phases_t *ph, int64_t phase, uint64_t seed)
 {
     int32_t rank[ENTITIES];
@@ -286,8 +288,8 @@ static void run_phase(plb_phases_t *ph, int64_t i, int64_t phase, uint64_t seed,
     plb_phases_leave(ph);
 }
 
-/* In parts, each in its own memory, which is freed before the next one comes; cut: bits of the
- * phases that begin a part. */
+/* Run the trace in parts, each in its own memory, which is freed before the next part begins; cut:
+ * bits of the phases that begin a part. */
 static void run_parts(const plb_trace_t *t, uint64_t seed, uint64_t cut, seen_t *out)
 {
     const plb_phases_options_t opt = options_of(seed);
@@ -316,7 +318,7 @@ static void run_parts(const plb_trace_t *t, uint64_t seed, uint64_t cut, seen_t 
         assert_true(before == after);
     }
     plb_phases_free(&ph);
-    plb_phases_free(&ph); /* twice is fine */
+    plb_phases_free(&ph); /* freeing twice is allowed */
 }
 
 static void test_parts_give_what_the_whole_gives(void **state)
@@ -370,7 +372,8 @@ static void test_sums_are_exact(void **state)
     }
 }
 
-/* Fixed objects are where they were recorded; the others stay until they are moved. */
+/* Objects that may not migrate are on their recorded ranks; the others stay until they are
+ * moved. */
 static void test_objects_stay_where_they_are(void **state)
 {
     (void)state;
@@ -406,7 +409,7 @@ static void test_objects_stay_where_they_are(void **state)
     }
 }
 
-/* The load estimates of objects that stay are those of the runtime. */
+/* Objects that stay have the same load estimates as in a run. */
 static void test_estimates(void **state)
 {
     (void)state;
@@ -514,7 +517,7 @@ static void test_every_failed_allocation_is_told(void **state)
     }
 }
 
-/* One wrong element: an error when its phase comes, whichever element it is. */
+/* One wrong element, whichever it is, is an error when its phase begins. */
 static void test_broken_traces_are_refused(void **state)
 {
     (void)state;
@@ -595,13 +598,13 @@ static double hard(int kind, int64_t k, plb_rng_t *rng)
 {
     const double u = plb_rng_uniform(rng);
     switch (kind) {
-    case 0: /* ties of 1, and what breaks them */
+    case 0: /* ties of the rounding to 1, and small loads that break them */
         return k == 0 ? 1.0 : ldexp(1.0, -53 - (int)plb_rng_below(rng, 3));
-    case 1: /* a tie that one tiny load breaks */
+    case 1: /* a tie, which one tiny load breaks */
         return k == 0 ? 1.0 + 0x1p-52 : k == 1 ? 0x1p-53 : ldexp(u, -100 - (int)(k % 80));
     case 2:
         return pow(10.0, -300.0 + 330.0 * u);
-    case 3: /* many that are equal */
+    case 3: /* many equal loads */
         return 0.1;
     case 4:
         return k % 3 == 0 ? 1e30 : k % 3 == 1 ? 1e14 : 1e-300;
@@ -609,7 +612,7 @@ static double hard(int kind, int64_t k, plb_rng_t *rng)
         return k == 0 ? 2.0 - 0x1p-52 : k % 2 ? 0x1p-53 : 0x1p-54;
     case 6:
         return plb_rng_below(rng, 2) ? 0.0 : ldexp(u, (int)plb_rng_below(rng, 120) - 90);
-    case 7: /* smaller than an exact sum can hold */
+    case 7: /* smaller than the lowest bit of an exact sum */
         return ldexp(u, -180 - (int)plb_rng_below(rng, 40));
     default:
         return u;

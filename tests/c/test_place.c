@@ -39,7 +39,9 @@ static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
     for (int r = 0; r < P; r++) {
         f->speed[r] = 1.0 + 0.5 * (r % 3);
         f->background[r] = 0.25 * r;
-        f->limit[r] = strategy->agent == NULL ? 2100 : 6300; /* those start within the limits */
+        f->limit[r] = strategy->agent == NULL
+                          ? 2100
+                          : 6300; /* distributed strategies must begin within the limits */
     }
     for (int k = 0; k < strategy->n_params; k++) {
         f->params[k] = strategy->params[k].fallback;
@@ -111,7 +113,7 @@ static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
     }
 }
 
-/* Objects with memory on two ranks with limits. */
+/* Make a snapshot of objects with memory, on two ranks with limits. */
 static plb_snapshot_t limited(int64_t n, const double *load, const int32_t *rank,
                               const int64_t *memory, const int64_t *limit)
 {

@@ -12,7 +12,7 @@
 
 static plb_err_t err;
 
-/* Every event comes once, after all events of earlier buckets, however far ahead it was. */
+/* Every event comes once, after all events of earlier buckets, however early it was pushed. */
 static void a_calendar_gives_events_bucket_by_bucket(void **state)
 {
     (void)state;
@@ -42,7 +42,8 @@ static void a_calendar_gives_events_bucket_by_bucket(void **state)
             assert_true(floor(e[i].time / 0.3) == b);
             assert_int_equal(seen[e[i].owner]++, 0);
             taken++;
-            for (int k = 0; k < 2 && given < N; k++) { /* one of them perhaps in this bucket */
+            for (int k = 0; k < 2 && given < N;
+                 k++) { /* one of them may be in the present bucket */
                 const double t = e[i].time + plb_rng_uniform(&rng) * (k == 0 ? 0.1 : 9.0);
                 assert_int_equal(plb_calendar_push(&c, t, given++, &err), PLB_OK);
             }
@@ -69,7 +70,7 @@ static plb_protocol_t setting(int i)
     return q;
 }
 
-/* The order of the events within a bucket has no influence. */
+/* The results do not depend on the order of the events within a bucket. */
 static void results_do_not_depend_on_the_buckets(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void any_allocation_may_fail(void **state)
     plb_protocol_t q = setting(0);
     q.n_ranks = 5;
     q.halo = 0;
-    q.work = 2e-6; /* far ahead: the buffer grows */
+    q.work = 2e-6; /* ranks run far ahead, so the window grows */
     int ret = PLB_ERR_NOMEM;
     for (int64_t n = 0; ret != PLB_OK; n++) {
         plb_protocol_result_t out;

@@ -106,7 +106,7 @@ static owned_t random_trace(uint64_t seed)
     return o;
 }
 
-/* A strategy that needs no memory and looks at everything: round robin, and the edges are read. */
+/* A strategy that needs no memory: round robin.  It also reads all edges. */
 static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                 int32_t *out, plb_err_t *err)
 {
@@ -161,7 +161,7 @@ static int decider_of(setting_t *s, const plb_strategy_t *strategy, bool learns,
     return ret != PLB_OK ? ret : plb_decider_init(&s->decider, &opt, &s->trigger, err);
 }
 
-/* A replay of the trace, in two parts if asked for.  The strategy may be NULL: as recorded. */
+/* Replay the trace, if wanted in two parts. strategy is NULL: as recorded. */
 static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strategy,
                     plb_replay_opts_t opts, int64_t cut, plb_err_t *err)
 {
@@ -246,13 +246,13 @@ static void random_traces_run_under_every_strategy(void **state)
                 check_ranks(&o, &s.replay);
             }
             setting_free(&s);
-            plb_replay_free(&s.replay); /* twice is fine */
+            plb_replay_free(&s.replay); /* freeing twice is allowed */
         }
         owned_free(&o);
     }
 }
 
-/* Cut anywhere, and with a lag: the same result as in one part, to the bit. */
+/* In two parts, cut anywhere, also with a lag: the same result as in one part, to the last bit. */
 static void parts_are_the_same_as_the_whole(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void without_a_decider_all_is_as_recorded(void **state)
     owned_free(&o);
 }
 
-/* A phase of the tasks first ... first + ptr[1] - 1, without edges. */
+/* Make a trace of one phase with the tasks first ... first + ptr[1] - 1, without edges. */
 static plb_trace_t one_phase(const plb_trace_t *trace, int64_t first, const int64_t *ptr)
 {
     static const int64_t no_edges[2] = {0, 0};
@@ -314,7 +314,7 @@ static plb_trace_t one_phase(const plb_trace_t *trace, int64_t first, const int6
     return out;
 }
 
-/* A loop was left early, and other objects exist by then: the LB step is for these. */
+/* If a loop is left early, the LB step places the objects that exist after the loop. */
 static void loops_may_be_left_early(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     owned_free(&o);
 }
 
-/* One wrong element in each array: an error, whichever element it is. */
+/* One wrong element, whichever it is in each array, is an error. */
 static void broken_traces_are_refused(void **state)
 {
     (void)state;

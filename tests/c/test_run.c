@@ -1,4 +1,4 @@
-/* Room run: the order of messages, and the communication graph, against plain loops. */
+/* Room run: the order of messages, and the communication graph, compared with plain loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +20,8 @@ static int64_t below(plb_rng_t *rng, int64_t n)
     return (int64_t)plb_rng_below(rng, (uint64_t)n);
 }
 
-/* Each object reads all of its messages, by source, and those of one source as they came. */
+/* Each object reads all of its messages, sorted by source; those of one source in the order of
+ * their arrival. */
 static void test_inboxes(void **state)
 {
     (void)state;
@@ -53,7 +54,7 @@ static void test_inboxes(void **state)
     }
 }
 
-/* Sums of each pair, whatever the order of the messages. */
+/* The sums of each pair do not depend on the order of the messages. */
 static void test_talk(void **state)
 {
     (void)state;
@@ -100,7 +101,7 @@ typedef struct cast {
     int64_t source, target[4], n, bytes, messages;
 } cast_t;
 
-/* Add to the group with this sender and these receivers; a new one if there is none. */
+/* Add to the group with this sender and these receivers; if there is none, make it. */
 static void add_to(cast_t *group, int64_t *n_groups, cast_t more)
 {
     int64_t k = 0;
@@ -117,7 +118,7 @@ static void add_to(cast_t *group, int64_t *n_groups, cast_t more)
     }
 }
 
-/* The groups of edges are those of a plain list, in order of their first messages. */
+/* Check that the groups of edges are those of a plain list, in order of their first messages. */
 static void check_groups(const plb_talk_t *talk, const cast_t *group, int64_t n_groups)
 {
     int64_t k = 0;

@@ -1,5 +1,6 @@
-/* Room decide, strategy selection: memory, the table of strategies as candidates, the rules on
- * counts of LB steps.  tests/decide/test_selection.py compares it with a plain twin. */
+/* Room decide, strategy selection: failing allocations, all strategies of the table as candidates,
+ * the rules about numbers of LB steps. tests/decide/test_selection.py compares the selection with
+ * a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +49,7 @@ static void each_failed_allocation_is_survived(void **state)
         const int ret = make(&s, four, 4, &err);
         plb_mem_fail_at(-1);
         plb_selector_free(&s);
-        plb_selector_free(&s); /* twice is fine */
+        plb_selector_free(&s); /* freeing twice is allowed */
         if (ret == PLB_OK) {
             break;
         }

@@ -10,7 +10,7 @@
 
 enum { P = 12 };
 
-/* A ring of parts, each sending to the next but four. */
+/* A ring of parts; each part sends to the fifth part after it. */
 static void fill(int64_t *start, int32_t *to, double *bytes, int32_t *group, int32_t *place)
 {
     for (int a = 0; a < P; a++) {

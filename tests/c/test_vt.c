@@ -34,7 +34,8 @@ static const char rank1[] =
     "\"bytes\":1.0,\"messages\":2,\"from\":{\"type\":\"object\",\"id\":5},\"to\":{\"type\":"
     "\"object\",\"seq_id\":2}}]},{\"id\":3,\"tasks\":[]}]}";
 
-/* Scan, merge, and write every file with all tasks that may move on the last rank. */
+/* Scan and merge the files, and write each one under a placement of all movable tasks on the last
+ * rank. */
 static int whole_path(const char *const *text, const size_t *size, int32_t n, plb_err_t *err)
 {
     plb_vt_scan_t scan[2] = {0};
@@ -127,7 +128,7 @@ static void test_every_allocation_fails(void **state)
     assert_true(n > 40);
 }
 
-/* The text in memory of its own size; PLB_OK or PLB_ERR_FORMAT, nothing else. */
+/* Scan the text in memory of exactly its size; the result must be PLB_OK or PLB_ERR_FORMAT. */
 static int alone(const char *text, size_t size)
 {
     plb_err_t err = {0, ""};

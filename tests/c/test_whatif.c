@@ -1,4 +1,4 @@
-/* Room whatif: worked cases, failing allocations. */
+/* Room whatif: cases computed by hand, failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static plb_target_t on(const int32_t *place)
                           .eager = 100};
 }
 
-/* Rank 0 sends, rank 1 receives, with a nonblocking barrier and a lock behind. */
+/* Rank 0 sends, rank 1 receives; a nonblocking barrier and a lock follow. */
 static const plb_op_t sender[] = {
     {.kind = PLB_OP_SEND, .peer = 1, .bytes = 100, .compute = 4 * MS},
     {.kind = PLB_OP_ISEND, .peer = 1, .bytes = 1000, .request = 0},
@@ -86,8 +86,8 @@ static void test_records_that_become_known_in_parts(void **state)
     plb_process_times_t times[2];
     plb_err_t err = {0, ""};
     assert_int_equal(simulate(&target, times, &err), PLB_OK);
-    /* 4 ms at half speed; a message 1.1 ms, rendezvous 3 ms more; barrier 1 ms; lock 2 ms, unlock
-     * 2.01 ms */
+    /* work: 4 ms at half speed; message: 1.1 ms, and 3 ms more for the rendezvous; barrier: 1 ms;
+     * lock: 2 ms; unlock: 2.01 ms */
     assert_true(fabs(times[0].finish - (0.008 + 0.0011 + 0.003 + 0.001 + 0.00401)) < 1e-12);
     assert_true(fabs(times[1].finish - 0.0131) < 1e-12);
     assert_int_equal(times[0].end, PLB_END_THROUGH);

@@ -131,7 +131,7 @@ def test_no_pause(interleave):
     result, _, depth, text = interleave("wish=2:3 ablate=1 hangs=1")
     assert (result, depth) == ("deadlock", 20)
     assert "object 0 runs 4" in text
-    assert "object 1 stands at 3" in text
+    assert "object 1 waits at 3" in text
     assert "balancing\n" in text
 
 
@@ -156,7 +156,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
         r"root on rank 0: sees the (.*)" if central else r" rank 0: sees the (.*)", text
     )
     assert seen[-2:] == ["statistics of 3", "maximum 3; final period 3"]
-    assert text.count("stands at 3, statistics posted to 3, seen to 3, limit 3, final 3") == 2
+    assert text.count("waits at 3, statistics contributed up to 3, seen up to 3, limit 3, final 3") == 2
 
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):
@@ -167,8 +167,8 @@ def test_statistics_while_a_maximum_is_on_its_way(interleave):
 def test_rank_that_has_ended_must_serve(interleave):
     result, _, _, text = interleave("wish=2:3 ranks=3 iterations=4 quit=1")
     assert result == "deadlock"
-    assert "object 0 stands at 4" in text
-    assert "object 2 stands at 3" in text
+    assert "object 0 waits at 4" in text
+    assert "object 2 waits at 3" in text
 
 
 def test_balancing_past_the_end_of_a_rank(interleave):

@@ -32,7 +32,8 @@ static void add_communication(anything_t *self, feed_t *feed, uint32_t most)
     s->multicast_messages = feed_bool(feed) ? own(self, feed_amounts(feed, c)) : NULL;
 }
 
-/* Limits that the present placement keeps, just keeps, or breaks. */
+/* Make memory limits.  Some just hold the present placement, some leave room, and some are
+ * arbitrary. */
 static int64_t *limits(feed_t *feed, const plb_snapshot_t *s)
 {
     int64_t *out = plb_calloc((size_t)s->n_ranks, sizeof *out);
@@ -150,7 +151,7 @@ static bool within_limits(const plb_snapshot_t *s, const int32_t *rank)
     return ok;
 }
 
-/* The value of a parameter, or 0. */
+/* Return the value of a parameter; 0 if the strategy does not have it. */
 static double param_of(const plb_strategy_t *strategy, const double *params, const char *name)
 {
     double out = 0.0;
@@ -160,8 +161,8 @@ static double param_of(const plb_strategy_t *strategy, const double *params, con
     return out;
 }
 
-/* Seconds of the slowest rank, as the strategy measures them: with messages if it has their costs;
- * a multicast counts as one message to each receiver. */
+/* Compute the seconds of the slowest rank as the strategy measures them: with messages if it has
+ * parameters for their costs.  A multicast counts as one message to each receiver. */
 static double longest(const plb_strategy_t *strategy, const plb_snapshot_t *s,
                       const double *params, const int32_t *rank)
 {
@@ -194,7 +195,8 @@ static void check(const plb_strategy_t *strategy, const plb_snapshot_t *s, const
                   const int32_t *rank)
 {
     plb_err_t err;
-    MUST(plb_snapshot_check_placement(s, rank, &err) == PLB_OK); /* none lost, fixed stay */
+    MUST(plb_snapshot_check_placement(s, rank, &err) ==
+         PLB_OK); /* no object is lost, fixed ones stay */
     if (strategy->looks_at & PLB_LOOKS_MEMORY) {
         MUST(within_limits(s, rank));
     }

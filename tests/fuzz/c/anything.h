@@ -1,4 +1,4 @@
-/* A snapshot with any parts, and one call of one strategy with what must hold of the answer. */
+/* A snapshot with any parts, and a call of a strategy with checks of its answer. */
 #ifndef FUZZ_ANYTHING_H
 #define FUZZ_ANYTHING_H
 
@@ -11,12 +11,12 @@ typedef struct anything {
     int n_owned;
 } anything_t;
 
-/** At most `n` objects, `p` ranks, `m` edges; its arrays belong to it.  It need not pass
- *  plb_snapshot_check. */
+/** Make a snapshot of at most `n` objects, `p` ranks and `m` edges, which owns its arrays.  It may
+ * be invalid (plb_snapshot_check). */
 void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint32_t m);
 void anything_free(anything_t *self);
 
-/** A strategy that needs no library, by a byte. */
+/** Choose a strategy that needs no library, by one byte of the feed. */
 const plb_strategy_t *anything_strategy(feed_t *feed);
 
 typedef struct placed {
@@ -25,8 +25,8 @@ typedef struct placed {
     int64_t migrations;
 } placed_t;
 
-/** Run it, with parameters from the feed (NULL: the defaults), and check the placement if there is
- *  one.  fail_at: as of plb_mem_fail_at. */
+/** Run the strategy with parameters from the feed (NULL: the defaults).  If it gives a placement,
+ * check it. fail_at: the argument of plb_mem_fail_at. */
 placed_t anything_place(const plb_strategy_t *strategy, const plb_snapshot_t *in, feed_t *feed,
                         int64_t fail_at);
 

@@ -1,14 +1,14 @@
-/* Random snapshots through every strategy, with a clock: finds the calls that take more than 50
- * times the median of their strategy and size.  Parameters have their defaults; calls that find
- * nothing to move, and return at once, do not count for the median.
+/* Runs every strategy on random snapshots, and finds the calls that take more than 50 times the
+ * median of their strategy and size.  Parameters have their defaults.  Calls that return at once,
+ * because nothing has to move, do not count for the median.
  *
  *     clock SNAPSHOTS [FIRST SEED]
  *
  * Sizes are objects + ranks + edges, in steps of a factor of two.  Prints a line for each strategy
- * and size, then the slow calls, with the seed of each; exit status 1 if there is one.  Calls of
- * less than MEANINGFUL seconds never count: what strategies bound by a number of steps, the search
- * for a packing of memory (place/kit/problem.c) and VectorLB's exchanges, takes up to that long at
- * any size. */
+ * and size, then the slow calls with their seeds.  The exit status is 1 if there is a slow call.
+ * Calls of less than MEANINGFUL seconds are never slow: two searches end after a fixed number of
+ * steps, which can take that long at any size (packing by memory in place/kit/problem.c, and
+ * VectorLB's exchanges). */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

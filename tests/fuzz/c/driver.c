@@ -1,6 +1,6 @@
-/* Runs a harness without libFuzzer: on the files and folders that are named, then on `runs=N`
- * inputs of random bytes.  `seed=S` and `most=B` (bytes of an input) may follow; a call that takes
- * more than 20 s ends the program. */
+/* Runs a harness without libFuzzer.  Arguments: files and folders with inputs; runs=N: then also N
+ * inputs of random bytes; seed=S; most=B: largest number of bytes of a random input.  A call that
+ * takes more than 20 s ends the program. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static void keep(int signal)
 static void run(void)
 {
     alarm(SECONDS);
-    uint8_t *exact = malloc(length + (length == 0)); /* so that a sanitizer sees every overrun */
+    uint8_t *exact =
+        malloc(length + (length == 0)); /* so that a sanitizer finds every access beyond it */
     memcpy(exact, input, length);
     LLVMFuzzerTestOneInput(exact, length);
     free(exact);

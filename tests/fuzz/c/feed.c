@@ -63,7 +63,7 @@ double feed_double(feed_t *self)
     if (kind < 250) {
         return special[kind % (sizeof special / sizeof *special)];
     }
-    const uint64_t bits = feed_word(self); /* also NaN and infinite */
+    const uint64_t bits = feed_word(self); /* may be NaN or infinite */
     double out;
     memcpy(&out, &bits, sizeof out);
     return out;

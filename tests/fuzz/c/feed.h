@@ -1,6 +1,6 @@
-/* Numbers from the bytes that a fuzzer gives.  Each choice of a harness takes the next byte; after
- * the last one the bytes go on at random, from a seed that depends on all of them, so that short
- * inputs describe large questions, too. */
+/* Makes numbers from the bytes that a fuzzer gives.  Each choice of a harness takes the next byte.
+ * After the last one, random bytes follow, whose seed depends on all given bytes.  So short inputs
+ * describe large questions, too. */
 #ifndef FUZZ_FEED_H
 #define FUZZ_FEED_H
 
@@ -22,30 +22,31 @@ uint8_t feed_byte(feed_t *self);
 uint64_t feed_word(feed_t *self);
 bool feed_bool(feed_t *self);
 
-/** 0 ... n - 1. */
+/** Return a number in 0 ... n - 1. */
 uint32_t feed_below(feed_t *self, uint32_t n);
 
-/** Sizes: mostly few, at most `most`. */
+/** Return a size up to `most`, usually a small one. */
 uint32_t feed_size(feed_t *self, uint32_t most);
 
-/** Any double: NaN, infinite, negative, denormal, large, ordinary. */
+/** Return any double: NaN, infinite, negative, subnormal, large or ordinary. */
 double feed_double(feed_t *self);
 
-/** Any integer: around 0, around powers of two, anything. */
+/** Return any integer; those near 0 and near powers of two are frequent. */
 int64_t feed_int(feed_t *self);
 
-/* Arrays of plb_malloc; the kind of their values is a choice, too.  n may be 0. */
-double *feed_amounts(feed_t *self, size_t n); /* zero or more; often equal, or over many decades */
-int64_t *feed_bytes(feed_t *self, size_t n);  /* zero or more */
+/* Return arrays from plb_malloc; the feed also chooses the kind of their values. n may be 0. */
+double *feed_amounts(feed_t *self,
+                     size_t n); /* zero or more; often all equal, or of very different size */
+int64_t *feed_bytes(feed_t *self, size_t n);                               /* zero or more */
 int32_t *feed_indices(feed_t *self, size_t n, int32_t least, int32_t end); /* least ... end - 1 */
 
-/** start[n + 1] that rises from 0 to *total, `most` at most. */
+/** Return start[n + 1], which rises from 0 to *total; *total is at most `most`. */
 int64_t *feed_starts(feed_t *self, size_t n, uint32_t most, int64_t *total);
 
-/** A parameter within its closed range: default, ends, between. */
+/** Return the value of a parameter: its default, an end of its range, or a value between. */
 double feed_param(feed_t *self, double fallback, double least, double most);
 
-/* What must always hold. */
+/* End the program if a condition that must always hold does not. */
 #define MUST(holds)                                                                               \
     do {                                                                                          \
         if (!(holds)) {                                                                           \

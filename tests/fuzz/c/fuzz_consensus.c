@@ -1,6 +1,6 @@
-/* The consensus protocol: a system of a few ranks (tests/c/consensus_model.h) whose steps, the
- * arrival of each message among them, come in the order that the input says.  After each step the
- * promises of the protocol hold, and no run ends with ranks that wait. */
+/* The consensus protocol: a system of a few ranks (tests/c/consensus_model.h).  The input chooses
+ * the order of its steps, and so of the arrival of messages.  After each step the promises of the
+ * protocol must hold, and no run may end with ranks that still wait. */
 #include "consensus_model.h"
 #include "feed.h"
 

@@ -1,6 +1,6 @@
 /* The decider and the advisor: any calls in any order, with any figures.  Each call succeeds or is
- * refused with a message; a refused one leaves what the decider waits for, and its receipts, as
- * they were. */
+ * refused with a message; a refused call changes neither what the decider waits for nor its
+ * receipts. */
 #include <string.h>
 
 #include "anything.h"
@@ -18,7 +18,7 @@ typedef struct machine {
     int32_t rank[OBJECTS], new_rank[OBJECTS];
     double load[OBJECTS], here[OBJECTS], speed[RANKS];
     plb_placing_t placing;
-    bool advised; /* the advisor drives the decider */
+    bool advised; /* true: the advisor drives the decider; false: the harness does */
 } machine_t;
 
 static void draw_params(feed_t *feed, const plb_param_t *table, int n, double *out)
@@ -72,7 +72,7 @@ static int begin(machine_t *m, feed_t *feed, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Seconds: mostly possible ones. */
+/* Return a number of seconds, usually a valid one. */
 static double seconds(feed_t *feed)
 {
     return feed_byte(feed) < 240 ? feed_byte(feed) / 64.0 : feed_double(feed);

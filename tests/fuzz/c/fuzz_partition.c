@@ -1,6 +1,7 @@
-/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every
- * vertex gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.
- * Also what evaluates and renumbers a partition. */
+/* plb_partition: any question, also with invalid values, to pylb's own partitioner.  Every vertex
+ * gets a part, and fixed vertices get theirs.  V-cycles do not change this, and do not raise the
+ * cut of a partition that keeps its limits.  Also the functions that evaluate and renumber a
+ * partition. */
 #include <string.h>
 
 #include "feed.h"
@@ -42,7 +43,7 @@ static int32_t *starts(asked_t *self, feed_t *feed, size_t n, int32_t *total)
     return out;
 }
 
-/* A symmetric graph: a ring with chords.  Sometimes an edge leads elsewhere. */
+/* Make a symmetric graph: a ring with chords.  Sometimes an edge is wrong. */
 static void add_graph(asked_t *self, feed_t *feed)
 {
     plb_question_t *q = &self->q;

@@ -1,5 +1,6 @@
-/* vt's LBDatafile: any text as the file of one rank, or cut in two at a zero byte.  It is read or
- * refused with a message; what is read is joined and written again, and that is read again. */
+/* vt's LBDatafile: any text as the file of one rank or, cut at a zero byte, as the files of two.
+ * The reader accepts the text, or refuses it with a message.  If it accepts the text, the files
+ * are joined, written, and read again. */
 #include <string.h>
 
 #include "feed.h"
@@ -23,7 +24,7 @@ static int scan_all(file_t *self, const char *text, size_t size, plb_err_t *err)
                : plb_vt_scan(&self->scan[self->n++], cut + 1, size - first - 1, "second", err);
 }
 
-/* Write the files with all tasks that may migrate on the last rank. */
+/* Write the files under a placement of all movable tasks on the last rank. */
 static int write_all(file_t *self, const plb_vt_scan_t *const *files, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,5 +1,5 @@
-/* The simulator of recorded MPI programs: any operations on any machine.  They are refused with a
- * message, or each rank ends, is cut off, or waits forever in the simulation, not in reality.  The
+/* The simulator of recorded MPI programs: any operations on any machine.  The simulator refuses
+ * them with a message; or it ends, and each rank has ended, was cut off, or waits forever.  The
  * result does not depend on the pieces in which the records are passed. */
 #include <math.h>
 #include <string.h>
@@ -15,12 +15,12 @@ typedef struct asked {
     plb_target_t target;
     int64_t start[3];
     int32_t member[2 * MOST_RANKS];
-    plb_comms_t comms; /* the world, and all but rank 0 */
+    plb_comms_t comms; /* two communicators: the world, and all ranks except rank 0 */
     plb_op_t op[MOST_RANKS][MOST_OPS];
     int64_t n_ops[MOST_RANKS];
 } asked_t;
 
-/* Mostly an ordinary number. */
+/* Return a positive number, usually an ordinary one. */
 static double feed_amount(feed_t *feed)
 {
     return feed_byte(feed) < 240 ? 0.25 + feed_byte(feed) / 64.0 : feed_double(feed);
@@ -30,7 +30,7 @@ static void draw_target(asked_t *a, feed_t *feed)
 {
     static const double period[] = {0.0, 0.1, 1e-3};
     const uint8_t how = feed_byte(feed);
-    const bool turns = how & 8; /* then there is one event for each, so that work must be little */
+    const bool turns = how & 8; /* each turn is an event, so the amounts of work must be small */
     a->n_processors = 1 + (int32_t)feed_below(feed, MOST_RANKS);
     for (int32_t p = 0; p < a->n_processors; p++) {
         a->node[p] = (int32_t)feed_below(feed, NODES);
@@ -62,7 +62,7 @@ static void draw_target(asked_t *a, feed_t *feed)
                                .as_recorded = how & 32};
 }
 
-/* An operation that can be right: few peers, tags and requests. */
+/* Draw an operation, usually with few peers, tags and requests, so that it can be valid. */
 static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
 {
     plb_op_t op = {.kind = (uint8_t)(1 + feed_below(feed, PLB_N_OPS - 1)),
@@ -73,7 +73,8 @@ static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
                    .compute = feed_byte(feed) * 1000,
                    .flags = feed_byte(feed) < 128 ? 0 : feed_byte(feed),
                    .what = (uint16_t)feed_below(feed, PLB_N_COLLECTIVES)};
-    if (feed_byte(feed) > 240 && a->target.quantum == 0.0) { /* else it has too many turns */
+    if (feed_byte(feed) > 240 &&
+        a->target.quantum == 0.0) { /* otherwise there would be too many turns */
         op.compute = feed_int(feed);
     }
     if (op.kind == PLB_OP_COLL || op.kind == PLB_OP_ICOLL) {
@@ -81,7 +82,7 @@ static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
         op.peer = op.comm ? 0 : op.peer;
         op.tag = op.comm ? rank - 1 : rank;
     }
-    if (feed_byte(feed) == 0) { /* or anything */
+    if (feed_byte(feed) == 0) { /* sometimes it has arbitrary fields */
         op.peer = (int32_t)feed_int(feed);
         op.tag = (int32_t)feed_int(feed);
         op.request = (int32_t)feed_int(feed);
@@ -103,7 +104,7 @@ static void draw(asked_t *a, feed_t *feed)
     a->comms = (plb_comms_t){2, a->start, a->member};
     draw_target(a, feed);
     const uint32_t most = 1 + feed_below(feed, MOST_OPS - 1);
-    const bool alike = feed_bool(feed); /* all ranks call the same */
+    const bool alike = feed_bool(feed); /* true: all ranks make the same calls */
     for (int32_t r = 0; r < a->n; r++) {
         const int64_t n = a->n_ops[r] = feed_below(feed, most);
         feed_t same = *feed;
