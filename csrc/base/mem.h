@@ -15,13 +15,11 @@ void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
 void plb_free(void *p); /* p may be NULL */
 
-/** Free n pointers. */
 void plb_free_all(void *const *p, size_t n);
 
 /** Give freed memory back to the operating system, if the C library can. */
 void plb_mem_trim(void);
 
-/* Free every pointer of a list. */
 #define PLB_FREE(...)                                                                             \
     plb_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
 

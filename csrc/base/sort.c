@@ -214,7 +214,8 @@ static inline uint64_t part_of(const struct plb_sort_parts *self, double key)
     return (image(key) - self->first) >> self->shift;
 }
 
-/* Choose the parts and count their items; end[k] is then where part k begins. */
+/* Choose the parts, and set end[k] to the index where part k begins (it becomes the end when the
+ * items are written). */
 static void split(struct plb_sort_parts *self, const double *x, int64_t n, double sign)
 {
     double low = 0.0, high = 0.0;

@@ -94,7 +94,7 @@ static PyObject *loop_next(PyObject *object)
     return pair_of(self, self->next++);
 }
 
-/* Ends the measurement, too, if the program has left the loop by break or an exception. */
+/* Free the loop.  If the program has left it by break or an exception, this ends its measurement. */
 static void loop_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);

@@ -232,7 +232,6 @@ static void settle(plb_step_t *self)
     self->parity ^= 1;
 }
 
-/* Make progress. */
 static int test(plb_step_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK, reduced = 0;

@@ -23,9 +23,9 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over up to this many iter
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places; /* true: it advises when to rebalance and where data go; false: only when */
-    bool due; /* true: an LB step was advised, and the next record tells its cost and whether ranks
-                 carried it out; false: none was advised */
-    bool placed; /* true: the plan of the LB step was made; false: not yet */
+    bool due;    /* whether an LB step was advised; then the next record tells its cost and whether
+                    ranks carried it out */
+    bool placed; /* whether the plan of the LB step was made */
     int64_t at;  /* the step after which the LB step was advised */
     int64_t migrations, bytes;
     double before; /* max/mean of the last iteration before the LB step was advised */
@@ -61,7 +61,7 @@ typedef struct plb_advisor_sample {
     double time;     /* seconds from the end of the previous step to the end of this one, without
                         LB steps; 0: not measured */
     double cost;     /* seconds that this rank took for the LB step before this step */
-    bool rebalanced; /* true: this rank has carried out that LB step; false: it has not */
+    bool rebalanced; /* whether this rank has carried out that LB step */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time is negative, NaN or infinite. */

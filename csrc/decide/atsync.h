@@ -103,18 +103,17 @@ typedef struct plb_atsync {
     plb_atsync_row_t *row;   /* [capacity], owned: the figures of the n_rows known iterations; the
                                 caller may read them and then set n_rows to 0 */
     int64_t n_rows, capacity;
-    bool maximum; /* true: a maximum is being reduced; false: none is */
-    bool votes;   /* true: the answers of a user's trigger are being reduced (vote() in atsync.c);
-                     false: none are */
+    bool maximum; /* whether a maximum is being reduced */
+    bool votes; /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */
     plb_wish_t wish;
     plb_dispute_t dispute;
     int64_t n_ended; /* number of ranks that had ended, from the last statistics */
-    bool complete;   /* true: all ranks have run every iteration so far; false: some have left */
+    bool complete;   /* whether all ranks have run every iteration so far */
     bool whole;   /* true: all ranks have run every iteration so far, and the trigger has observed
                      each without an error; false: some have left, or the trigger has failed */
-    bool balance; /* true: the consensus has asked to rebalance; false: not yet */
-    bool done;    /* true: the consensus has asked to end the loop; false: not yet */
-    bool failed;  /* true: this rank has failed; false: it has not */
+    bool balance; /* whether the consensus has asked to rebalance */
+    bool done;    /* whether the consensus has asked to end the loop */
+    bool failed;  /* whether this rank has failed */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
 } plb_atsync_t;
 

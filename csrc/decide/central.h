@@ -51,7 +51,7 @@ typedef struct plb_central_case {
 
 typedef struct plb_central_answer {
     bool in_rounds;  /* true: use the distributed strategy; false: the central one */
-    bool considered; /* true: rank 0 takes long enough to compare; false: it does not */
+    bool considered; /* whether rank 0 takes long enough to compare */
     double bytes;    /* bytes of the load database, if they exceed rank 0's limit; else 0 */
     double root;     /* seconds that rank 0 takes for a central placement */
     double rounds;   /* seconds of the distributed placement */

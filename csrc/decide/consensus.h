@@ -142,7 +142,7 @@ typedef struct plb_consensus {
     int64_t round;        /* the last round to which this rank has contributed */
     int64_t limit, final; /* no object goes beyond `limit`, which is at most `final`; final: F */
     int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
-    bool open; /* true: round `round` is open, its outcome is not known; false: no round is open */
+    bool open;            /* whether round `round` is open: its outcome is not known yet */
     bool balancing, done;
 } plb_consensus_t;
 

@@ -99,20 +99,19 @@ typedef struct plb_decider {
     bool started;
     /* Sums over the iterations since the last LB step. */
     double n_since, sum_max, sum_mean, sum_min;
-    double grown; /* seconds by which max - mean has grown in the last iteration */
-    double usual; /* mean of |grown|, in which older iterations count less */
-    bool sudden;  /* true: the loads have jumped in the last iteration; false: they have not */
+    double grown;           /* seconds by which max - mean has grown in the last iteration */
+    double usual;           /* mean of |grown|, in which older iterations count less */
+    bool sudden;            /* whether the loads have jumped in the last iteration */
     double jumps, observed; /* number of jumps, and of iterations, since the start */
     int64_t cycle;          /* index of the first receipt since the last LB step */
-    bool judging;    /* true: the caller was asked for the gain of the last LB step, and has not
-                        answered; false: it was not, or has answered */
-    bool previewing; /* true: the caller was asked for a preview, and has not answered; false: it
-                     was not, or has answered */
+    bool judging;    /* whether the caller was asked for the gain of the last LB step, and has not
+                        answered yet */
+    bool previewing; /* whether the caller was asked for a preview, and has not answered yet */
     double found; /* seconds per iteration that a preview expects to save; NAN: no preview led to
                      this LB step */
     /* The LB step under way. */
-    bool pending;      /* true: an LB step has begun; false: none has */
-    bool answered;     /* true: that LB step has its placement; false: not yet */
+    bool pending;      /* whether an LB step has begun */
+    bool answered;     /* whether that LB step has its placement */
     int32_t chosen;    /* index of the chosen strategy */
     int32_t instead;   /* index of a refinement that may replace it; -1: none */
     int64_t n_objects; /* number of objects on all ranks; 0: not known */

@@ -75,8 +75,8 @@ typedef struct plb_ledger {
         gained; /* seconds that the judged LB steps cost, and saved; older ones count less */
     int64_t judged;
     /* The last LB step. */
-    bool open;    /* true: the last LB step is not judged yet; false: it is, or there was none */
-    int64_t last; /* iteration at whose end the last LB step took place */
+    bool open;            /* whether the last LB step is not judged yet */
+    int64_t last;         /* iteration at whose end the last LB step took place */
     int32_t strategy;     /* index of the last LB step's strategy; -1: there was no LB step */
     double cost;          /* seconds; includes the warm-up as soon as that is known */
     double warm_up;       /* seconds; NAN: not known yet */

@@ -121,7 +121,6 @@ typedef struct plb_dropped {
 #undef X
 } plb_dropped_t;
 
-/** Free the arrays. */
 void plb_receipt_free(plb_receipt_t *self);
 
 /** If there are `keep` receipts (8 or more; 0: no limit), keep the first quarter and the last half

@@ -114,7 +114,7 @@ struct plb_trigger {
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
     int64_t last;   /* iteration of the last LB step, or the one before the first observed */
-    bool started;   /* true: an iteration was observed; false: none */
+    bool started;   /* whether an iteration was observed */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
     bool misled; /* true: the loads had jumped, but the estimates for the last LB step did not show

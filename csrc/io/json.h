@@ -34,7 +34,7 @@ typedef struct plb_number {
     uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
     int exponent;
     bool negative, integer; /* integer: neither point nor exponent in the text */
-    bool long_; /* true: the digits do not fit into `digits`, use the text; false: they fit */
+    bool long_;             /* whether the digits do not fit into `digits`; if so, use the text */
     const char *begin;
 } plb_number_t;
 

@@ -23,10 +23,9 @@ typedef struct plb_lib_advisor {
     plb_decider_t decider;
     plb_advisor_t core;
     plb_steps_t steps;
-    bool ready; /* true: the environment was read, and options can no longer be set; false: they
-                   can */
+    bool ready; /* whether the environment was read, and options can no longer be set */
     bool begun, with_cells;
-    bool over; /* true: there are no more steps; false: there may be */
+    bool over; /* whether there are no more steps */
     int64_t fingerprint;
     plb_clock_t clock; /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;

@@ -22,7 +22,6 @@ typedef struct plb_handle {
     struct plb_handle *next;
 } plb_handle_t;
 
-/** Make a handle of some content. */
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err);
 
 /** Return the content of a handle.  NULL with an error: the handle is NULL, closed or of

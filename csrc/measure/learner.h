@@ -48,7 +48,7 @@ typedef struct plb_learner {
     double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
     int64_t n_shifts;  /* number of shifts so far */
     int64_t n_remembered; /* number of placements so far */
-    bool has_changed;     /* true: a rank has changed since the previous placement; false: none */
+    bool has_changed;     /* whether a rank has changed since the previous placement */
     int32_t doubts;       /* number of fits in a row that show no difference between the ranks,
                              although speeds are in use */
     /* Memory that is kept from call to call. */

@@ -208,7 +208,6 @@ static int32_t coarsest_for(int32_t n_parts)
     return PER_PART * n_parts > COARSEST ? PER_PART * n_parts : COARSEST;
 }
 
-/* Whether every part keeps its limit. */
 static int keeps_limits(const plb_hypergraph_t *self, const plb_limits_t *limits,
                         const int32_t *part, bool *out, plb_err_t *err)
 {

@@ -161,7 +161,7 @@ typedef struct reduced {
                                     the part was left out */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* true: no part was left out; false: some were */
+    bool same; /* whether no part was left out */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)

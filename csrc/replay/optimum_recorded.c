@@ -49,7 +49,7 @@ typedef struct search {
     double *load, *table; /* [largest number of objects] and [ROWS * largest number of objects]
                              scratch memory */
     int32_t *answers;     /* [tasks] the strategies' placements in all phases; NULL: not stored */
-    bool answered;        /* true: the previous search has filled `answers`; false: not yet */
+    bool answered;        /* whether the previous search has filled `answers` */
     /* For each thread. */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */

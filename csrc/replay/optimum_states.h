@@ -34,8 +34,7 @@ typedef struct states {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
-    bool left_out; /* true: a state was dropped that might have led to the best schedule; false: no
-                      such state was dropped */
+    bool left_out; /* whether a state was dropped that might have led to the best schedule */
 } states_t;
 
 static inline int32_t *ranks_of(const states_t *self, int64_t s)

@@ -29,14 +29,13 @@ typedef struct plb_phases_options {
                          above */
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
                          prediction); false: load estimates, and the edges of the phase before */
-    bool estimates;   /* true: keep load estimates, which an LB step needs; false: no LB steps */
+    bool estimates;   /* whether to keep load estimates, which LB steps need */
     bool learns;      /* true: also keep estimates from the iterations since an object came to its
                          present rank; false: only those from all iterations */
     bool one_by_one;  /* true: the loads of a rank's objects are added to the estimates one by one,
                          as in a loop with a lag; false: all together */
-    bool edges;       /* true: the database has edges; false: it has none */
-    bool crossing;    /* true: statistics count the messages and bytes between ranks; false: these
-                         counts are 0 */
+    bool edges;       /* whether the database has edges */
+    bool crossing;    /* whether statistics count the messages and bytes between ranks */
     plb_network_t network; /* seconds per message and byte, added to the time of the sending rank;
                               zeros: none */
 } plb_phases_options_t;
@@ -57,9 +56,9 @@ typedef struct plb_phases {
         *from; /* from: index of the object in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
-    double *coords;    /* [3 * n] position of each object */
-    bool all_movable;  /* true: all present objects may migrate; false: some may not */
-    bool same_objects; /* true: the previous phase had the same objects; false: other objects */
+    double *coords;                         /* [3 * n] position of each object */
+    bool all_movable;                       /* whether all present objects may migrate */
+    bool same_objects;                      /* whether the previous phase had the same objects */
     bool has_bytes, has_memory, has_coords; /* whether the trace has these arrays */
     double *estimate;                       /* [rows, n] the rows of measure/estimate.h */
     double *window;           /* [n] seconds: sum of the loads since the last LB step */
@@ -71,7 +70,7 @@ typedef struct plb_phases {
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
     int64_t *rank_ptr;
-    bool ordered; /* true: `order` is valid; false: objects or their ranks have changed */
+    bool ordered; /* whether `order` is valid */
     /* Edges of the previous phase; their ends are entities. */
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst, *edge_multicast;
@@ -95,7 +94,7 @@ typedef struct plb_phases {
     double *time, *messages,
         *sent;             /* [n_ranks] seconds; number of messages, and bytes, to other ranks */
     plb_metrics_t metrics; /* metrics of `time` */
-    bool all_as_recorded;  /* true: every object is on its recorded rank; false: some are not */
+    bool all_as_recorded;  /* whether every object is on its recorded rank */
 } plb_phases_t;
 
 /* Return the number of rows of `estimate`. */

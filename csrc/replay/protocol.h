@@ -65,7 +65,6 @@ typedef struct plb_protocol {
                       allowed width */
 } plb_protocol_t;
 
-/** Set every parameter to its default. */
 void plb_protocol_defaults(plb_protocol_t *self);
 
 /* One decision.  At time `root`, the root takes the statistics of iteration `asked`, which ask

@@ -68,15 +68,14 @@ typedef struct plb_replay {
     int64_t first; /* phases before this one: their metrics and seconds were forgotten */
     /* The present loop. */
     plb_loop_t loop, next;
-    bool begins; /* true: the next phase is the first of the loop `next`; false: it belongs to
-                    `loop` */
+    bool begins; /* whether the next phase is the first one of the loop `next`; if not, it belongs
+                    to `loop` */
     plb_consensus_root_t root; /* for a loop with a lag */
     plb_wish_t wish;
-    bool due; /* true: the decider asks for an LB step at the end of the last phase; false: it does
-                 not */
+    bool due; /* whether the decider asks for an LB step at the end of the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
-    bool unobserved;      /* true: the decider has not got `last` yet; false: it has */
+    bool unobserved;      /* whether the decider has not got `last` yet */
     int32_t *answer;      /* owned: [n] ranks from an LB step */
     double *speed;        /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;

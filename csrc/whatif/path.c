@@ -39,7 +39,7 @@ typedef struct walk {
     int64_t longest, work, gain; /* path length and figures of the procedure in ns, as in path.h */
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
-    bool begun;                  /* true: begin() was called for operation `at`; false: not yet */
+    bool begun;                  /* whether begin() was called for operation `at` */
     request_t *request;          /* [requests] by the request's number in the operations */
 } walk_t;
 

@@ -2,9 +2,10 @@
  * is breadth first, so that no shorter run leads to a violation than the first one found.  Usage:
  * interleave [name=value ...], see OPTIONS.
  *
- * The last line of the output is result=ok|violation|deadlock states=... steps=... depth=...
- *   seconds=... After a violation or a deadlock, the steps that lead to it are printed before this
- *   line.  Exit status: 0: ok; 1: violation or deadlock; 2: wrong usage or out of memory.
+ * The last line of the output is
+ *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
+ * After a violation or a deadlock, the steps that lead to it are printed before this line.  Exit
+ * status: 0: ok; 1: violation or deadlock; 2: wrong usage or out of memory.
  *
  * No interleaving is left out, because any step of a rank may change what another rank does.
  */

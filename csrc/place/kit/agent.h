@@ -95,7 +95,7 @@ typedef struct plb_agent {
     plb_tally_t mine; /* this rank's contribution to the tally in this round */
     int stage;        /* the present stage (agent.c) */
     double before;    /* seconds of the slowest rank in the present placement */
-    bool crowded;     /* true: some ranks exceed their memory limits at first; false: none does */
+    bool crowded;     /* whether some ranks exceed their memory limits at first */
     double own_before,
         own_after;   /* seconds of this rank under the present and under the new placement */
     bool done;       /* true: the placement is known; false: more rounds follow */
@@ -148,7 +148,6 @@ static inline int64_t plb_agent_room(const plb_agent_t *self)
     return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
 }
 
-/** Write a note. */
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))

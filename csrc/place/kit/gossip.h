@@ -34,7 +34,7 @@ enum {
 /* What this rank knows of a rank with room. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool has_ceiling; /* true: a NOTE_CEILING was sent to that rank; false: none was */
+    bool has_ceiling; /* whether a NOTE_CEILING was sent to that rank */
     double room;      /* load that the rank can take */
     int64_t memory;   /* bytes that the rank can take */
 } plb_receiver_t;

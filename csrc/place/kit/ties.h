@@ -39,7 +39,6 @@ int32_t plb_ties_find(const plb_ties_t *self, int64_t id);
 
 int plb_ties_add(plb_ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err);
 
-/** Forget the ties of an object. */
 void plb_ties_clear(plb_ties_t *self, int32_t object);
 
 #endif

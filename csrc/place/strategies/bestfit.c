@@ -438,8 +438,7 @@ typedef struct aim {
     double tolerance; /* tolerance of a rank's load, as a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */
     double grain;     /* greatest common divisor of all loads; 0: there is none */
-    bool few; /* true: there are so few objects per rank that GreedyLB would miss the limit; false:
-                 there are more */
+    bool few; /* whether there are so few objects per rank that GreedyLB would miss the limit */
 } aim_t;
 
 /* Set the tolerance to a fraction of the imbalance that GreedyLB would leave.  GreedyLB leaves

@@ -37,7 +37,7 @@ static struct {
     int64_t flushed;        /* wall time at which operations were last sent */
     int64_t beyond;         /* processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
-    bool asked;             /* true: the last call was a poll; false: it was not */
+    bool asked;             /* whether the last call was a poll */
     int64_t asked_at;       /* time at which the last poll began */
     double asked_wall,
         asked_cpu;       /* sums of the wall and processor ns from each poll to the next */

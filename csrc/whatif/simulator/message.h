@@ -23,7 +23,6 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
 /** Begin a call of `rank`: the rendezvous messages (longer than `eager`) that wait for a call of
  * this rank go on. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
-/** Cancel a posted receive. */
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
 
 #endif
