@@ -94,7 +94,8 @@ static PyObject *loop_next(PyObject *object)
     return pair_of(self, self->next++);
 }
 
-/* Free the loop.  If the program has left it by break or an exception, this ends its measurement. */
+/* Free the loop.  If the program has left it by break or an exception, this ends its measurement.
+ */
 static void loop_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);

@@ -278,7 +278,8 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Sort the rows of both directions: to transpose the one gives the other, with sorted rows. */
+/* Sort the rows of both directions.  Rows that are transposed become the sorted rows of the other
+ * direction. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     const int32_t n = self->question.n_vertices;

@@ -16,7 +16,8 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* time at which the slot is or will be complete, if it is SLOT_DONE */
+    double done; /* if the slot is SLOT_DONE: the time at which it is complete, which may be in the
+                    future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
