@@ -316,7 +316,7 @@ PLB_PY_METHOD(
     "pack($self, to, me, /)\n--\n\n"
     "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do\n"
     "not pack it.  Returns a list of (rank, messages, wire, others), see\n"
-    "csrc/bind/wire.h. Messages to rank `me`, this rank, have arrived.")
+    "csrc/bind/wire.h. Messages to this rank, `me`, are not packed: they have arrived.")
 {
     return pack(self, c, &self->out);
 }

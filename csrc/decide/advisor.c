@@ -232,8 +232,8 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     plb_decider_t *d = self->decider;
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
-        return PLB_OK; /* this iteration ran before the LB step that was advised last: it says
-                          nothing about it */
+        return PLB_OK; /* this iteration ran before the LB step that was advised last, so it does
+                          not show its effect */
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

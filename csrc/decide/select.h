@@ -31,8 +31,8 @@
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
- *   5. If several candidates have the same kind and family, the one is used that left the least
- *      max/mean when it ran last; ties: the cheapest, then the first in the table.  If this
+ *   5.  Of several candidates of the same kind and family, the one that left the least max/mean
+ *      when it ran last is used; ties: the cheapest, then the first in the table.  If this
  *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
  *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
  *      family, the other family. */

@@ -13,12 +13,12 @@
  *   - changes as on average over all remembered placements.
  *
  * The objects of a rank do not change independently, because a hot spot covers neighbours.  So all
- * objects that leave a rank are one observation, and all objects that come to it are another; of
- * the sum over the former and the sum over the latter, the smaller one counts.  The noise is
- * measured by the changes of the objects that stayed on these ranks (the control group), and by
- * the differences between the moved objects.  The gain of the speeds over a rival is a log
- * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
- * MOST, so that several intervals are needed.
+ * objects that leave a rank are one observation, and all objects that come to it are another; the
+ * gain is summed over the first kind of observations and over the second, and the smaller sum
+ * counts.  The noise is measured by the changes of the objects that stayed on these ranks (the
+ * control group), and by the differences between the moved objects.  The gain of the speeds over a
+ * rival is a log likelihood ratio by Student's t distribution.  No observation and no interval
+ * counts more than MOST, so that several intervals are needed.
  */
 #ifndef PLB_MEASURE_EVIDENCE_H
 #define PLB_MEASURE_EVIDENCE_H

@@ -196,9 +196,9 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull =
-        NULL; /* bytes exchanged with parts that have a place; negative: the part itself has one */
-    int64_t *far = NULL; /* hops from each place to all taken places */
+    double *pull = NULL; /* bytes exchanged with the parts that were placed so far; negative: the
+                            part itself was placed */
+    int64_t *far = NULL; /* sum of hops from each place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
     PLB_NEW_EACH(p, old, group_at);

@@ -32,9 +32,8 @@ typedef struct plb_question {
     const double
         *share; /* [n_parts] share of the total weight, zero or more; NULL: equal shares */
 
-    const int32_t *start,
-        *to; /* a symmetric graph: the edges of v lead to to[start[v] ... start[v + 1] - 1]; each
-                edge is there in both directions; NULL: no graph */
+    const int32_t *start, *to; /* a symmetric graph: the edges of v lead to to[start[v] ... start[v
+                                  + 1] - 1]; each edge occurs in both directions; NULL: no graph */
     const int32_t *edge_weight; /* [edges] weight of each entry of `to`, above zero; the sum is
                                    below 2^31; NULL: all are 1 */
 

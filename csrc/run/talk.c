@@ -153,7 +153,7 @@ void plb_talk_clear(plb_talk_t *self)
     }
 }
 
-/* Multicasts that lose receivers may become equal: so all messages are added again, in place. */
+/* Multicasts that lose receivers may become equal, so all messages are added again, in place. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err)
 {
     int ret = PLB_OK;

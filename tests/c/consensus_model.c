@@ -424,7 +424,7 @@ static int perform(const model_t *m, system_t *s, int r, before_t was, int arriv
     uint32_t woken = may_go(m, s, r) & ~was.may_go;
     woken &= arrived >= 0 ? ~(UINT32_C(1) << arrived) : ~UINT32_C(0);
     if (ret == PLB_OK && woken != 0 && !resumed) {
-        ret = PLB_FAIL(err, PLB_ERR_STATE, "rank %d: an object may go on and is not told", r);
+        ret = PLB_FAIL(err, PLB_ERR_STATE, "rank %d: an object may go on, but was not told", r);
     }
     return ret;
 }
@@ -561,7 +561,8 @@ static int take_ruling(const model_t *m, system_t *s, int r, FILE *say, plb_err_
 {
     const int i = s->read[r]++;
     if (say != NULL) {
-        fprintf(say, "rank %d: is told of %s", r, s->of_stats[i] ? "statistics" : "a maximum");
+        fprintf(say, "rank %d: gets the ruling on %s", r,
+                s->of_stats[i] ? "statistics" : "a maximum");
     }
     return hand_over(m, s, r, &s->log[i], s->of_stats[i], say, err);
 }

@@ -16,8 +16,8 @@
  *     line of ten or more iterations, both relative to the line and to the spread around it (a
  *     parabola stays within four spreads from there on); or it must have cost as much as an LB
  *     step already.
- * While the cost is unknown, both fire when the imbalance has cost what plb_trigger_trial
- * allows; the thesis rebalances at once above the threshold.
+ * While the cost is unknown, the first LB step comes when the imbalance has cost what
+ * plb_trigger_trial allows; the thesis rebalances at once above the threshold.
  *
  * The residual is the larger of the one that the strategy predicted and the one measured in the
  * first three iterations after the LB step.

@@ -135,8 +135,8 @@ static bool is_known(plb_gossip_t *self, int32_t rank)
     return false;
 }
 
-/* Remember a rank with room.  If the list is full, the rank replaces a random entry: so all ranks
- * that this rank has heard of stay in the list with the same probability. */
+/* Remember a rank with room.  If the list is full, the rank replaces a random entry, so that all
+ * ranks of which this rank has heard stay in the list with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {

@@ -7,7 +7,7 @@
 
 enum { PLB_GOSSIP_MOST_FAN_OUT = 64, PLB_GOSSIP_WORDS = 16 };
 
-/* Parameters of the agents; they come first in the parameter table of such a strategy. */
+/* Parameters of the agents; a strategy that uses these agents lists them first in its table. */
 enum {
     PLB_GOSSIP_OVERLOAD,
     PLB_GOSSIP_FAN_OUT,

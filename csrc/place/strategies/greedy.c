@@ -193,9 +193,9 @@ typedef struct line {
     int32_t p;
 } line_t;
 
-/* Give object[0 ... n-1] to the ranks in line, one object each.  Stop when the next rank in line
- * has no less load than a rank that got an object in this round: the next rank must be the least
- * loaded one, as with a heap.  Returns how many objects were given.  The line is divided into
+/* Give object[0 ... n-1] to the ranks in line, one object each.  Each object must go to the least
+ * loaded rank, as with a heap.  So stop when a rank that got an object in this round has no more
+ * load than the next rank in line.  Returns how many objects were given.  The line is divided into
  * sections, which are sorted separately.  A section begins at each rank that ends after all ranks
  * before it, even with the round's lightest object.  (Rounding of sums is monotonic, so this test
  * is safe.)

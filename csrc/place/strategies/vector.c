@@ -13,11 +13,12 @@
  *    object stays if all components of its rank remain within `overload` times their goal.
  * 2. The other objects, in the same order, go to the rank whose largest component, in units of
  *    the goal, is then least.
- * 3. Move single objects away from the slowest rank of a component, or if that is impossible,
- *    exchange objects, as long as this lowers the cost: the best step of each round.
- * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: no object stays,
- * and the objects with the largest memory come first.  If the result is no better than the present
- * placement, and the latter keeps the limits, step 3 starts from the present placement.
+ * 3.  Move single objects away from the slowest rank of a component, or if that is impossible,
+ *    exchange objects, as long as this lowers the cost: the best step of each round.  If an object
+ *    does not fit into memory in step 2, steps 1 and 2 are repeated: no object stays, and the
+ *    objects with the largest memory come first.  If the result is no better than the present
+ *    placement, and the present placement keeps the limits, step 3 starts from the present
+ *    placement.
  *
  * Ties: the lowest index, the lowest rank.
  */

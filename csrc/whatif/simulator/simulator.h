@@ -11,16 +11,15 @@
  * time.
  *
  * Messages.  The envelope of a message sent at t arrives at t + alpha, and matches the first
- * posted receive that fits; messages of one sender and communicator match in the order of
- * sending.  Up to `eager` bytes the data follow at once, and the sender continues.  Longer or
- * synchronous messages are transferred when the receiver is inside MPI and its receive is
- * posted (there is no progress outside of calls): alpha for the answer, then alpha + beta *
- * bytes for the data; then both sides are complete.  Each call costs `overhead` processor
- * seconds.  Blocking collectives are trees of such messages (trees.h).  A nonblocking collective
- * is complete when the ranks on which it depends have entered it, and the time of such a tree has
- * passed.
+ * posted receive that fits; messages of one sender and communicator match in the order of sending.
+ * Up to `eager` bytes the data follow at once, and the sender continues.  Longer or synchronous
+ * messages are transferred when the receiver is inside MPI and its receive is posted (there is no
+ * progress outside of calls): alpha for the answer, then alpha + beta * bytes for the data; then
+ * both sides are complete.  Each call costs `overhead` processor seconds.  Blocking collectives
+ * are trees of such messages (trees.h).  A nonblocking collective is complete when the ranks on
+ * which it depends have entered it, plus the time that such a tree takes.
  *
- * Operations take effect strictly in order of simulated time, with a fixed rule for ties: so
+ * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed.
  */
 #ifndef PLB_WHATIF_SIMULATOR_SIMULATOR_H
