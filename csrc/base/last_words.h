@@ -1,6 +1,6 @@
-/* Prints a message some seconds after the program has ended, and may end the process.  This
- * reports a deadlock that nothing else can report: this process waits in MPI_Finalize, and other
- * ranks wait for it in another call. */
+/* Prints a message if the process is still there some seconds after the end of the program, and
+ * may then end it.  This reports a deadlock that nothing else can report: this process waits in
+ * MPI_Finalize, and other ranks wait for it in another call. */
 #ifndef PLB_BASE_LAST_WORDS_H
 #define PLB_BASE_LAST_WORDS_H
 

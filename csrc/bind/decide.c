@@ -94,7 +94,7 @@ PLB_PY_METHOD(trigger, balanced,
               "balanced($self, iteration, cost, max_over_mean, misled=False, /)\n--\n\n"
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the prediction of the LB step, for the loads on which it was\n"
-              "based.  misled: true: these loads did not know a jump yet; false: they did.")
+              "based.  misled: True: these loads were from before a jump; False: they were not.")
 {
     int64_t iteration;
     double cost, max_over_mean;

@@ -100,7 +100,7 @@ PLB_PY_FN0(strategies,
     return out;
 }
 
-/* Run the strategy and evaluate its placement, without the GIL. */
+/* A call of a strategy, and the evaluation of its placement, which run without the GIL. */
 typedef struct question {
     plb_snapshot_t snapshot;
     plb_strategy_t strategy;

@@ -120,7 +120,7 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
 }
 
 /* Where the objects of a rank are: the last iteration that the slowest object has finished, the
- * number of objects that have finished no later one, and the greatest reach. */
+ * number of objects that are as slow, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;

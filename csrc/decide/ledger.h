@@ -30,13 +30,14 @@
 
 /* X(name, unit, default, least, most, help). */
 #define PLB_LEDGER(X)                                                                             \
-    X(tries, "LB steps", 3, 1, 1e6, "judged before LB steps may be switched off")                 \
+    X(tries, "LB steps", 3, 1, 1e6,                                                               \
+      "number of LB steps that are judged before any may be switched off")                        \
     X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the next one")                       \
     X(pause, "iterations", 16, 1, 1e9, "shortest time for which LB steps are switched off")       \
-    X(share, "", 0.01, 1e-6, 1, "of the run's time that trial LB steps may cost")                 \
+    X(share, "", 0.01, 1e-6, 1, "largest share of the run's time that trial LB steps may cost")   \
     X(rise, "", 2, 1, 1e6,                                                                        \
-      "a trial takes place at once at this imbalance, relative to that before LB steps that "     \
-      "did not pay")
+      "imbalance at which a trial takes place at once, relative to the imbalance before LB "      \
+      "steps that did not pay")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_LEDGER_##name,

@@ -31,7 +31,7 @@
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
- *   5.  Of several candidates of the same kind and family, the one that left the least max/mean
+ *   5. Of several candidates of the same kind and family, the one that left the least max/mean
  *      when it ran last is used; ties: the cheapest, then the first in the table.  If this
  *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
  *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
@@ -98,17 +98,17 @@ const char *plb_kind_name(plb_kind_t kind);
 #define PLB_SELECTION(X)                                                                          \
     X(imbalance, "", 1.1, 1.0, 1e6, "max/mean beyond which the load is imbalanced (Menon 3.7.1)") \
     X(utilization, "", 0.7, 0.0, 1.0,                                                             \
-      "of the least utilized rank; below it ranks are idle (Charm++, MetaBalancer.C)")            \
+      "lowest utilization of a rank below which ranks count as idle (Charm++, MetaBalancer.C)")   \
     X(communication, "", 0.1, 0.0, 1e6,                                                           \
       "share of the total load at which communication is intensive (Menon 3.7.1)")                \
     X(tolerance, "", 1.05, 1.0, 1e6,                                                              \
-      "ratio of max/mean after a refinement to that after a comprehensive strategy, up to "       \
-      "which they are comparable (ours: half of what `imbalance` allows)")                        \
+      "a refinement is good enough if it leaves at most this many times the max/mean of a "       \
+      "comprehensive strategy (ours: half of what `imbalance` allows)")                           \
     X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
-      "ratio of the cost of refinements to that of comprehensive strategies, up to which "        \
-      "they are comparable (ours: measured costs are few and noisy)")                             \
+      "refinements are too dear above this many times the cost of comprehensive strategies "      \
+      "(ours: measured costs are few and noisy)")                                                 \
     X(again, "LB steps", 5, 1, 1e6,                                                               \
-      "LB steps with one family in a row, after which the other family is tried again (ours)")
+      "number of LB steps with one family in a row after which the other is tried again (ours)")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_SELECTION_##name,

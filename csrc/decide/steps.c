@@ -38,8 +38,7 @@ static int begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 {
     PLB_FAIL_IF(plb_steps_broken(self), err, PLB_ERR_STATE,
-                "another rank has failed, left or is elsewhere: there "
-                "are no more steps");
+                "there are no more steps: a rank has failed, has left or was in another call");
     return begin(self, mine, err);
 }
 

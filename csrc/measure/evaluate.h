@@ -8,33 +8,31 @@
 /* X(type, name, unit, help); types: double or int64_t.  Python's field names and docs come from
  * here. */
 #define PLB_EVALUATION(X)                                                                         \
-    X(double, cut, "bytes", "of edges whose ends are on different ranks")                         \
+    X(double, cut, "bytes", "bytes of the edges between different ranks")                         \
     X(double, connectivity, "bytes",                                                              \
-      "of multicasts, each times the number of other ranks that it reaches: connectivity - "      \
-      "1, weighted")                                                                              \
-    X(double, bytes_local, "bytes", "delivered within a rank")                                    \
-    X(double, bytes_node, "bytes", "delivered between ranks of a node")                           \
-    X(double, bytes_network, "bytes", "delivered between nodes")                                  \
+      "sum over the multicasts of bytes times the number of other ranks that are reached "        \
+      "(connectivity - 1)")                                                                       \
+    X(double, bytes_local, "bytes", "bytes delivered within a rank")                              \
+    X(double, bytes_node, "bytes", "bytes delivered between ranks of a node")                     \
+    X(double, bytes_network, "bytes", "bytes delivered between nodes")                            \
     X(double, hop_bytes, "bytes",                                                                 \
       "bytes times the links that they pass in the tree of ranks, nodes and network: 2 "          \
       "within a node, 4 between nodes")                                                           \
-    X(double, messages_local, "", "delivered within a rank")                                      \
-    X(double, messages_node, "", "delivered between ranks of a node")                             \
-    X(double, messages_network, "", "delivered between nodes")                                    \
-    X(double, sent_max, "bytes", "most that one rank sends to other ranks")                       \
-    X(double, received_max, "bytes", "most that one rank receives from other ranks")              \
-    X(double, link_max, "bytes", "most that one rank sends to one other rank")                    \
-    X(int64_t, link_src, "", "the rank that sends them; -1: no rank sends to another")            \
-    X(int64_t, link_dst, "", "the rank that receives them")                                       \
-    X(double, neighbours_mean, "", "ranks that a rank sends to or receives from, mean")           \
+    X(double, messages_local, "", "messages delivered within a rank")                             \
+    X(double, messages_node, "", "messages delivered between ranks of a node")                    \
+    X(double, messages_network, "", "messages delivered between nodes")                           \
+    X(double, sent_max, "bytes", "most bytes that one rank sends to other ranks")                 \
+    X(double, received_max, "bytes", "most bytes that one rank receives from other ranks")        \
+    X(double, link_max, "bytes", "most bytes that one rank sends to one other rank")              \
+    X(int64_t, link_src, "", "the rank that sends link_max; -1: no rank sends to another")        \
+    X(int64_t, link_dst, "", "the rank that receives link_max")                                   \
+    X(double, neighbours_mean, "", "mean number of ranks that a rank sends to or receives from")  \
     X(int64_t, neighbours_max, "",                                                                \
-      "largest number of ranks that a rank sends to or "                                          \
-      "receives from")                                                                            \
+      "largest number of ranks that a rank sends to or receives from")                            \
     X(int64_t, memory_max, "bytes", "largest memory of objects and shared blocks on a rank")      \
-    X(int64_t, migrations, "", "objects that change their rank")                                  \
+    X(int64_t, migrations, "", "number of objects that change their rank")                        \
     X(int64_t, migration_bytes, "bytes",                                                          \
-      "sent for these migrations; 0 if the snapshot has "                                         \
-      "no sizes")
+      "bytes sent for the migrations; 0 if the snapshot has no sizes")
 
 typedef struct plb_evaluation {
 #define X(type, name, unit, help) type name;

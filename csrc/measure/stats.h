@@ -16,26 +16,27 @@
  * table.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is set), AT_MAX
  * (the lowest rank with load_max). */
 #define PLB_STATS(X)                                                                              \
-    X(kind, int64_t, SAME, "", "which collective step this is")                                   \
-    X(iteration, int64_t, SAME, "", "iteration of the figures")                                   \
+    X(kind, int64_t, SAME, "", "kind of the collective step")                                     \
+    X(iteration, int64_t, SAME, "", "number of the iteration")                                    \
     X(arguments, int64_t, SAME, "",                                                               \
       "fingerprint of arguments that must be equal on all "                                       \
       "ranks")                                                                                    \
-    X(n_ranks, int64_t, SUM, "", "ranks that ran this iteration")                                 \
-    X(n_objects, int64_t, SUM, "", "objects")                                                     \
-    X(n_changed, int64_t, SUM, "", "objects added or removed since the last step")                \
-    X(n_ended, int64_t, SUM, "", "ranks that had ended their loop")                               \
-    X(n_rebalanced, int64_t, SUM, "", "ranks that carried out the LB step that was advised")      \
+    X(n_ranks, int64_t, SUM, "", "number of ranks that ran this iteration")                       \
+    X(n_objects, int64_t, SUM, "", "number of objects")                                           \
+    X(n_changed, int64_t, SUM, "", "number of objects added or removed since the last step")      \
+    X(n_ended, int64_t, SUM, "", "number of ranks that had ended their loop")                     \
+    X(n_rebalanced, int64_t, SUM, "", "number of ranks that carried out the advised LB step")     \
     X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
     X(idle_sum, plb_exact_t, SUM, "s", "total idle time of the ranks")                            \
     X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \
     X(load_min, double, MIN, "s", "load of the least loaded rank")                                \
-    X(load_max_rank, int64_t, AT_MAX, "", "that rank")                                            \
+    X(load_max_rank, int64_t, AT_MAX, "", "the most loaded rank (of several: the lowest)")        \
     X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
-    X(messages, int64_t, SUM, "", "messages between objects on different ranks")                  \
-    X(message_bytes, int64_t, SUM, "B", "their bytes")                                            \
+    X(messages, int64_t, SUM, "", "number of messages between objects on different ranks")        \
+    X(message_bytes, int64_t, SUM, "B",                                                           \
+      "bytes of the messages between objects on different ranks")                                 \
     X(messages_open, int64_t, SUM, "",                                                            \
-      "messages that must be forwarded, or may fail to be restored")                              \
+      "number of messages that must be forwarded, or whose data may fail to be restored")         \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the last LB step on the slowest rank")                 \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed, or INT64_MAX")

@@ -287,8 +287,8 @@ enum { LARGE_NET = 400 };
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest weight of a cluster; weight: that of each cluster,
-                              which has the number of its first vertex */
+    int64_t most, *weight; /* most: largest weight that a cluster may have; weight: weight of each
+                              cluster, by the number of its first vertex */
     int32_t *of, *fixed;   /* [n_vertices] cluster of each vertex; its fixed part */
     double *score;         /* how strongly the current vertex is connected with each cluster */
     int32_t *beside, n_beside;

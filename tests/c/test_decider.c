@@ -226,7 +226,7 @@ static int run(program_t *p, const char *trigger, const char *strategy, bool aga
     return PLB_OK;
 }
 
-/* The decisions of a run do not depend on repeated calls. */
+/* Check that two runs have made the same decisions. */
 static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
 {
     assert_int_equal(a->n_receipts, b->n_receipts);

@@ -403,7 +403,7 @@ static const plb_param_t params[N_PARAMS] = {
                   "it would repay an LB step",
                   0.4, 0, 1e6},
     [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
-    [CUT] = {"cut", "", "cost of cutting a cycle in two, in LB steps", 2, 1, 1e6},
+    [CUT] = {"cut", "", "assumed cost of cutting a cycle in two, in LB steps", 2, 1, 1e6},
     [TRUST] = {"trust", "", "weight of the assumption that an imbalance persists, in LB steps", 3,
                0, 1e6},
     [DOUBT] = {"doubt", "",
@@ -415,8 +415,8 @@ static const plb_param_t params[N_PARAMS] = {
                "placement at once, in costs of an LB step",
                4, 0, 1e6},
     [GUESS] = {"guess", "iterations",
-               "assumed cost of the first LB step, in balanced iterations, if unknown; in a "
-               "short run fewer",
+               "assumed cost of an LB step while it is unknown, in balanced iterations; less in a "
+               "short run",
                20, 0, 1e9},
     [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},

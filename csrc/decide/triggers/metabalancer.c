@@ -175,8 +175,11 @@ static const plb_param_t params[N_PARAMS] = {
     [THRESHOLD] = {"threshold", "", "max/mean above which the dynamic trigger fires (3.5.5)", 1.1,
                    1, 1e6},
     [PATIENCE] = {"patience", "iterations",
-                  "in a row above the threshold before it fires; 1 as in the thesis", 2, 1, 1e6},
-    [LEAST] = {"least", "iterations", "observed after an LB step before the next decision", 3, 2,
+                  "number of iterations in a row above the threshold before it fires; 1 as in the "
+                  "thesis",
+                  2, 1, 1e6},
+    [LEAST] = {"least", "iterations",
+               "number of iterations observed after an LB step before the next decision", 3, 2,
                1e6},
     [MEMORY] = {"memory", "iterations", "about how many iterations the fitted lines cover", 100, 2,
                 1e9},

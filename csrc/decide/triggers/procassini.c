@@ -36,10 +36,11 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 
 static const plb_param_t params[N_PARAMS] = {
     [SPEEDUP] = {"speedup", "",
-                 "the time after an LB step must be below this share of the "
+                 "an LB step and the batch after it must take less than this share of the batch's "
                  "present time",
                  1, 0, 1e6},
-    [BATCH] = {"batch", "iterations", "that are to repay an LB step", 100, 1, 1e15},
+    [BATCH] = {"batch", "iterations", "number of iterations that must repay an LB step", 100, 1,
+               1e15},
 };
 
 const plb_trigger_kind_t plb_trigger_procassini = {

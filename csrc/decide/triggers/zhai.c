@@ -40,7 +40,8 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 }
 
 static const plb_param_t params[] = {
-    {"reference", "iterations", "after an LB step; their mean time is the reference", 3, 1, 1e6},
+    {"reference", "iterations",
+     "number of iterations after an LB step whose mean time is the reference", 3, 1, 1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_zhai = {

@@ -76,13 +76,14 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
 #define PLB_PARAM_ITERATIONS                                                                      \
     {                                                                                             \
         "iterations", "iterations",                                                               \
-            "between LB steps: communication counts this many times, a migration once; 0: "       \
+            "number of iterations between LB steps: communication counts this many times, a "     \
+            "migration once; 0: "                                                                 \
             "migrations are free",                                                                \
             0.0, 0.0, 1e9                                                                         \
     }
 #define PLB_PARAM_CYCLES                                                                          \
     {                                                                                             \
-        "cycles", "", "V-cycles that refine the answer", 3.0, 0.0, 1000.0                         \
+        "cycles", "", "number of V-cycles that refine the answer", 3.0, 0.0, 1000.0               \
     }
 
 #endif

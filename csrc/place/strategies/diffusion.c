@@ -667,7 +667,7 @@ static void stop(plb_agent_t *agent)
 
 static const plb_param_t params[] = {
     PLB_GOSSIP_PARAMS,
-    {"neighbours", "", "most ranks that a rank is linked with because of communication", 8, 0,
+    {"neighbours", "", "most ranks with which a rank is linked because of communication", 8, 0,
      1024},
 };
 

@@ -145,7 +145,9 @@ out:
 static const plb_param_t params[] = {
     PLB_PARAM_IMBALANCE,
     {"iterations", "iterations",
-     "between LB steps: communication counts this many times, a migration once", 10.0, 1e-6, 1e9},
+     "number of iterations between LB steps: communication counts this many times, a migration "
+     "once",
+     10.0, 1e-6, 1e9},
 };
 
 const plb_strategy_t plb_strategy_scotch_refine = {
