@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "base/csr.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -48,6 +49,13 @@ static const double NEAR = 5e-4;
 /* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 2e3;
 
+/* An object that may migrate.  They are stored rank by rank, because a search through a rank's
+ * objects mostly waits for memory. */
+typedef struct thing {
+    double load;
+    int32_t object, home; /* index in the snapshot; present rank there */
+} thing_t;
+
 typedef struct set {
     double load;
     int32_t mask;
@@ -56,14 +64,15 @@ typedef struct set {
 
 /* Some objects of a rank, and all subsets of them, sorted by load. */
 typedef struct side {
-    int32_t r, n_objects, n_sets;
-    int32_t object[MOST];
+    int32_t r, n_things, n_sets;
+    int32_t thing[MOST];
     set_t set[1 << MOST];
 } side_t;
 
 typedef struct pairs {
     plb_ranks_t *ranks;
-    plb_members_t on;   /* objects of each rank that may migrate */
+    thing_t *thing;     /* [problem->n] */
+    plb_members_t on;   /* things with a load on each rank */
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap, the load that the rank can still take */
     plb_item_t *aside;  /* [TRIES] partners that were tried */
@@ -71,53 +80,54 @@ typedef struct pairs {
     side_t from, to;    /* the donor and the present partner */
 } pairs_t;
 
-/* The exchange to make: `give` and `back` are bit masks over the first `most` objects of each
- * rank. */
+/* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
+ * partner. */
 typedef struct exchange {
-    int32_t partner; /* -1: no exchange has been found */
-    int32_t most, give, back;
-    int32_t cost;
+    int32_t partner;      /* -1: no exchange has been found */
+    int32_t theirs[MOST]; /* the partner's things */
+    int32_t give, back, cost;
     double over; /* seconds above the limit that remain on the worse of the two ranks */
 } exchange_t;
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
 /* Add an object: for each subset in the list, also list the subset with this object.  The list
- * stays sorted. */
+ * stays sorted; it is merged from its end, in place.  Its first set, the empty one, is lighter
+ * than any other. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
-    set_t old[1 << (MOST - 1)];
-    const int32_t n = self->n_sets, bit = 1 << self->n_objects;
-    memcpy(old, self->set, (size_t)n * sizeof *old);
-    for (int32_t at = 0, without = 0, with = 0; at < 2 * n; at++) {
-        if (without < n && old[without].load <= old[with].load + load) {
-            self->set[at] = old[without++];
+    set_t *set = self->set;
+    const int32_t n = self->n_sets, bit = 1 << self->n_things;
+    for (int32_t without = n - 1, with = n - 1, at = 2 * n - 1; with >= 0; at--) {
+        const double sum = set[with].load + load;
+        if (set[without].load <= sum) {
+            set[at] = (set_t){sum, set[with].mask | bit, set[with].cost + cost};
+            with--;
         } else {
-            const set_t *of = &old[with++];
-            self->set[at] = (set_t){of->load + load, of->mask | bit, of->cost + cost};
+            set[at] = set[without--];
         }
     }
-    self->object[self->n_objects++] = i;
+    self->thing[self->n_things++] = i;
     self->n_sets = 2 * n;
 }
 
 static void list_sets(const pairs_t *self, side_t *side, int32_t r, int32_t most)
 {
-    const plb_snapshot_t *in = self->ranks->in;
     side->r = r;
-    side->n_objects = 0;
+    side->n_things = 0;
     side->n_sets = 1;
     side->set[0] = (set_t){0.0, 0, 0};
-    for (int32_t i = self->on.head[r]; i >= 0 && side->n_objects < most; i = self->on.next[i]) {
-        add_object(side, i, in->load[i], in->rank[i] == r);
+    for (int32_t i = self->on.head[r]; i >= 0 && side->n_things < most; i = self->on.next[i]) {
+        add_object(side, i, self->thing[i].load, self->thing[i].home == r);
     }
 }
 
 static int64_t memory_of(const pairs_t *self, const side_t *side, int32_t mask)
 {
     int64_t sum = 0;
-    for (int32_t k = 0; k < side->n_objects; k++) {
-        sum += mask >> k & 1 ? self->ranks->in->memory[side->object[k]] : 0;
+    for (int32_t k = 0; k < side->n_things; k++) {
+        const int32_t i = self->thing[side->thing[k]].object;
+        sum += mask >> k & 1 ? self->ranks->in->memory[i] : 0;
     }
     return sum;
 }
@@ -220,18 +230,21 @@ static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
         list_sets(self, &self->to, r, most);
         self->aside[*n].id = r;
         look(self, &best);
-        best.most = best.partner == r ? most : best.most;
+        if (best.partner == r) {
+            memcpy(best.theirs, self->to.thing, sizeof best.theirs);
+        }
     }
     return best;
 }
 
-static void hand_over(pairs_t *self, const side_t *side, int32_t mask, int32_t to)
+static void hand_over(pairs_t *self, const int32_t *thing, int32_t mask, int32_t from, int32_t to)
 {
-    for (int32_t k = 0; k < side->n_objects; k++) {
+    for (int32_t k = 0; mask >> k != 0; k++) {
         if (mask >> k & 1) {
-            plb_members_leave(&self->on, side->object[k], side->r);
-            plb_members_enter(&self->on, side->object[k], to);
-            plb_ranks_move(self->ranks, side->object[k], to);
+            const thing_t *it = &self->thing[thing[k]];
+            plb_members_leave(&self->on, thing[k], from);
+            plb_members_enter(&self->on, thing[k], to);
+            plb_ranks_move_known(self->ranks, it->object, it->load, from, to);
         }
     }
 }
@@ -243,10 +256,8 @@ static bool relieve(pairs_t *self)
     const int32_t donor = plb_heap_pop(&self->donor).id;
     const exchange_t best = find(self, donor, &n);
     if (best.partner >= 0) {
-        list_sets(self, &self->from, donor, best.most);
-        list_sets(self, &self->to, best.partner, best.most);
-        hand_over(self, &self->from, best.give, best.partner);
-        hand_over(self, &self->to, best.back, donor);
+        hand_over(self, self->from.thing, best.give, donor, best.partner);
+        hand_over(self, best.theirs, best.back, best.partner, donor);
     }
     sort_in(self, donor);
     for (int32_t k = 0; k < n; k++) {
@@ -298,28 +309,50 @@ static int search(pairs_t *self, double limit)
     return ret;
 }
 
+/* List the things and, in the same order, those of each rank. */
+static int list_things(pairs_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_problem_t *problem = self->ranks->problem;
+    const plb_snapshot_t *in = problem->in;
+    int32_t *rank = NULL;
+    plb_groups_t by = {0};
+    PLB_NEW(rank, problem->n);
+    PLB_NEW(self->thing, problem->n);
+    for (int64_t k = 0; k < problem->n; k++) {
+        rank[k] = self->ranks->rank[plb_problem_object(problem, k)];
+    }
+    PLB_TRY(plb_groups_init(&by, rank, problem->n, in->n_ranks, err));
+    PLB_TRY(plb_members_init(&self->on, in->n_ranks, problem->n, err));
+    for (int64_t k = problem->n - 1; k >= 0; k--) {
+        const int32_t i = plb_problem_object(problem, by.item[k]);
+        self->thing[k] = (thing_t){in->load[i], i, in->rank[i]};
+        if (in->load[i] > 0.0) {
+            plb_members_enter(&self->on, (int32_t)k, rank[by.item[k]]);
+        }
+    }
+out:
+    plb_groups_free(&by);
+    plb_free(rank);
+    return ret;
+}
+
 int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const plb_snapshot_t *in = ranks->in;
+    const int32_t p = ranks->in->n_ranks;
     pairs_t *self = NULL;
     PLB_NEW0(self, 1);
     self->ranks = ranks;
-    self->work = WORK + WORK_PER_RANK * in->n_ranks;
-    PLB_TRY(plb_members_init(&self->on, in->n_ranks, in->n_objects, err));
-    PLB_NEW_EACH(in->n_ranks, self->donor.item, self->partner.item);
+    self->work = WORK + WORK_PER_RANK * p;
+    PLB_NEW_EACH(p, self->donor.item, self->partner.item);
     PLB_NEW(self->aside, TRIES);
-    for (int64_t k = ranks->problem->n - 1; k >= 0; k--) {
-        const int32_t i = plb_problem_object(ranks->problem, k);
-        if (in->load[i] > 0.0) {
-            plb_members_enter(&self->on, i, ranks->rank[i]);
-        }
-    }
+    PLB_TRY(list_things(self, err));
     ret = search(self, limit);
 out:
     if (self != NULL) {
         plb_members_free(&self->on);
-        PLB_FREE(self->donor.item, self->partner.item, self->aside, self);
+        PLB_FREE(self->thing, self->donor.item, self->partner.item, self->aside, self);
     }
     return ret;
 }
