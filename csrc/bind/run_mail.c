@@ -469,10 +469,11 @@ static int enter(mail_t *self, plb_py_call_t *c)
     return target != NULL ? 0 : -1;
 }
 
-PLB_PY_METHOD0(mail, deliver,
-               "deliver($self, /)\n--\n\n"
-               "End a delivery: put the messages that have arrived into the inboxes, and add\n"
-               "those that were sent to the communication graph.")
+PLB_PY_METHOD0(
+    mail, deliver,
+    "deliver($self, /)\n--\n\n"
+    "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
+    "communication graph the messages that were sent.")
 {
     PLB_PY_TRY(enter(self, c));
     pile_t old = self->in;

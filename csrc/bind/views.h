@@ -116,10 +116,11 @@ int plb_py_check(plb_py_call_t *c, int code);
 /** Raise MemoryError with a message; returns NULL. */
 PyObject *plb_py_no_memory(void);
 
-/* Return from a function that returns a pointer (TRY, GET, RUN, RAISE_IF) or a number (PASS,
- * REFUSE_IF) if a step fails.  TRY, PASS: the step is a call that returns nonzero and has set an
- * exception; GET: it gives NULL; RUN: a call of the core without the GIL.  RAISE_IF, REFUSE_IF:
- * `wrong` holds; they set an exception with a message. */
+/* Return from the function if a step has failed.  TRY, GET, RUN and RAISE_IF are for functions
+ * that return a pointer, PASS and REFUSE_IF for functions that return a number.  TRY, PASS: the
+ * step is a call, which has failed if it returns nonzero; GET: it has failed if it gives NULL;
+ * RUN: it is a call of the core, made without the GIL. RAISE_IF, REFUSE_IF: if `wrong` is true,
+ * set an exception with a message and return. */
 #define PLB_PY_TRY(call)                                                                          \
     do {                                                                                          \
         if (call) {                                                                               \

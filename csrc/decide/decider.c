@@ -265,8 +265,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* the receipt of the last LB step is still needed, so nothing is dropped while it is not among
-     * the newest ones, which always stay */
+    /* only the newest keep / 2 receipts stay for certain: drop nothing while the receipt of the
+     * last LB step, which is still needed, is older */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0

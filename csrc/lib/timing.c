@@ -71,8 +71,8 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* Measures nothing: a migration between pylb_rebalance_begin and pylb_rebalance_end is part of
- * their time. */
+/* Do not measure a migration between pylb_rebalance_begin and pylb_rebalance_end, whose time
+ * includes it. */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;

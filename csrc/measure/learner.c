@@ -88,7 +88,8 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
     }
 }
 
-/* The median first, so that the other quantiles need only half of the values. */
+/* Compute quantiles: the median first, so that each of the others needs only half of the
+ * values. */
 static change_t quantiles(int32_t r, double *x, int64_t m)
 {
     const double last = (double)(m - 1);

@@ -240,8 +240,8 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together.  So the estimator can see whether the rank
- * has changed, which changes all its loads, or only some of its objects. */
+/* Update the estimates of a rank's objects together.  So the estimator can see whether the loads
+ * of all objects have changed, that is, the rank itself, or only those of some. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

@@ -173,8 +173,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find the *member for which the member that calls `op` waits; -1: it waits for none.  Returns
- * the path length of *member; -1: it has not entered yet. */
+/* Find *member: the member for which the caller of `op` waits; -1: it waits for none.  Returns the
+ * path length of *member; -1: it has not entered yet. */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;

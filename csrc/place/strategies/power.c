@@ -187,8 +187,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_power = {
     .name = "PowerAwareLB",
-    .help = "gives each rank the number of objects that it can do in the same time; for "
-            "equal objects",
+    .help = "gives each rank as many objects as it can do in the same time; assumes that all "
+            "objects are equal",
     .source = "Dasgupta eq. 3, 4",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
