@@ -53,13 +53,13 @@ PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")
 
 
 def strategies(*wanted: str) -> list[str]:
-    """Return the strategies that can run here without positions, or the wanted ones of them."""
+    """Return the wanted strategies (default: all), without those that cannot run here."""
     known = [name for name, strategy in pylb.strategies().items() if can_run(strategy)]
     return [name for name in wanted or known if name in known]
 
 
 def can_run(strategy: pylb.place.Strategy) -> bool:
-    """Say whether a strategy's library is installed, and whether it needs no positions."""
+    """Say whether a strategy can run here: its library is installed, and it needs no positions."""
     library = strategy.library
     has = library is None or pylb.partition.libraries.available(library)
     return has and "coords" not in strategy.looks_at
@@ -70,7 +70,7 @@ def can_run(strategy: pylb.place.Strategy) -> bool:
 
 SYSTEMS = {"drop": 0.3, "liquid": 1.0}  # radius of the drop in lengths of the box
 OVERLOADS = (1.003, 1.0)  # a rank is overloaded above this multiple of the average
-ALIKE = 1e-4  # where exchanges of sets bring both this near to the average, chance decides
+ALIKE = 1e-4  # a difference below this fraction of the average is chance
 
 
 def leanmd_snapshot(fluid: Fluid, radius: float, steps: int) -> pylb.Snapshot:

@@ -14,8 +14,8 @@ suddenly computes four times longer: how many iterations pass until pylb rebalan
 
 Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages,
 and the run time with and without load balancing.  Both programs really run, on virtual ranks.  A
-second table says where the time of an iteration goes.  leanmd has 64 cells and 896 computes: with
-27 cells and 378 atoms, as small as a test, its objects were calls of Python rather than forces.
+second table says where the time of an iteration goes.  leanmd has 64 cells and 896 computes.  With
+27 cells and 378 atoms, as in the tests, the objects would mostly spend the time of Python calls.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ set) is compared with the best of all strategies, periods and tolerances, which 
 all of them were tried.
 
 To save memory, objects really have a tenth of the stated size, and a byte costs ten times as much.
-More would charge the small messages of pylb itself far too much: a record of 232 bytes that costs a
-thousand times as much adds 0.2 ms to each hop of a reduction.
+A larger factor would make pylb's own small messages too expensive: if a record of 232 bytes costs a
+thousand times as much, it adds 0.2 ms to each hop of a reduction.
 """
 
 import argparse

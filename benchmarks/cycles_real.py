@@ -28,7 +28,7 @@ import pylb
 from pylb.console import show
 
 comm = MPI.COMM_WORLD
-START = 0.2  # of the heavy region, as a fraction of the ring
+START = 0.2  # first position of the heavy region, as a fraction of the ring
 WAYS: dict[str, dict[str, Any]] = {
     "nothing set": {},
     "BestFitLB every 5": {"strategy": "BestFitLB", "every": 5},

@@ -57,7 +57,7 @@ def heat(comm: Any, counts: Any, iterations: int) -> tuple[float, Any]:
 
 
 def program(path: str, iterations: int) -> None:
-    """Measure the machine on each rank, and run the stencil with all parts."""
+    """Measure the machine on each rank, and run the stencil with each division into parts."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

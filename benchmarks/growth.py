@@ -112,7 +112,7 @@ def kept(lb: pylb.Balancer) -> tuple[int, int]:
 
 
 def run(p: int, strategy: str, n: int, **facts: Any) -> dict[str, Any]:
-    """Run a program on p virtual ranks with n objects each; facts: of the ranks, for `Balancer`."""
+    """Run a program on p virtual ranks with n objects each; facts: arguments of `Balancer`."""
 
     def main(comm: Any) -> Any:
         every = n * comm.size
@@ -167,7 +167,7 @@ def main() -> None:
         for row in rows
     ]
     show(list(rows[0]), cells)
-    print("bytes sent / received by the rank with the most of them")
+    print("bytes: the most that a rank sent / the most that a rank received")
     save(args.json, {"objects a rank": args.objects, "rows": rows})
 
 

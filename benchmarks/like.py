@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument(
         "--clusters", type=int, default=24, help="programs in the runtime (%(default)s)"
     )
-    parser.add_argument("--first", type=int, default=0, help="seed of the first (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="first seed (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="run a tenth of the programs")
     args = parser.parse_args()
     part = 10 if args.quick else 1

@@ -3,17 +3,18 @@
     python benchmarks/partition.py [--quick] [--json out/partition.json]
 
 1. HexFEM, table 3 of Devine et al. (2005): the 27-point stencil on 32^3 in five parts, imbalance
-   at most 1.03; total communication volume of METIS, Scotch, Zoltan and pylb over seeds.  Checked:
-   pylb's best method takes at most 10 s and reaches 5,172, the best volume of all partitioners.
+   at most 1.03; total communication volume of METIS, Scotch, Zoltan and pylb for several seeds.
+   Checked: pylb's best method takes at most 10 s and reaches 5,172, the best volume of all.
 2. Table 2.1 of Menon (2012): the mean number of ranks that a cell's multicast reaches, 8^3 cells
    of leanmd and their computes on 64 ranks.  Checked: ZoltanLB at most 0.60 of MetisLB, and
    max/mean at most 1.05.
 3. pylb's share: `pylb.place` with MetisLB compared with METIS called directly with the same arrays,
    on the torus of examples/lbtest.py.  Checked: at most a tenth of the time is pylb's.
-4. The experiment of Devine's slides: which of 96 parts of two surfaces 10,000 boxes meet.  Checked:
-   the same number as by a loop in C, in at most 1.2 times its time.
-5. Weights that drift: volume of repartition compared with partition and refine.  Checked: at most
-   1.05 times the better one's.
+4. The experiment of Devine's slides: two surfaces are divided into 96 parts, and 10,000 boxes are
+   assigned to the parts that they meet.  Checked: a loop in C finds as many pairs of box and part,
+   and pylb takes at most 1.2 times its time.
+5. Weights that drift: volume of "repartition" compared with "partition" and "refine".  Checked: at
+   most 1.05 times the smaller of those two.
 6. Each method on meshes of 10^4 to 10^6 vertices and a graph of the data folder, 1 to 4 ranks
    (--full: all graphs, and the methods that take minutes).  Checked: at most 1.1 times the time
    of a bare C driver.
@@ -47,7 +48,7 @@ def hexfem(n: int = 32) -> sp.csr_array:
 
 
 def table3(quick: bool) -> tuple[list[list[Any]], bool]:
-    """Return volume and time of each method over seeds."""
+    """Return the communication volume and the time of each method, for several seeds."""
     A = hexfem()
     methods: dict[str, dict[str, Any]] = {
         "METIS, k-way": {"method": "metis"},

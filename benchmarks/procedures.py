@@ -1,4 +1,6 @@
-"""Procedure LBF compared with measurements (figures 3 and 4 of Eom and Hollingsworth 1998).
+"""The procedure load balancing factor (LBF) compared with measurements.
+
+Figures 3 and 4 of Eom and Hollingsworth 1998.
 
 A recording of spa predicts the effect of moving each service to the clients; then the services are
 really moved.

@@ -200,7 +200,7 @@ def directory(comm: Any, quick: bool) -> list[Row]:
 
 
 def measure(quick: bool) -> None:
-    """Measure all services on one of the ranks."""
+    """Measure all services, on each of the ranks; rank 0 prints the rows."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

@@ -325,7 +325,10 @@ def rows_to_one(kernel):
 
 
 def knows_increments(program, cost):
-    """Return the optimal rule for steps and walks, as f(left, state, fits)."""
+    """Return the optimal rule for steps and walks: f(iterations left, state, balanced state).
+
+    The balanced state is the one at the last LB step, for which the placement was made.
+    """
     known, n = program.known, program.n
     if program.family == "walk":
         step = known["step"]
@@ -343,10 +346,7 @@ def knows_increments(program, cost):
 
 
 def knows_autoregression(program, cost):
-    """Return the optimal rule for a state that returns to zero by itself.
-
-    It depends on the state now, and on the state at the last LB step.
-    """
+    """Return the optimal rule, as `knows_increments` does, for a state that returns to zero."""
     rho, deviation = program.known["rho"], program.known["deviation"]
     grid = np.linspace(-4, 4, 121) * deviation
     kernel = (grid - rho * grid[:, None]) / (deviation * math.sqrt(1 - rho**2))
@@ -397,7 +397,7 @@ def bounds(pool, seeds):
 
 
 def time_left(run, cost):
-    """Return the seconds of the best schedule from each iteration on, which begins balanced."""
+    """Return the least seconds from each iteration on, if an LB step comes just before it."""
     n, value = run.iterations, np.zeros(run.iterations + 1)
     growth, drift, noise = (
         np.zeros(n) if x is None else x for x in (run.growth, run.drift, run.noise)

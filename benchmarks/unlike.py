@@ -175,7 +175,7 @@ def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float
 
 
 def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """Return this ratio for parts that fit the mean speeds; load balancing cannot improve it."""
+    """Return the ratio to the bound for parts that fit the mean speeds; no placement is better."""
     end = len(run["max"]) if end is None else end
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     mean = sweeps.sum(axis=0) / loads.sum(axis=0)

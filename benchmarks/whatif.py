@@ -1,5 +1,6 @@
-"""Process LBF compared with measurements: programs are recorded under one placement, predicted
-under others, and then run there.
+"""The process load balancing factor compared with measurements.
+
+Programs are recorded under one placement, predicted under others, and then run there.
 
     python benchmarks/whatif.py [--only NAME,...] [--rounds 5] [--json out/whatif.json]
 
@@ -292,10 +293,12 @@ def main() -> None:
         "--agree", type=float, default=0.02, help="allowed difference of the two fastest runs"
     )
     parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
-    parser.add_argument("--patience", type=float, default=300, help="seconds to wait in all rounds")
-    parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
-    parser.add_argument("--skip-speed", action="store_true")
-    parser.add_argument("--pairs", type=int, default=8, help="runs with and without recording")
+    parser.add_argument("--patience", type=float, default=300, help="the same, over all runs")
+    parser.add_argument("--quantum", type=float, help="time slice in s (as recorded)")
+    parser.add_argument("--skip-speed", action="store_true", help="do not time the simulation")
+    parser.add_argument(
+        "--pairs", type=int, default=8, help="pairs of runs with and without recording"
+    )
     parser.add_argument("--keep", type=Path, help="folder for the recordings")
     parser.add_argument("--json", default="out/whatif.json")
     args = parser.parse_args()

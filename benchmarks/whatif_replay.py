@@ -75,7 +75,7 @@ def virtual_program(comm: Any, seed: int, path: str | None, **balancing: Any) ->
 
 
 def seconds_of(run: Any) -> float:
-    """Return the seconds of iterations and LB steps; slower iterations afterwards count once."""
+    """Return the seconds of iterations and LB steps; the warm-up counts with the iterations."""
     iterations, history = run
     return float(iterations.time.sum()) + math.fsum(r.seconds for r in history.balancings)
 

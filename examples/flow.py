@@ -163,7 +163,7 @@ def _explicit(q: np.ndarray, box: Box) -> np.ndarray:
 
 
 def _shifted(axis: int, by: int) -> tuple[slice, ...]:
-    """Return the index of the zone's own cells, moved by one along an axis."""
+    """Return the index of the zone's own cells, moved along an axis by -1, 0 or 1 cells."""
     index = [slice(None), *[slice(1, -1)] * 3]
     index[axis + 1] = slice(1 + by, -1 + by or None)
     return tuple(index)

@@ -186,7 +186,7 @@ def arguments() -> argparse.Namespace:
     add("--objects", type=int, default=16, help="objects on each rank (%(default)s)")
     add("--k", type=int, default=2, help="neighbours on each side (%(default)s)")
     add("--bytes", type=int, default=8192, help="size of a message (%(default)s)")
-    add("--ms", type=float, default=1.0, help="an object computes (%(default)s)")
+    add("--ms", type=float, default=1.0, help="ms that an object computes (%(default)s)")
     add("--work", type=int, help="steps that an object computes, instead of --ms")
     add("--start", type=int, default=50, help="iteration of the imbalance (%(default)s)")
     add(

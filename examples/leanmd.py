@@ -103,7 +103,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--cells", type=int, default=4, help="cells along a side of the box (%(default)s)")
-    add("--away", type=int, choices=(1, 2), default=1, help="cells as wide as the cut-off, or half")
+    add(
+        "--away", type=int, choices=(1, 2), default=1, help="cell width: the cut-off, or half of it"
+    )
     add("--steps", type=int, default=60, help="time steps (%(default)s)")
     return runs.arguments(parser)
 

@@ -61,7 +61,7 @@ class Fluid:
         every: int = 10,
     ):
         if cells < 3 or away not in (1, 2):
-            raise ValueError(f"{cells} cells, away {away}: expected 3 or more, and 1 or 2")
+            raise ValueError(f"{cells} cells, away={away}: expected 3 or more cells, away=1 or 2")
         self.away, self.cutoff, self.skin, self.dt, self.every = away, cutoff, skin, dt, every
         self.grid = (cells * away, cells, cells)
         self.side = (cutoff + skin) / np.array([away, 1.0, 1.0])

@@ -45,7 +45,7 @@ def begin(comm: Any, folder: Path) -> pylb.Balancer:
 
 
 def run(comm: Any, folder: Path, steps: int, every: int) -> int:
-    """Run up to a time step; return a checksum of this rank's temperatures."""
+    """Run until `steps` time steps are done; return a checksum of this rank's temperatures."""
     lb = begin(comm, folder)
     for step in lb.iterate(max(steps - lb.done, 0)):
         if step % every == 0 and step:
@@ -66,7 +66,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the checkpoints are")
-    parser.add_argument("--steps", type=int, default=100, help="time step to run to")
+    parser.add_argument("--steps", type=int, default=100, help="time steps, with earlier runs")
     parser.add_argument("--every", type=int, default=20, help="time steps between checkpoints")
     given = parser.parse_args()
     comm = MPI.COMM_WORLD

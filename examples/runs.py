@@ -102,7 +102,9 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--every", type=int, help="iterations from one LB step to the next")
     how.add_argument("--trigger", help="when to rebalance: a trigger (auto)")
-    how.add_argument("--compare", action="store_true", help="unbalanced, fixed, chosen period")
+    how.add_argument(
+        "--compare", action="store_true", help="compare: unbalanced, fixed period, pylb's triggers"
+    )
     parser.add_argument(
         "--partition", metavar="METHOD", help="how to place the objects first: graph, metis, ..."
     )

@@ -160,7 +160,7 @@ LBAF_MOST = 1000  # objects; LBAF takes minutes for ten times more
 
 
 def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
-    """Return a call of an algorithm of LBAF with the parameters of LBAF's default configuration."""
+    """Run an algorithm of LBAF with the parameters of LBAF's default configuration, and time it."""
     from lbaf.Execution.lbsRuntime import Runtime
     from lbaf.IO import lbsStatistics
     from lbaf.IO.lbsVTDataReader import LoadReader

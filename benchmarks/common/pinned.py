@@ -30,7 +30,7 @@ class Place:
         return ",".join(map(str, self.cores)) + shares
 
     def command(self, program: Sequence[str]) -> list[str]:
-        """Return the whole command line that runs a program on the cores of `place`."""
+        """Return the whole command line that runs a program on these cores."""
         return [
             *("mpiexec", "-n", str(len(self.cores)), "--bind-to", "none"),
             *(sys.executable, "-I", "-S", str(PIN), ",".join(map(str, self.cores))),

@@ -265,7 +265,7 @@ def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> 
 
 
 def _keep(found: dict[str, Any], method: str, now: dict[str, Any]) -> None:
-    """Return the result of the faster of two runs."""
+    """Store the result of a run, unless a faster run of the method is stored."""
     if method not in found or now["seconds"] < found[method]["seconds"]:
         found[method] = now
 

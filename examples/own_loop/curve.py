@@ -4,8 +4,8 @@
 
 A square of cells in Morton order; each rank has a range of the curve.  The curve is cut into parts
 of equal weight, as `p4est_partition` does with a weight function, and the data follow their cells.
-Cells near a disk that moves are finer inside and take longer.  The program knows where its cells
-go; pylb says when.  The lines that pylb needs end with "# pylb".
+A disk moves over the square; cells near it have more points, and take longer.  The program knows
+where its cells go; pylb says when.  The lines that pylb needs end with "# pylb".
 """
 
 import time
@@ -30,7 +30,7 @@ def morton(n=CELLS):
 
 
 class Curve:
-    """The cells first ... first + n - 1 of the curve, and the number on each point of them."""
+    """This rank's range of cells on the curve, and the value at each of their points."""
 
     def __init__(self, comm):
         self.comm = comm

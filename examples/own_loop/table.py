@@ -9,8 +9,8 @@ from mpi4py import MPI
 def compare(run, name, comm=MPI.COMM_WORLD):
     """Print a table of ``run(comm, mode)`` with pylb's mode "off" and "on".
 
-    `run` returns the seconds of this rank's work in each step; a number, whose sum over the ranks
-    is printed as `name` and does not depend on the placement; and the advisor.
+    `run` returns three things: the seconds of this rank's work in each step; a number, whose sum
+    over the ranks is printed as `name` and does not depend on the placement; and the advisor.
     """
     if comm.rank == 0:
         print(f"{comm.size:2} ranks       max/mean   seconds  LB steps {name:>12}")

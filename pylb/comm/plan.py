@@ -448,7 +448,7 @@ def _rows(name: str, value: Any, n: int) -> Any:
 
 def _check_out(out: Any, rows: Any, sides: Sides) -> None:
     if isinstance(rows, list) or not isinstance(out, np.ndarray):
-        raise DomainError("out is given: expected that it and the value are arrays, not lists")
+        raise DomainError("out is given: expected arrays for it and for the values, not lists")
     shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
     right = out.shape == shape and out.dtype == rows.dtype
     if not right or not out.flags.c_contiguous or not out.flags.writeable:

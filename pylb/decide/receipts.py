@@ -97,8 +97,8 @@ class Receipt:
     realised : float
         max/mean of the iterations up to the next LB step.
     speed : tuple of float
-        Speed of each rank that the strategy used, with geometric mean 1; empty: all equal, or given
-        to a distributed strategy, with which no rank knows all speeds.
+        Speed of each rank that the strategy used, with geometric mean 1; empty: all are equal, or
+        no rank knows all of them, because the strategy is distributed.
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
     ahead : float

@@ -82,8 +82,9 @@ def read(
     gathered = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
     counts = np.array([np.frombuffer(t, np.int64) for t in gathered])
     firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
-    if counts.sum(axis=0).max() > MOST:
-        raise DomainError(f"the graph has {counts.sum(axis=0)} vertices, edges: expected < 2^31")
+    n, m = counts.sum(axis=0)
+    if max(n, m) > MOST:
+        raise DomainError(f"graph: {n} vertices and {m} edges: expected less than 2^31 of each")
     me = agreement.transport.rank
     key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
     where = Directory.on(agreement)

@@ -39,7 +39,7 @@ MODES: dict[str, type[MeasuringMode]] = {
 
 
 class Balancer(ProgramObjects, RunResults):
-    """The objects of a parallel program, their messages, and the rebalancing of their ranks.
+    """The objects of a parallel program, their messages, and their load balancing.
 
     A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
     within an iteration its objects by ``for key, block in lb.local()``.  The time of each body of

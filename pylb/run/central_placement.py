@@ -98,7 +98,7 @@ class CentralStep(Generic[Part]):
         raise NotImplementedError
 
     def _stay(self, part: Part) -> None:
-        """Do without moves what follows a placement, for `rehearse`.  Collective."""
+        """Do what follows a placement, but move nothing; for `rehearse`.  Collective."""
 
     def _place_on_rank_0(self, start: float) -> Part:
         """Run the strategy on rank 0, and return this rank's part.  Collective."""

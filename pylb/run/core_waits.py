@@ -1,4 +1,4 @@
-"""Measure the time that a rank waits because ranks, programs or virtual machines use its cores."""
+"""Measure how long a rank waits while other ranks, programs or virtual machines use its cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small program with a `Balancer` on virtual ranks.  In seconds, it makes a run to look at."""
+"""A small program with a `Balancer` on virtual ranks: an example run, which takes seconds."""
 
 from __future__ import annotations
 

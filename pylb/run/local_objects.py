@@ -138,7 +138,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:
-        """Note that the objects in the store come from a checkpoint, and other ranks know none."""
+        """Note that the objects are from a checkpoint, so the other ranks do not know them."""
         self._unregistered = self.store.keys.copy()
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
@@ -181,10 +181,10 @@ class LocalObjects:
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:
-        """Return which ranks must know the new ranks of which objects after a migration.
+        """Return which ranks must know where receivers of messages are after a migration.
 
-        If an object that sends messages moves, its new rank must know the ranks of the receivers.
-        If a receiver leaves, and an object that sends to it stays, this rank must know where it is.
+        If an object that sends messages moves, its new rank must know the ranks of its receivers.
+        If a receiver leaves and its sender stays, this rank must know the receiver's new rank.
 
         Returns
         -------

@@ -22,7 +22,7 @@ class Bound(NamedTuple):
     ----------
     nbytes : int
     name : str
-        Identifies the limit: processes that share it have the same name for it, others do not.
+        Identifies the limit: the processes that share the limit have the same name for it.
     """
 
     nbytes: int

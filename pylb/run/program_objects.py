@@ -219,15 +219,15 @@ class ProgramObjects:
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get the same as by `send` to each of `targets` in turn: an object that is
-        named twice gets the data twice, and without targets nothing is sent.  But the data are
-        copied and packed once, and travel once to each rank that owns receivers, and LB steps see
-        a multicast (`pylb.Multicasts`), whose cost grows with the number of ranks that it reaches.
+        The receivers get what a `send` to each of `targets` in turn would give them: an object that
+        is named twice gets the data twice.  But the data are copied and packed only once, and each
+        rank with receivers gets them only once.  An LB step takes this into account: the cost of a
+        multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
 
         Parameters
         ----------
         targets : iterable of int
-            Keys of the receivers; the source may be among them.
+            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
         data : object
             As for `send`.  Each receiver gets a copy of its own.
         copy : bool
@@ -243,8 +243,9 @@ class ProgramObjects:
 
         Notes
         -----
-        A rank sends to an object whose rank it does not know by way of the object's home.  So a
-        multicast to a new target may reach a rank twice; it is still delivered once.
+        If this rank does not know where a receiver is, it sends the data to the receiver's home,
+        the rank that always knows.  So a multicast to a new receiver may reach a rank twice; it is
+        still delivered once.
 
         Examples
         --------

@@ -220,7 +220,7 @@ class RunResults:
         Raises
         ------
         StateError
-            It was made with ``record=False``, or writes its record during the run.
+            The argument ``record`` was False, or a path: then the file is written during the run.
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """

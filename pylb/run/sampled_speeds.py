@@ -20,8 +20,8 @@ def learn(
 ) -> F64 | None:
     """Return the speed of each rank, (p,); None: they count as equal.  Collective.
 
-    Rank 0 learns from about 32 objects of each rank, always the same ones; from fewer if the ranks
-    are more than 8,192, so that it never has more than about 262,144.
+    Rank 0 learns from about 32 objects of each rank, always the same ones.  With more than 8,192
+    ranks it takes fewer of each, so that it never has more than about 262,144 objects.
     """
     size = agreement.transport.size
     if not decider.settings.learns:

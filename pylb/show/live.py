@@ -114,7 +114,7 @@ def foot(now: dict[str, Any]) -> str:
 
 
 class View:
-    """Draws a `state` by rich, as much of it as fits on the terminal."""
+    """Draws a `state` with the package rich, or as much of it as fits on the terminal."""
 
     SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 

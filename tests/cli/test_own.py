@@ -1,4 +1,4 @@
-"""Functions of one's own on the command line: `--import`."""
+"""The user's own functions on the command line: `--import`."""
 
 import json
 import subprocess

@@ -212,7 +212,9 @@ NEVER = 10**9
 
 
 class Twin:
-    """A root on every rank, pylb waits, ends known: the rules of consensus.h on plain tuples.
+    """The rules of consensus.h on plain tuples.
+
+    Every rank has a root, ranks serve while they wait, and the end of the run is known.
 
     A state is (ranks, wishes, tops, changes); of a rank: the reach of its objects (2k stands at
     AtSync(k), 2k - 1 runs k), statistics contributed and seen, limit, final, round, tentative

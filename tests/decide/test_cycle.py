@@ -71,7 +71,7 @@ def loss(load, drift, belief, home, rank, per_byte, nbytes, left, talk=0.0):
 
 
 def elsewhere(load, rank):
-    """Return the mean waiting after a jump: the same loads, a part of all objects further."""
+    """Return the mean waiting after a jump by a quarter, half or three quarters of the objects."""
     return np.mean([waiting(np.roll(load, -k * len(load) // 4), rank) for k in (1, 2, 3)])
 
 

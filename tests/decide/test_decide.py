@@ -94,8 +94,10 @@ class Twin:
 
 
 def run(trigger, imbalance, n, cost, mean=1.0, promise=1.0):
-    """Iterations after which `trigger` rebalances, if max/mean is imbalance(i, k), k iterations
-    after the last LB step."""
+    """Return the iterations after which `trigger` rebalances.
+
+    max/mean of iteration i is imbalance(i, k), where the last LB step was k iterations before.
+    """
     out, last = [], -1
     for i in range(n):
         if trigger.observe(i, mean * imbalance(i, i - last), mean):

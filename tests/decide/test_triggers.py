@@ -494,7 +494,7 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
 
 @pytest.mark.parametrize("end", [1000, None])
 def test_auto_tries_what_it_cannot_remove_once(end):
-    """An imbalance that LB steps cannot remove costs one LB step for each doubt of the trigger."""
+    """If LB steps cannot remove an imbalance, a trigger without a known cost tries one at most."""
     for left in (0.1, 0.5, 1.4):
         run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
         assert len(run.iterations) <= 1
@@ -516,7 +516,7 @@ def test_the_first_balancing_does_not_depend_on_what_it_will_cost():
         assert len(first) == 1
 
 
-# ---- functions of one's own ------------------------------------------------------------------
+# ---- the user's own functions ----------------------------------------------------------------
 
 
 def test_a_function_is_a_trigger():

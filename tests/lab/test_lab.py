@@ -243,7 +243,7 @@ def alive(pid):
 
 
 def shares_used(command, given, attempts=3):
-    """Return how many cores each rank used in the best of some runs; others may use the cores, too.
+    """Return how many cores each rank used, in the best of some runs: the machine may be busy.
 
     The kernel promises an upper bound, which holds in every run.  If a rank was stopped in a
     period, it had its whole share there.
@@ -413,7 +413,7 @@ def test_a_killed_lab_leaves_nothing(where):
 
 
 def test_the_next_lab_removes_what_a_killed_one_left(where):
-    """The next lab cleans up if the guard was killed, too."""
+    """The next lab cleans up even if the guard, which normally does, was also killed."""
     alone = (
         "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import guard; "
         "guard.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"

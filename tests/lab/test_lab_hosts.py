@@ -106,7 +106,7 @@ def test_what_hosts_enforce_is_measured(hosts):
         with Lab(TWO) as lab:
             held, joined = lab.measure()
             assert lab.usage() == []
-        # On a busy machine it gets less; it gets more if the kernel stops it late.
+        # A rank gets less on a busy machine, and more if the kernel stops it late.
         shares = [one.share for one in held]
         if all(x < limit.share + 0.1 for x, limit in zip(shares, lab.limits, strict=True)):
             break

@@ -1,4 +1,4 @@
-"""pylb.Machine: measured, parsed and read; DRUM's power; the monitor."""
+"""pylb.Machine, measured or read from text and files; power of processors (DRUM); the monitor."""
 
 import math
 import time
@@ -26,7 +26,7 @@ def test_cases(mpiexec, ranks):
 
 
 def power_twin(place, w_comm, power=1.0):
-    """DRUM's second formula from the root on, by the definition."""
+    """Compute the power of each place by DRUM's second formula, from the root on."""
     if not place.children:
         return [power]
     p = [sum_of_speeds(child) for child in place.children]

@@ -50,7 +50,7 @@ def same_everywhere(comm, lb, n):
 
 
 def blocking_halo_exchange(comm):
-    """Run with random delays and LB steps at every period; objects count their iterations."""
+    """Run with random delays, and with several periods of LB steps; objects count iterations."""
     rng = random.Random(comm.rank)
     n = LONG if comm.size > 1 else 100
     lb = fill(pylb.Balancer(comm, lag=3, every=30, load=lambda key, block: 1.0 + key % 5))

@@ -71,7 +71,7 @@ def orders(comm):
 
 
 def fill_twin(matrix):
-    """Return the entries of the Cholesky factor, by elimination of a pattern."""
+    """Count the entries of the Cholesky factor: eliminate one column after the other."""
     full = matrix.toarray() != 0
     count = 0
     for k in range(len(full)):

@@ -1,4 +1,4 @@
-"""What the programs of this folder share: run every case, and expect an error."""
+"""Shared by the programs of this folder: run all cases; check that a call raises an error."""
 
 import contextlib
 import json

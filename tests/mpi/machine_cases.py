@@ -1,4 +1,4 @@
-"""The machine under a job: ``mpiexec -n 3 python tests/mpi/machine_cases.py``."""
+"""pylb.Machine and its monitor in a job: ``mpiexec -n 3 python tests/mpi/machine_cases.py``."""
 
 import numpy as np
 from each_case import main, raised, told_clock

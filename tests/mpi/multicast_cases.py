@@ -51,7 +51,7 @@ def read(inbox):
 
 
 def run(comm, seed, n, iterations, by, **balancing):
-    """Return the states of this rank's objects at the end; by: how objects send."""
+    """Return the states of this rank's objects at the end; by: "send" or "multicast"."""
     lb = pylb.Balancer(comm, load=lambda key, _: 1.0 + key * seed % 5, **balancing)
     for key in range(n):
         if key % lb.n_ranks == lb.rank:

@@ -1,7 +1,7 @@
 """Every block of Python on the pages: ``mpiexec -n 2 python tests/mpi/pages.py``.
 
-The blocks of a page run in order, with the names that the blocks before them made.  What a page
-takes for granted comes from the function of this file with its name: it yields names before each
+The blocks of a page run in order, with the names that the blocks before them made.  If a page takes
+more names for granted, a function of this file, called like the page, yields them before each
 block.  A page without `comm` runs on rank 0.  tests/tree/test_blocks.py runs this program.
 """
 
@@ -62,7 +62,7 @@ def mesh(n):
 
 
 def rows_of(A):
-    """This rank's rows, which are numbered through the ranks."""
+    """Return the rows of a matrix that belong to this rank: a block of them."""
     first, last = (A.shape[0] * r // comm.size for r in (comm.rank, comm.rank + 1))
     return A[first:last]
 

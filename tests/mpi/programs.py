@@ -127,7 +127,7 @@ def keys(n):
 
 
 def run_twin(seed, n, iterations):
-    """Return the program without pylb: the final states by key."""
+    """Run the program without pylb; return the final states by key."""
     state = {key: abs(key) + 1 for key in keys(n)}
     inbox = {key: [] for key in state}
     for _ in range(iterations):
@@ -146,7 +146,7 @@ def run_twin(seed, n, iterations):
 
 
 def run_balanced(comm, seed, n, iterations, **options):
-    """Return the program under a Balancer with random placements; the final states of this rank."""
+    """Run the program under a Balancer with random placements; return this rank's final states."""
     turn = Counter()
 
     def anywhere(snapshot):

@@ -212,7 +212,7 @@ def test_loads_of_any_size(name, size):
     keeps_the_rules(s, place(s, name).rank)
 
 
-# ---- snapshots by chance -----------------------------------------------------------------------
+# ---- random snapshots --------------------------------------------------------------------------
 
 SETTINGS = examples(30)
 LOADS = {
@@ -227,7 +227,7 @@ LOADS = {
 
 @st.composite
 def anything(draw, components=False, most=50):
-    """Any optional parts of a snapshot; more ranks than objects, few ranks in use."""
+    """Draw a snapshot with any optional parts; some ranks may be empty, at first or always."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, p = draw(st.integers(0, most)), draw(st.sampled_from([1, 2, 3, 7, 60]))
     used = draw(st.sampled_from([1, max(1, p // 3), p]))

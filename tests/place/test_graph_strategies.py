@@ -298,7 +298,7 @@ def tables(monkeypatch):
 @pytest.mark.skipif(not here("ZoltanLB") or not here("MetisLB"), reason="needs Zoltan and METIS")
 @pytest.mark.parametrize("two_away", [False, True])
 def test_table_2_1(tables, two_away):
-    """Menon 2012: ZoltanLB 5.5 and 7 ranks a multicast, MetisLB 8.5 and 10.15."""
+    """In Menon 2012, a multicast reaches 5.5 and 7 ranks (ZoltanLB), 8.5 and 10.15 (MetisLB)."""
     s = tables.leanmd(two_away)
     assert np.all(np.diff(s.multicast_start) == (45 if two_away else 27))
     plans = {name: pylb.place(s, name) for name in ("MetisLB", "ZoltanLB")}

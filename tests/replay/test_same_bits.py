@@ -44,7 +44,8 @@ class Program:
     Attributes
     ----------
     loops : tuple of (n, stop)
-        Iterations of each loop, and in which of them it is left by break; none where stop >= n.
+        Number of iterations of each loop, and the iteration in which a break ends the loop; there
+        is no break if stop >= n.
     load : str
         How the loads change: "noise", "spot", "growth", "jump" or "empty" (many phases have none).
     comes, goes : float
@@ -326,7 +327,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     when=trigger_words,
 )
 def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
-    """`Balancer(replay=)` rebalances like the record; its own record is replayed equally."""
+    """`Balancer(replay=)` rebalances like the record; a replay of its record does the same."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     recorded = check(program, {**strategy, **when}, path)
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)

@@ -1,4 +1,4 @@
-"""Checkpoints: restarts on any number of ranks give the same bits, and bad files clear errors."""
+"""Checkpoints: a restart on any number of ranks gives the same bits; a bad file, a clear error."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What a rank sends, receives and keeps grows with the program only on a rank that places all."""
+"""With more ranks, a rank sends, receives and keeps more only if it places all objects."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ class Terminal:
         os.close(slave)
 
     def until(self, pattern, seconds=120, sure=True):
-        """Wait until the screen shows the pattern; `sure`: it must appear within these seconds."""
+        """Wait at most `seconds` until the screen shows the pattern; `sure`: it must appear."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not re.search(pattern, self.text):
             ready, _, _ = select.select([self._master], [], [], 0.2)

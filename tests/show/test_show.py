@@ -313,7 +313,7 @@ def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
 
 
 def nanoseconds(micros):
-    """Load the trace into Perfetto's trace processor; it must not drop any event."""
+    """Convert microseconds to nanoseconds, which must be an integer, 0 or more."""
     out = micros * 1000
     assert out == int(out) >= 0
     return int(out)

@@ -13,7 +13,7 @@ from pylb.errors import DomainError, MissingPartError
 
 
 def clustered(side, p):
-    """Return a torus and multicasts on a few of many ranks; pinned objects, speeds, nodes."""
+    """Return a torus with multicasts and other optional arrays, on a third of the ranks."""
     rng = np.random.default_rng(11)
     n = side * side
     ids = np.arange(n).reshape(side, side)
@@ -58,7 +58,8 @@ def vectors():
     return pylb.Snapshot(rng.random((400, 2)), np.arange(400) // 40, n_ranks=10)
 
 
-OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # without Python's
+# The strategies that are written in C.
+OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}
 SNAPSHOTS = (clustered(20, 12), tight(), vectors())
 MANY = clustered(30, 300)  # with 256 ranks or more, virtual ranks run on all cores
 

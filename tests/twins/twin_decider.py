@@ -2,7 +2,7 @@
 
 Made of parts that have twins of their own: the trigger (test_decide.py), the ledger
 (test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py).
-This file has their cooperation, and the receipts.
+This file makes these parts work together, and writes the receipts.
 """
 
 import math
@@ -369,7 +369,7 @@ class Twin:
             held["times"] += 1
 
     def take_back_hold(self, iteration):
-        """The trigger's "not yet" has not held in this iteration."""
+        """Take the iteration back from the receipt for waiting: the decider has not waited."""
         for held in self.held.values():
             if held["kind"] == "hold" and held["until"] == iteration:
                 held["times"] -= 1

@@ -1,7 +1,7 @@
 """The estimate of an object's load (csrc/measure/estimate.c), in plain Python.
 
-A row is a list of a column of the estimator's table: its first four entries, which this file
-computes, and others, which only the core fills.
+A `row` is a list: the column of one object in the estimator's table.  This file computes its first
+four entries; only the core fills the others.
 """
 
 MEAN, PASSES, ERROR, SPREAD = range(4)

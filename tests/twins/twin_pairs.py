@@ -6,7 +6,10 @@ from twin_random import Random
 
 
 class Pairs:
-    """`q`: a twin_place.Plain; changes the lists `rank`, `loads` and `room`."""
+    """The exchanges between pairs of ranks; they change the lists `rank`, `loads` and `room`.
+
+    q: the snapshot, a twin_place.Plain.
+    """
 
     def __init__(self, q, rank, loads, room):
         self.q, self.rank, self.loads, self.room = q, rank, loads, room
@@ -113,7 +116,10 @@ class Pairs:
 
 
 class Restarts:
-    """`placed`: GreedyLB's placement with relabelled ranks, or None; `alike`: equal ranks."""
+    """The search from other placements, if exchanges alone do not meet the limit.
+
+    placed: GreedyLB's placement with relabelled ranks, or None.  alike: all ranks are equal.
+    """
 
     def __init__(self, q, placed, alike, limited):
         self.q, self.placed, self.alike, self.limited = q, placed, alike, limited

@@ -288,7 +288,10 @@ class SpeedLearner:
         return np.asarray(deviation / np.sqrt(np.maximum(seen, 1)))
 
     def _solve(self, groups: list[list[Observation]], estimates: Observation | None) -> Fit:
-        """Solve for the speeds; work is one number for each object in each group of placements."""
+        """Fit the speeds and the work of the objects.
+
+        The work of an object is the same in all placements of a group; another group has its own.
+        """
         seen, weights, own = [], [], []
         for number, group in enumerate(groups):
             age = len(groups) - 1 - number

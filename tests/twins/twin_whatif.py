@@ -342,7 +342,7 @@ class Twin:
             ring.remove(me.rank)
 
     def there(self, q, time):
-        """Return the seconds in which the processor was available."""
+        """Return the seconds in which processor q was available up to a time."""
         share, period = self.t.share[q], self.t.period
         if share >= 1.0:
             return time

@@ -1,4 +1,4 @@
-"""Critical path, procedure LBF and zeroing: against the twin, the paper's cases, bad input."""
+"""Critical path, procedure load balancing factor, zeroing: twin, the paper's cases, bad input."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 Usage: ``python tests/fuzz/python/run.py SECONDS [FIRST_SEED [TARGET...]]``
 
-Each case is a file of the project's own with some changes, chosen by a seed.  It runs in a process
+Each case is a small valid file with some random changes, drawn by a seed.  It runs in a process
 with limits of time and memory.  An error that is not pylb's own, a signal or a hang is a failure;
 its file is kept in the folder `failed`, beside this one.
 """

@@ -1,4 +1,4 @@
-"""The fuzzed Python code: the readers, with small files of the project, and the monitor."""
+"""The Python code that is fuzzed: the readers, which start from small valid files; the monitor."""
 
 import contextlib
 import json
@@ -135,7 +135,7 @@ def read_vt(path: Path) -> None:
 
 
 def predict(path: Path) -> None:
-    """Read a recording, and predict it elsewhere."""
+    """Read a recording, and predict its time on another machine."""
     found = Recording.read(path)
     whatif(found)
     whatif(found, placement=[0] * found.n_ranks)
@@ -182,7 +182,7 @@ def go_on(folder: Path) -> None:
 
 
 def restore(folder: Path) -> Callable[[Path], None]:
-    """Return a reader of the file of a rank; the list knows its size."""
+    """Return a reader of the file of a rank; the checkpoint's list of files has the file's size."""
     head = json.loads((folder / "checkpoint.json").read_text())
 
     def read(path: Path) -> None:
