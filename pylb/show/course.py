@@ -109,7 +109,7 @@ class Course:
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Cost of the LB step after each iteration, (m,) seconds, with slow iterations after it."""
+        """Cost of the LB step after each iteration, (m,) seconds, including its warm-up."""
         return self._after_each("cost")
 
     @functools.cached_property

@@ -120,7 +120,8 @@ class RecordMonitor:
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        grace: seconds to wait for the latter at most; between: called again and again meanwhile.
+        grace: seconds to wait at most until they have disconnected; between: called again and again
+        in all this time.
         """
         deadline = None
         while True:
