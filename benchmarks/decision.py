@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=100_000)
     parser.add_argument("--ranks", type=int, default=1_000)
-    parser.add_argument("--json", help="also write the figures there")
+    parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
     rows = [r for s in ("BestFitLB", "auto") for r in decisions(args.objects, args.ranks, s)]
     console.show(

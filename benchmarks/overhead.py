@@ -176,7 +176,7 @@ def results() -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", help="also write the figures there")
+    parser.add_argument("--json", help="also write the figures to this file")
     options = parser.parse_args()
     if comm.size == 1:
         parser.error("expected two ranks: mpiexec -n 2")

@@ -73,7 +73,7 @@ def main() -> None:
     """Predict the times, run the programs, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--steps", type=float, default=2e5, help="steps of the server (%(default)s)"
+        "--steps", type=float, default=2e5, help="the server's work, in steps (%(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--json", type=Path, default=Path("out/procedures.json"))

@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--lbaf", metavar="PYTHON", help="a Python that has LBAF")
     parser.add_argument("--run", metavar="FOLDER", help="folder of vt's files, for LBAF")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     args = parser.parse_args()
     trace = pylb.replay.hotspot(args.ranks, args.objects, args.phases)
     rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]

@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=numbers, default=[2])
     parser.add_argument("--messages", type=numbers, default=[1000, 100_000])
     parser.add_argument("--virtual", type=numbers, default=[64, 256, 1024])
-    parser.add_argument("--json", help="also write the figures there")
+    parser.add_argument("--json", help="also write the figures to this file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     ask_mpi()

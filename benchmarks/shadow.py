@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=16, help="cells per block side (%(default)s)")
     parser.add_argument("--iterations", type=int, default=60, help="(%(default)s)")
     parser.add_argument("--repeats", type=int, default=6, help="(%(default)s)")
-    parser.add_argument("--json", help="also write the figures there")
+    parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
     found = fastest(Plate(args.blocks, args.size), args.iterations, args.repeats)
     ratio = found["shadow"] / found["off"]

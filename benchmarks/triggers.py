@@ -502,9 +502,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200, help="programs of each family")
     parser.add_argument("--first", type=int, default=20_000, help="first seed")
-    parser.add_argument("--bounds", type=int, default=0, help="seeds for what no rule can beat")
+    parser.add_argument("--bounds", type=int, default=0, help="seeds for the bounds (0: no bounds)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.seeds)
     with multiprocessing.Pool(args.jobs) as pool:

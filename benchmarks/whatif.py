@@ -156,7 +156,7 @@ class Runs:
 def measure(
     program: Program, args: argparse.Namespace, still: Stillness
 ) -> tuple[list[Runs], Runs, Runs]:
-    """Run a program under all placements (the recorded one first), under shares, and only timed."""
+    """Run a program under all placements (the recorded one first), with shares, and unrecorded."""
     at = [Runs(place) for place in (program.recorded, *program.others)]
     held, alone = Runs(program.held), Runs(program.recorded, only_time=True)
     for number in range(args.most):

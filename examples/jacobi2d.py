@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=16, help="blocks along a side (%(default)s)")
     parser.add_argument(
-        "--size", type=int, default=32, help="cells along their sides (%(default)s)"
+        "--size", type=int, default=32, help="cells along a block's side (%(default)s)"
     )
     parser.add_argument("--iterations", type=int, default=200, help="time steps (%(default)s)")
     return runs.arguments(parser)

@@ -89,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="rounds of requests (%(default)s)")
     parser.add_argument(
-        "--steps", type=float, default=2e5, help="steps of the server (%(default)s)"
+        "--steps", type=float, default=2e5, help="the server's work, in steps (%(default)s)"
     )
     parser.add_argument("--move", choices=SERVICES, help="run this service on the clients")
     args = parser.parse_args()

@@ -200,7 +200,7 @@ def reading(
 
 
 class Input:
-    """An HDF5 file for reading; data in other files, or more than fit into the file, are refused."""
+    """An HDF5 file for reading; it refuses data in other files, and data larger than the file."""
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes

@@ -2,7 +2,7 @@
 
 The paper caps its nodes at 23 to 60 W.  The lower the cap, the longer are the run times and the
 larger the differences between nodes; both grow exponentially.  For the same work, its cores take 15
-to 35 s at 23 W (figure 8), and all the same time at 60 W.  Here both follow one exponential,
+to 35 s at 23 W (figure 8); at 60 W, all take equally long.  Here both follow one exponential,
 
     e = exp(-(cap - 23 W) / 2.4 W),   mean speed = 1 / (1 + e),   spread = 0.4 e,
 

@@ -1,4 +1,4 @@
-"""Provide swap, to which the memory of ranks goes that is beyond their limits."""
+"""Provide swap for the memory that ranks use above their limits."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> Network:
-        """Check an argument `network`, (alpha, beta); DomainError: it is none."""
+        """Convert an argument `network`, (alpha, beta); DomainError if it is something else."""
         alpha, beta = checks.floats("network", given, 2).tolist()
         return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 

@@ -1,9 +1,9 @@
 """Ranks as greenlets, of which one runs at a time, each with its own virtual time.
 
-A rank runs until it has to wait for another one.  Then the rank runs that has been ready for the
-longest time; in a tie, the lowest rank.  So the order is the same in every run.  The virtual time
-of a rank passes while it runs, divided by its speed.  After a wait, it is at least the time of the
-event for which the rank waited.
+A rank runs until it has to wait for another one.  The next one to run is the rank that has been
+ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.  The
+virtual time of a rank passes while it runs, divided by its speed.  After a wait, it is at least the
+time of the event for which the rank waited.
 """
 
 from __future__ import annotations

@@ -156,7 +156,10 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
         r"root on rank 0: sees the (.*)" if central else r" rank 0: sees the (.*)", text
     )
     assert seen[-2:] == ["statistics of 3", "maximum 3; final period 3"]
-    assert text.count("waits at 3, statistics contributed up to 3, seen up to 3, limit 3, final 3") == 2
+    assert (
+        text.count("waits at 3, statistics contributed up to 3, seen up to 3, limit 3, final 3")
+        == 2
+    )
 
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):

@@ -47,9 +47,8 @@ def test_errors_of_json_have_file_and_place(tmp_path, text, said):
 def folder(request, tmp_path, monkeypatch):
     """Return a folder on a file system that can make files without a name, or cannot."""
     if request.param == "named":
-        monkeypatch.setattr(
-            os, "O_TMPFILE", os.O_DIRECTORY, raising=False
-        )  # EISDIR, as in Linux 3.10
+        # open() then fails with EISDIR, as in Linux 3.10.
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY, raising=False)
     return tmp_path
 
 

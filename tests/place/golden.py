@@ -3,7 +3,7 @@
 ``python tests/place/golden.py`` compares them with `golden.json` and writes the file again.  Do so
 only for a change of behaviour that is wanted, and say in the commit which answers changed and why.
 
-Nothing here is random: loads and edges are remainders, the same with any library.
+Nothing here is random: loads and edges are remainders of integers, the same on any machine.
 """
 
 import json

@@ -97,7 +97,7 @@ LIBRARIES = ["metis", "scotch", "zoltan", "color"]
 
 @pytest.mark.parametrize("method", LIBRARIES)
 def test_a_signal_ends_the_wait_for_a_library(interrupted, method):
-    """A library goes on in a thread of its own; the next call waits for it, and is not changed."""
+    """The library goes on in its own thread; the next call waits for it, and answers as usual."""
     try:
         call = partitioning(method)
     except pylb.errors.MissingPartError as why:

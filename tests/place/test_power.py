@@ -105,7 +105,8 @@ def test_a_rank_that_shows_no_time_is_as_the_mean():
         pylb.place(pylb.Snapshot([1.0] * 12, rank, n_ranks=3), "PowerAwareLB").rank, 3
     ).tolist() == [4, 4, 4]
     idle = pylb.Snapshot([1.0] * 6 + [0.0] * 6, rank, n_ranks=2)
-    assert counts(pylb.place(idle, "PowerAwareLB").rank, 2).tolist() == [4, 8]  # 1 and 1/2 second
+    # An object takes 1 s on rank 0; for rank 1, the mean of all objects counts: 1/2 s.
+    assert counts(pylb.place(idle, "PowerAwareLB").rank, 2).tolist() == [4, 8]
 
 
 def test_memory_limits_hold():

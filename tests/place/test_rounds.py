@@ -78,7 +78,7 @@ def test_diffusion_is_the_twin(s, data, seed):
         m = data.draw(st.integers(0, 120))
         columns = [data.draw(arrays(np.int32, m, elements=e)) for e in (ends, ends)]
         columns.append(data.draw(arrays(float, m, elements=st.integers(0, 99).map(float))))
-        k = data.draw(st.integers(0, m))  # the last ones are multicasts to two
+        k = data.draw(st.integers(0, m))  # the rows from k on become multicasts to two receivers
         m -= (m - k) % 2
         src, dst, size = (x[k:m] for x in columns)
         casts = src[::2], 2 * np.arange((m - k) // 2 + 1), dst, size[::2]

@@ -88,7 +88,8 @@ class SpeedLearner:
         self.error: F64 = np.full(n_ranks, np.inf)
         self.sigma, self.explained = 0.0, 0.0
         self._who: I32 = np.arange(n_ranks, dtype=np.int32)  # each rank, as it is now
-        self._count = n_ranks + 1  # ranks of all times; n_ranks itself stands for the user
+        # Number of ranks, where a rank that has changed counts as a new one; one more for the user.
+        self._count = n_ranks + 1
         self._seen: list[Observation] = []
         self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0

@@ -271,7 +271,7 @@ def test_predictions_while_the_program_runs(mpiexec, build):
 
 @pytest.fixture(scope="session")
 def mpifort(mpiexec):
-    """Return the wrapper of this MPI for Fortran."""
+    """Return the command of this MPI that compiles Fortran programs."""
     wrapper = Path(mpicc()).with_name("mpifort")
     if not wrapper.exists():
         pytest.skip("this MPI has no Fortran")
