@@ -28,7 +28,7 @@ from pylb.console import show
 RANKS, OBJECTS, ITERATIONS = 8, 128, 120
 SECONDS_PER_BYTE = 1e-9
 SMALLER = 10
-LIMITS = {"wandering": 1.15, "growing": 1.07, "ramp": 1.04}  # for objects of 1 MB
+LIMITS = {"wandering": 1.15, "growing": 1.07, "ramp": 1.04}  # largest figures, for 1 MB
 ABOVE_BEST = 1.02
 PERIODS = (1, 2, 3, 5, 8, 12, 20, 40)
 TRIED = [("GreedyLB", {})]

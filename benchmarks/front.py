@@ -30,7 +30,7 @@ CHARM = {  # milliseconds for 64, 1,024 and 16,384 ranks
     "GreedyRefine": ((130, 158, 206), 2.0),
     "RefineB": ((150, 180, 250), 5.0),
 }
-CHARM_ON_A_TENTH = 1136  # limit for RefineB if a tenth of the ranks hold most load
+CHARM_ON_A_TENTH = 1136  # milliseconds of RefineB if a tenth of the ranks hold most load
 CHARM_MOVED = {"Greedy": (1.0, 1.0, 1.0), "GreedyRefine": (0.002, None, 0.17)}
 REFINE_B = 1.008  # max/mean after Charm++'s RefineB
 

@@ -242,7 +242,10 @@ def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
 
 
 def cost_of(program: str, args: argparse.Namespace, still: Stillness) -> dict[str, float]:
-    """Return the cost of recording a pipeline that sends each millisecond; the two take turns."""
+    """Return the cost of recording a pipeline that sends each millisecond.
+
+    Runs with and without recording take turns.
+    """
     place = Place((0, 1))
     kinds = Runs(place), Runs(place, only_time=True)
     for _ in range(args.pairs):
@@ -293,7 +296,7 @@ def main() -> None:
         "--agree", type=float, default=0.02, help="allowed difference of the two fastest runs"
     )
     parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
-    parser.add_argument("--patience", type=float, default=300, help="the same, over all runs")
+    parser.add_argument("--patience", type=float, default=300, help="most seconds to wait in all")
     parser.add_argument("--quantum", type=float, help="time slice in s (as recorded)")
     parser.add_argument("--skip-speed", action="store_true", help="do not time the simulation")
     parser.add_argument(

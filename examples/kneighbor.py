@@ -192,7 +192,7 @@ def arguments() -> argparse.Namespace:
     add(
         "--share", type=float, default=0.5, help="part of the ring that becomes heavy (%(default)s)"
     )
-    add("--factor", type=int, default=4, help="times as much work there (%(default)s)")
+    add("--factor", type=int, default=4, help="heavy objects: times as much work (%(default)s)")
     add("--iterations", type=int, default=100, help="(%(default)s)")
     return runs.arguments(parser)
 

@@ -12,7 +12,7 @@ from pylb.decide.trigger import make
 
 AHEADS, TIMES, LONGEST = (0, 1, 2, 4, 8), (0, 1, 2, 4, 8, 16), 128
 P, N = 4, 32
-CHEAP = 1e-5  # seconds of an LB step, so few that placements with fewer moves are not looked for
+CHEAP = 1e-5  # seconds of an LB step, too few to look for placements with fewer moves
 
 
 def slopes(load, near=4):

@@ -43,4 +43,4 @@ def test_contacts_under_mpiexec(mpiexec, ranks):
     rows = json.loads(printed(mpiexec, ranks, ROOT / "examples" / "crash.py", *words))
     assert [row["contacts"] for row in rows] == [contacts(16, t) for t in (0.0, 0.5, 1.0)]
     assert all(row["max/mean"] < 1.1 for row in rows)
-    assert all(row["moved"] < 16**2 for row in rows)  # of 1,185 elements
+    assert all(row["moved"] < 16**2 for row in rows)  # there are 1,185 elements

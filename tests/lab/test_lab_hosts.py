@@ -133,7 +133,7 @@ def test_a_killed_lab_is_undone_by_the_next_one(hosts, swap, tmp_path):
     )
     pid = int(killed.stdout.readline())
     made = left(killed.pid)
-    assert len(made) == 5  # its folder, two hosts, the switch, the swap file
+    assert len(made) == 5  # the lab's folder, two hosts, the switch, the swap file
     killed.kill()
     killed.wait()
     assert left(killed.pid) == made

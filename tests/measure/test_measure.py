@@ -193,7 +193,7 @@ def test_an_estimate_follows_steps_and_drifts_not_spikes_and_noise():
     assert np.abs(settled - 1.0).std() < 0.6 * noise.std()
     step = np.concatenate([noise, 3.0 * noise[:3]])
     assert np.abs(estimated(step)[0] - 3.0).mean() < 0.3
-    assert np.abs(estimated(step[:-1])[0] - 3.0).mean() < 0.45  # two iterations after it
+    assert np.abs(estimated(step[:-1])[0] - 3.0).mean() < 0.45  # two iterations after the step
     spike = np.concatenate([noise, [5.0 * noise[0]], noise[1:3]])
     assert np.abs(estimated(spike)[0] - 1.0).mean() < 0.6
     drift = noise * np.linspace(1.0, 4.0, 60)[:, None]

@@ -177,7 +177,7 @@ def test_heavy_objects_are_no_slow_rank():
         work = np.exp(rng.normal(0.0, 1.0, 400))[:, None]
         noise = np.exp(0.2 * rng.standard_normal(rank.shape))
         drift = np.exp(rng.normal(0.0, 0.2, rank.shape).cumsum(axis=1))
-        growth = 1.3 ** np.arange(8)  # of all objects
+        growth = 1.3 ** np.arange(8)  # all objects grow alike
         for seconds in (work * noise, work * drift, work * noise * growth):
             assert learn(rank, seconds, 8).speed is None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import pylb
 
-CELLS = 16  # of each rank at the start
+CELLS = 16  # number of cells of each rank at the start
 
 
 def loads_of(keys, step, total):

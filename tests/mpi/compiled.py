@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def run(words, timeout=400, **kwargs):
     """Return what a command printed; it must succeed."""
     words = [*map(str, words)]
-    kwargs.setdefault("env", {**os.environ})  # without what MPI has put there, if it began here
+    kwargs.setdefault("env", {**os.environ})  # a copy lacks variables that MPI sets in this process
     done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
     assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout

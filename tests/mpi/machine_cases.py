@@ -36,7 +36,7 @@ def followed(comm):
     again = monitor.update()  # no rank has computed: no change
     assert np.allclose(again.speed, now.speed)
     with told_clock() as spend, monitor.timed():
-        spend(10.0)  # without processor time, as if others had the core
+        spend(10.0)  # no processor time, as if other programs had the core
     assert (monitor.update().load > 0.5).all()
     raised(
         errors.DomainError,

@@ -33,7 +33,7 @@ def told(seed, key, it, n):
     rng = np.random.default_rng([seed, key, it])
     out = []
     for _ in range(rng.integers(0, 4)):
-        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # also key itself; duplicates
+        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # may have duplicates, and key
         x = rng.random(1)
         kinds = x.copy(), np.repeat(x, 600), np.asfortranarray(np.outer(x, x)), float(x[0])
         data = [*kinds, {"a": [float(x[0])]}][rng.integers(0, 5)]

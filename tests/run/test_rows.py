@@ -388,7 +388,7 @@ def steps(history):
 def test_balanced_in_five_steps_and_for_good(noise, seed):
     history = noisy("fpm", 6340, seed, noise)
     assert max(steps(history)) <= 5
-    best = 84e-3  # with 1260, 1260, 1910 and 1910 rows
+    best = 84e-3  # seconds, with 1260, 1260, 1910 and 1910 rows
     at_the_end = [seconds_steep(r, d) for r, d in enumerate(history[-1].counts.tolist())]
     assert max(at_the_end) < 1.2 * best
     constant = noisy("cpm", 6340, seed, noise)

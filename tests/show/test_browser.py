@@ -189,7 +189,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     sync_api.expect(tab.locator(".legend span")).to_have_count(8)
     tab.locator(".held select").first.select_option("ranks")
     check_access(tab, "light", part=".objectview")
-    assert [text for text in tab.said if "getImageData" not in text] == []  # from COLOUR
+    assert [text for text in tab.said if "getImageData" not in text] == []  # of COLOUR
 
 
 COLOUR = """async ([x, y]) => {

@@ -121,7 +121,7 @@ for key in range(lb.rank, 8, lb.n_ranks):
 for it in lb.iterate(200, progress=True):
     for key, _ in lb.local():
         time.sleep(0.001 * (1 + key % 4))
-    for _ in range(6000):  # it does not end unseen
+    for _ in range(6000):  # wait until the test has seen the running program
         if it != 150 or os.path.exists("seen"):
             break
         time.sleep(0.01)
@@ -139,7 +139,7 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
     program.until(r"200/200 .*max/mean \d\.\d\d, \d+ LB steps?")
     assert program.process.wait(60) == 0
     bars = [x for x in program.screen.display if x.startswith("iterations ━")]
-    assert len(bars) == 1  # for both ranks, and drawn in one place
+    assert len(bars) == 1  # one bar for both ranks, always drawn at the same place
     watched.until("200 iterations of 8 objects on 2 ranks")
 
 

@@ -25,7 +25,7 @@ BESIDE = {
     "console",
     "threads",
     "_version",
-}  # modules beside the rooms, below all of them
+}  # modules outside of the rooms, which all rooms may import
 ORDER = ["base", "model", "measure", "virtual", "comm", "partition", "place", "decide", "io"]
 ORDER += ["replay", "whatif", "show", "run", "lab", "cli", "lib"]
 ABOVE = ["bind"]

@@ -310,7 +310,8 @@ class Gossip:
         return list(self.q.rank) if longer else rank
 
     def answers(self, a, offered, post):
-        ceiling = {}  # by sender: its first ceiling above the limit holds for its later offers
+        # The first ceiling above the limit that a sender names holds for its later offers, too.
+        ceiling = {}
         for sender, note in offered:
             if note[2] > self.limit:
                 ceiling.setdefault(sender, note[2])

@@ -23,7 +23,7 @@ class Twin:
         self.open = [{} for _ in range(p)]
         self.mail = defaultdict(dict)  # messages that were sent: mail[channel][number]
         self.sent, self.posted = defaultdict(int), defaultdict(int)
-        self.entered = defaultdict(dict)  # of each collective and member: longest path so far
+        self.entered = defaultdict(dict)  # longest path so far, by collective and member
         self.met = defaultdict(int)
 
     def run(self):

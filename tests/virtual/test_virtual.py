@@ -75,7 +75,7 @@ def test_every_figure_is_the_same_in_every_run():
 def test_some_hundred_ranks():
     unbalanced, balanced = (
         cluster(300).run(drifting, 8, **how)[0][0]
-        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # this splits neighbours
+        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})
     )
     assert unbalanced["iterations"] == balanced["iterations"] == 8
     assert unbalanced["mean_max_over_mean"] == pytest.approx(2.5)  # 5 ms over a mean of 2 ms
