@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 enum {
-    PLB_WAIT_SPIN_NS =
-        30000, /* spin at first; about twice as long as a small Iallreduce takes on two cores */
+    /* spin at first; about twice as long as a small Iallreduce takes on two cores */
+    PLB_WAIT_SPIN_NS = 30000,
     PLB_WAIT_YIELD_NS = 100000,  /* then yield the core again and again */
     PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: this long at first, later longer */
     PLB_WAIT_MOST_NS = 200000,   /* longest sleep: an arrival may be noticed that much later */

@@ -51,7 +51,7 @@ extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb
     plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_keys, plb_py_run_mail,
     plb_py_replay, plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif,
     plb_py_whatif_path, plb_py_io; /* the rooms of pylb._core */
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane,
-    plb_py_partition_settle; /* those of pylb._mpi */
+/* those of pylb._mpi */
+extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle;
 
 #endif

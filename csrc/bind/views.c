@@ -514,8 +514,8 @@ void plb_py_lock(plb_py_call_t *c)
     PyEval_RestoreThread(c->state);
 }
 
-/* Key in a thread's dictionary: its value is the list that tells the thread to stop, once it has
- * an item. */
+/* Key in a thread's dictionary.  The value is a list; as soon as it has an item, the thread must
+ * stop. */
 static const char stop_key[] = "pylb_stop";
 
 int plb_py_stop_when(PyObject *list)

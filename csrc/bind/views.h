@@ -100,8 +100,8 @@ void plb_py_lock(plb_py_call_t *c);
 int plb_py_tick(void *arg);
 
 /** Check for signals while this thread has the GIL: 0, or -1 with the exception of the signal's
- *  handler, or with KeyboardInterrupt if the list of plb_py_stop_when tells this thread to stop,
- * by its first item.  (Only the main thread receives signals.) */
+ *  handler, or with KeyboardInterrupt as soon as the list of plb_py_stop_when has an item. (Only
+ *  the main thread receives signals.) */
 int plb_py_check_signals(void);
 int plb_py_stop_when(PyObject *list);
 

@@ -8,13 +8,13 @@
 #include "measure/reduction.h"
 
 typedef struct plb_reducer {
-    plb_reduction_t
-        face; /* the interface of measure/reduction.h; its member `self` points to this reducer */
+    /* the interface of measure/reduction.h; its member `self` points to this reducer */
+    plb_reduction_t face;
     plb_comm_t *comm; /* borrowed; has MPI's type and operation for the record */
     MPI_Comm stats, maxima;
     int64_t begun, taken; /* numbers of reductions of statistics that were begun and completed */
-    plb_stats_t *mine,
-        *all; /* [depth], owned: contribution and result of the i-th reduction at i % depth */
+    /* [depth], owned: contribution and result of the i-th reduction at i % depth */
+    plb_stats_t *mine, *all;
     MPI_Request *request;
     int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA];
     MPI_Request maximum_request;

@@ -29,8 +29,8 @@ typedef struct plb_advisor {
     int64_t at;  /* the step after which the LB step was advised */
     int64_t migrations, bytes;
     double before; /* max/mean of the last iteration before the LB step was advised */
-    double
-        usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before the LB step was advised */
+    /* max/mean of up to PLB_ADVISOR_SPAN iterations before the LB step was advised */
+    double usual;
     double ratio; /* `usual` of the last LB step that was carried out */
     double left;  /* max/mean of the first two iterations after the LB step that was carried out */
     int64_t n;    /* number of iterations since the LB step that was carried out */

@@ -73,8 +73,8 @@ void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects
 {
     self->moving = isnan(moving) ? 0.0 : moving;
     if (in_rounds) {
-        self->rounds =
-            fmin(self->rounds, placing); /* fmin returns the other number if one is NAN */
+        /* fmin returns the other number if one is NAN */
+        self->rounds = fmin(self->rounds, placing);
     } else if (n_objects > 0) {
         self->per_object = fmin(self->per_object, placing / (double)n_objects);
     }

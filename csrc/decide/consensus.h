@@ -134,9 +134,9 @@ typedef struct plb_consensus {
                        reach is the next free slot */
     int64_t capacity, free; /* index of the first free slot; `capacity`: there is none */
     int64_t n_objects;      /* number of objects on this rank */
-    int64_t
-        n_behind; /* number of objects that have not finished the iteration after `contributed` */
-    int32_t lag;  /* the lag D of rule 5; 0: no lag */
+    /* number of objects that have not finished the iteration after `contributed` */
+    int64_t n_behind;
+    int32_t lag;          /* the lag D of rule 5; 0: no lag */
     int64_t contributed;  /* the last iteration whose statistics this rank has contributed */
     int64_t seen;         /* the last iteration whose reduced statistics this rank has taken */
     int64_t round;        /* the last round to which this rank has contributed */

@@ -64,9 +64,9 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
-    const plb_candidate_strategy_t
-        *candidates; /* [n]; copied with their parameters.  If strategies are selected, the
-                        distributed ones come last. */
+    /* [n]; copied with their parameters.  If strategies are selected, the distributed ones come
+     * last. */
+    const plb_candidate_strategy_t *candidates;
     int32_t n;
     bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
     const double *selection; /* [PLB_N_SELECTION] parameters */

@@ -72,8 +72,8 @@ typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    double paid,
-        gained; /* seconds that the judged LB steps cost, and saved; older ones count less */
+    /* seconds that the judged LB steps cost, and saved; older ones count less */
+    double paid, gained;
     int64_t judged;
     /* The last LB step. */
     bool open;            /* whether the last LB step is not judged yet */
@@ -86,8 +86,8 @@ typedef struct plb_ledger {
     int n_times;
     /* off: LB steps are switched off; trial: they are off, but one was made as a trial */
     bool off, trial;
-    int64_t
-        until; /* before the end of this iteration, no LB step takes place and none is judged */
+    /* before the end of this iteration, no LB step takes place and none is judged */
+    int64_t until;
     int64_t pause;
     double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
     int high;            /* number of iterations in a row with max - mean above rise * beaten */

@@ -17,8 +17,8 @@
 typedef struct answer {
     int32_t *rank; /* owned: the new rank of each object */
     plb_metrics_t before, after;
-    double longest_before,
-        longest_after; /* time of the slowest rank with messages, divided by the mean */
+    /* time of the slowest rank with messages, divided by the mean */
+    double longest_before, longest_after;
     int64_t migrations;
     double seconds;
 } answer_t;

@@ -100,8 +100,8 @@ typedef struct plb_receipt {
 #undef X
     char why[512]; /* why this strategy was chosen; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    double
-        *speed; /* owned; [n_ranks] speeds of the ranks that the strategy was given; NULL: none */
+    /* owned; [n_ranks] speeds of the ranks that the strategy was given; NULL: none */
+    double *speed;
 } plb_receipt_t;
 
 /* X(name, type): sums over the receipts that were dropped; `from`: the number of the first of

@@ -155,8 +155,8 @@ typedef struct plb_choice {
                     strategy helps */
     plb_need_t need; /* where figure 3.8 ends */
     plb_kind_t kind; /* the kind for which the iteration asks */
-    plb_kind_t
-        used; /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
+    /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
+    plb_kind_t used;
     plb_family_t family;    /* family of the chosen candidate */
     plb_lead_t lead;        /* why this family was chosen */
     int32_t candidate;      /* index of the chosen candidate */

@@ -16,8 +16,8 @@ typedef struct plb_steps {
     const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
     int32_t lag;
     int64_t begun, taken; /* numbers of reductions begun, and of merged records taken */
-    int64_t
-        last; /* number of the last reduction that ranks complete; INT64_MAX: no rank has left */
+    /* number of the last reduction that ranks complete; INT64_MAX: no rank has left */
+    int64_t last;
     plb_stats_t all; /* the last merged record that was taken */
 } plb_steps_t;
 

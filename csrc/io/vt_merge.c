@@ -10,8 +10,8 @@
 /* Finds an entity by its name.  `ids` gives each id a number; `names` has that number together
  * with the kind of the id. */
 typedef struct names {
-    plb_keys_t ids,
-        names; /* the number of each id; the number of each name, which is its entity */
+    /* ids: the number of each id; names: the number of each name, which is that of its entity */
+    plb_keys_t ids, names;
 } names_t;
 
 static int64_t key_of(int32_t id, const plb_vt_name_t *name)

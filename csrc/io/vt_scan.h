@@ -93,10 +93,10 @@ typedef struct plb_vt_comm {
 
 typedef struct plb_vt_phase {
     int64_t id;
-    int64_t task_begin, task_end, comm_begin,
-        comm_end; /* indices into the scan's tasks and comms: first, and last plus 1 */
-    plb_span_t text, tasks_text,
-        comms_text; /* texts of the whole phase and of its two arrays; empty: there is none */
+    /* indices into the scan's tasks and comms: first, and last plus 1 */
+    int64_t task_begin, task_end, comm_begin, comm_end;
+    /* texts of the whole phase and of its two arrays; empty: there is none */
+    plb_span_t text, tasks_text, comms_text;
 } plb_vt_phase_t;
 
 typedef struct plb_vt_scan {

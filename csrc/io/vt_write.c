@@ -347,8 +347,8 @@ static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t 
         if (!list_changes(self, r, phase, list)) {
             continue;
         }
-        if (list->text.end ==
-            0) { /* a comma is needed: the phase has at least an id, which follows */
+        /* a comma is needed: the phase has at least an id, which follows */
+        if (list->text.end == 0) {
             put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
             put_list(self, out, r, phase, list);
             put(out, ",", 1);

@@ -31,8 +31,8 @@ typedef struct plb_lib_advisor {
     plb_crowd_t crowd;
     int64_t step;       /* number of the next step */
     int64_t n_observed; /* number of merged records that were observed */
-    const pylb_cells
-        *cells; /* the cells of the present step, during pylb_advise_cells; else NULL */
+    /* the cells of the present step, during pylb_advise_cells; else NULL */
+    const pylb_cells *cells;
 
     /* This rank's figures of the present step. */
     double work;

@@ -279,10 +279,10 @@ typedef struct pylb_snapshot {
     const double *coords;               /* [3 n_objects] coordinates, or NULL */
     int64_t n_edges;                    /* messages of a step, from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
-    const double *edge_bytes,
-        *edge_messages;       /* [n_edges]; edge_messages may be NULL: each edge is one message */
-    const double *speed;      /* [n_ranks], or NULL: all speeds are 1 */
-    const double *background; /* [n_ranks] seconds of other work, or NULL */
+    /* [n_edges]; edge_messages may be NULL: each edge is one message */
+    const double *edge_bytes, *edge_messages;
+    const double *speed;         /* [n_ranks], or NULL: all speeds are 1 */
+    const double *background;    /* [n_ranks] seconds of other work, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes, or NULL: no limits */
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } pylb_snapshot;
@@ -364,8 +364,8 @@ PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy
  * u and U. */
 typedef struct pylb_cycle {
     int64_t n; /* number of iterations */
-    double u,
-        U; /* seconds: max - mean of the last iteration; sum of max - mean over all n iterations */
+    /* seconds: max - mean of the last iteration; sum of max - mean over all n iterations */
+    double u, U;
     double max, mean; /* seconds, of the last iteration */
     double cost;      /* seconds of an LB step; NAN: not known */
 } pylb_cycle;

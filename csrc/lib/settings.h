@@ -10,9 +10,9 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
     const plb_trigger_kind_t *trigger;
-    double *strategy_params,
-        *trigger_params; /* owned; set by plb_settings_close; strategy_params: of the strategy, or
-                            of the selection if the strategy is "auto" */
+    /* owned; set by plb_settings_close; strategy_params: of the strategy, or of the selection if
+     * the strategy is "auto" */
+    double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: not given */
     int64_t every;            /* number of steps between LB steps; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */

@@ -8,7 +8,8 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-static const int64_t PATIENCE_NS = 10000000000; /* a rank that waits longer prints this */
+/* A rank that waits longer prints a line that says so. */
+static const int64_t PATIENCE_NS = 10000000000;
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 

@@ -13,8 +13,8 @@ typedef struct plb_drum {
     const int32_t *parent;
     const double *cpu; /* p_n: computing power of the leaves, 0 or more, not all 0; only the
                           leaves' values are used */
-    const double
-        *comm; /* c_n: communication power, 0 or more; NaN for all children of a place: unknown */
+    /* c_n: communication power, 0 or more; NaN for all children of a place: unknown */
+    const double *comm;
 } plb_drum_t;
 
 /** Compute power[n]: the root has 1, and each place divides its power among its children,

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 
-static const double MOST =
-    3.0; /* largest gain that one observation, or one interval, can contribute */
+/* largest gain that one observation, or one interval, can contribute */
+static const double MOST = 3.0;
 static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
 static const double FLOOR = 0.02;  /* smaller changes count as none */
 /* More objects than this do not make a mean more exact, because they change together. */
@@ -222,8 +222,8 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    memset(self->stayed, 0,
-           (size_t)self->p * sizeof *self->stayed); /* here `stayed` counts the moved objects */
+    /* here `stayed` counts the moved objects */
+    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {
             self->stayed[step.a]++;

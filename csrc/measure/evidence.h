@@ -51,8 +51,8 @@ typedef struct plb_interval {
     int32_t intervals;           /* number of intervals from `oldest` to `last` */
     const double *shift; /* [p] log of the factor by which the times of the objects that stayed on
                             each rank have grown */
-    const double *log_speed,
-        *error; /* [p] speeds and their errors, fitted to the placements up to `last` */
+    /* [p] speeds and their errors, fitted to the placements up to `last` */
+    const double *log_speed, *error;
 } plb_interval_t;
 
 /** Begin without evidence, for p >= 1 ranks. */

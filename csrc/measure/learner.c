@@ -18,8 +18,8 @@ static const double PRIOR = 0.25; /* weight of the user's own work estimate, in 
  * fit causes. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-static const double NOISE =
-    1.5 * 2.56 * 1.4142135623730951; /* distance between the outer deciles, in sigma */
+/* distance between the outer deciles, in sigma */
+static const double NOISE = 1.5 * 2.56 * 1.4142135623730951;
 enum { LEAST = 4 };
 /* Ranks count as different if three conditions hold together.  The speeds explain the fraction
  * EXPLAINED of the changes of moved objects (STILL once speeds are in use).  One speed differs by
@@ -148,7 +148,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            /* otherwise perhaps only the rank's work grew */
+            /* while no speeds are in use, the rank's work may have grown instead */
             shift[change[i].rank] = self->unlike ? change[i].middle : all;
             self->suspected[change[i].rank] = plb_suspicion(
                 change[i].m, all - change[i].middle, change[i].high - change[i].low - noise);
@@ -541,8 +541,8 @@ static void conclude(plb_learner_t *self)
 static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
                     double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
 {
-    const int32_t q =
-        self->p + self->n_past + 1; /* the last rank stands for the user's estimates */
+    /* the last rank stands for the user's estimates */
+    const int32_t q = self->p + self->n_past + 1;
     plb_speeds_t other = {0};
     int ret = plb_speeds_of_moved(steady, q, &self->steady, log_speed, error, found, err);
     if (ret != PLB_OK || self->n_seen < 3 || found->explained >= 1.0 - BETTER) {

@@ -55,8 +55,8 @@ typedef struct plb_learner {
     plb_timings_t now, user;
     double *room; /* [n_room] scratch memory */
     int64_t n_room;
-    plb_speeds_start_t steady,
-        drifting; /* start of the next fit: for constant work, for changing work */
+    /* where the next fits start: for constant work, and for changing work */
+    plb_speeds_start_t steady, drifting;
 } plb_learner_t;
 
 /** Begin for p >= 1 ranks. */

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "base/quantile.h"
 
-static const double CHANGED =
-    0.22314355131420976; /* log 1.25: noise is rarely larger; model/fpm.c has the same limit */
+/* log 1.25: noise is rarely larger; model/fpm.c has the same limit */
+static const double CHANGED = 0.22314355131420976;
 /* A deviation may be a change of the processor if it is larger than CHANGED and than SURE times
  * the noise. */
 static const double SURE = 3.0;

@@ -18,8 +18,8 @@ typedef struct plb_repeats {
     int64_t *n;    /* [p] number of measurements in the mean */
     double *doubt; /* [p] 1: the last measurement was far above the mean; -1: far below it; 0:
                       neither */
-    double
-        *off; /* relative deviations (a ring buffer), then as much scratch memory to sort them */
+    /* relative deviations (a ring buffer), then as much scratch memory to sort them */
+    double *off;
     int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
 

@@ -14,8 +14,8 @@ static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
 /* The weights have converged when sigma changes by less than this fraction. */
 static const double SAME = 0.01;
-static const double LEAST_SIGMA =
-    0.01; /* sigma counts as at least this: smaller residuals do not matter */
+/* sigma counts as at least this: smaller residuals do not matter */
+static const double LEAST_SIGMA = 0.01;
 /* Weight, in observations, of the assumption that a rank has the mean speed.  A rank that shares
  * no object with other ranks keeps the mean speed. */
 static const double ALIKE = 1e-3;
@@ -312,8 +312,8 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     double whole = 0.0, left = 0.0;
     for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
-        const double origin =
-            in->y[in->start[o]]; /* differences from the first observation have small squares */
+        /* differences from the first observation have small squares */
+        const double origin = in->y[in->start[o]];
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
             const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
             sum += w;

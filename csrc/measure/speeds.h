@@ -22,8 +22,8 @@ typedef struct plb_speeds {
     double sigma; /* noise of an observation's logarithm, from the median residual */
     double error; /* the same noise, from the squares of all residuals; infinite: there are too few
                      residuals */
-    double
-        explained; /* fraction of the variance of moved objects' times that the speeds explain */
+    /* fraction of the variance of moved objects' times that the speeds explain */
+    double explained;
     int64_t moved; /* number of objects that were seen on several ranks */
 } plb_speeds_t;
 

@@ -15,8 +15,8 @@ typedef struct plb_timings {
     int64_t *key;
     int32_t *rank;
     float *y; /* log seconds */
-    float
-        *weight; /* an object with a short time gets less weight, because such times are noisier */
+    /* an object with a short time gets less weight, because such times are noisier */
+    float *weight;
     double usual; /* log of the factor by which all objects together take longer than under the
                      previous placement */
 } plb_timings_t;

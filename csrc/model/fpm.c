@@ -11,8 +11,8 @@
 static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
 static const double SHORTEST = 1e-9;  /* seconds; a shorter time is taken as this long */
 static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
-static const double PAGING =
-    0.5; /* below this fraction of its best speed, a processor counts as paging */
+/* below this fraction of its best speed, a processor counts as paging */
+static const double PAGING = 0.5;
 
 /* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for each
  * bit of the interval's length. */

@@ -33,8 +33,8 @@ int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 /* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
  * parts as places of the machine. */
 typedef struct plb_flows {
-    const int64_t
-        *start; /* [n_places + 1] part a sends the entries start[a] ... start[a + 1] - 1 */
+    /* [n_places + 1] part a sends the entries start[a] ... start[a + 1] - 1 */
+    const int64_t *start;
     const int32_t *to;
     const double *bytes;
 } plb_flows_t;

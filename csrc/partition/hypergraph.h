@@ -12,11 +12,11 @@
 
 typedef struct plb_hypergraph {
     int32_t n_vertices, n_nets;
-    int32_t *net_start,
-        *pin; /* vertices of net e: pin[net_start[e]] ... pin[net_start[e + 1] - 1], each once */
-    int32_t *vertex_start,
-        *net;        /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
-    int32_t *weight; /* [n_vertices] weight of each vertex */
+    /* vertices of net e: pin[net_start[e]] ... pin[net_start[e + 1] - 1], each once */
+    int32_t *net_start, *pin;
+    /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
+    int32_t *vertex_start, *net;
+    int32_t *weight;     /* [n_vertices] weight of each vertex */
     int32_t *net_weight; /* [n_nets], above zero */
     int32_t *fixed;      /* [n_vertices] part that a vertex must get, or -1; NULL: all -1 */
 } plb_hypergraph_t;

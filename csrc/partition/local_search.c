@@ -15,8 +15,8 @@
 enum {
     PATIENCE = 100, /* a search ends after this many moves without a gain */
     MAX_ROUNDS = 12,
-    WIDE_NET =
-        1000, /* after a move, the vertices of nets with more pins than this are not queued */
+    /* after a move, the vertices of nets with more pins than this are not queued */
+    WIDE_NET = 1000,
 };
 
 /* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */

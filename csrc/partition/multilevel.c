@@ -96,8 +96,8 @@ out:
 
 typedef struct levels {
     plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
-    int32_t
-        *cluster[MAX_LEVELS]; /* cluster[i]: the vertex of hg[i + 1] for each vertex of hg[i] */
+    /* cluster[i]: the vertex of hg[i + 1] for each vertex of hg[i] */
+    int32_t *cluster[MAX_LEVELS];
     int n;
 } levels_t;
 

@@ -226,8 +226,8 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
             self->share[k] = in->share[self->part_of[k]];
             most = self->share[k] > most ? self->share[k] : most;
         }
-        for (int32_t k = 0; k < self->in.n_parts;
-             k++) { /* parts without a share remain if vertices are fixed there */
+        /* parts without a share remain if vertices are fixed there */
+        for (int32_t k = 0; k < self->in.n_parts; k++) {
             const double least = most > 0.0 ? 1e-6 * most : 1.0;
             self->share[k] = self->share[k] > least ? self->share[k] : least;
         }

@@ -19,18 +19,18 @@ enum {
     PLB_TAKES_COORDS = 4,
     PLB_TAKES_WEIGHTS = 8, /* several weights per vertex */
     PLB_TAKES_FIXED = 16,
-    PLB_TAKES_OLD =
-        32, /* repartitioning: a present part of each vertex, and the cost of leaving it */
+    /* repartitioning: a present part of each vertex, and the cost of leaving it */
+    PLB_TAKES_OLD = 32,
 };
 
 typedef struct plb_question {
     int32_t n_vertices, n_parts;
     int32_t n_weights; /* of each vertex */
-    const int32_t
-        *weight; /* [n_vertices * n_weights] the weights of each vertex, one after the other, zero
-                    or more; the sum of each kind is below 2^31; NULL: all are 1 */
-    const double
-        *share; /* [n_parts] share of the total weight, zero or more; NULL: equal shares */
+    /* [n_vertices * n_weights] the weights of each vertex, one after the other, zero or more; the
+     * sum of each kind is below 2^31; NULL: all are 1 */
+    const int32_t *weight;
+    /* [n_parts] share of the total weight, zero or more; NULL: equal shares */
+    const double *share;
 
     const int32_t *start, *to; /* a symmetric graph: the edges of v lead to to[start[v] ... start[v
                                   + 1] - 1]; each edge occurs in both directions; NULL: no graph */
@@ -45,10 +45,10 @@ typedef struct plb_question {
     int32_t n_dims; /* number of coordinates of a vertex, 1 ... 3; 0: there are none */
     const double *coords;
 
-    const int32_t
-        *fixed; /* [n_vertices] the part that a vertex must get, or -1; NULL: all are -1 */
-    const int32_t
-        *old; /* [n_vertices] present part; -1: the vertex is new; NULL: partition from scratch */
+    /* [n_vertices] the part that a vertex must get, or -1; NULL: all are -1 */
+    const int32_t *fixed;
+    /* [n_vertices] present part; -1: the vertex is new; NULL: partition from scratch */
+    const int32_t *old;
     const int32_t *old_cost; /* [n_vertices] cost of leaving the present part, in units of edge or
                                 net weight; NULL: 1 */
 

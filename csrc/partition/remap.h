@@ -20,8 +20,8 @@ typedef struct plb_new_names {
     const bool *fixed;   /* [n_parts] whether a part keeps its number; NULL: none must */
 
     int64_t n_kept; /* pairs of a new and an old part that have objects in common */
-    const int32_t
-        *part;          /* [n_kept] new part; the pairs (part, old) ascend, and each occurs once */
+    /* [n_kept] new part; the pairs (part, old) ascend, and each occurs once */
+    const int32_t *part;
     const int32_t *old; /* [n_kept] old part */
     const double *kept; /* [n_kept] size of the objects that the two have in common */
 

@@ -47,10 +47,10 @@ struct plb_strategy {
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
-    const struct plb_agent_type
-        *agent; /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
-    const char
-        *library; /* name of the partitioner that it needs, which may be absent; NULL: none */
+    /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
+    const struct plb_agent_type *agent;
+    /* name of the partitioner that it needs, which may be absent; NULL: none */
+    const char *library;
     bool for_equal_objects; /* true: it assumes that all objects are equal, so it is used only if
                                it is named, never selected automatically; false: it is for any
                                objects */

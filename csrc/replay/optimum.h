@@ -14,9 +14,9 @@ typedef struct plb_optimum {
     bool exact;    /* true: no schedule with these strategies is shorter than `time`; false: the
                       search has left out schedules, one of which may be shorter */
     int64_t *when; /* owned; iterations at whose end to rebalance, rising */
-    int32_t
-        *which; /* owned; index of the strategy of each LB step; NULL: there are no strategies */
-    int64_t n;  /* number of LB steps */
+    /* owned; index of the strategy of each LB step; NULL: there are no strategies */
+    int32_t *which;
+    int64_t n; /* number of LB steps */
 } plb_optimum_t;
 
 typedef struct plb_optimum_opts {

@@ -27,8 +27,8 @@ typedef struct section {
     int64_t n;          /* number of tasks in each phase */
     bool some_absent;   /* whether an absent object will come back to its last rank */
     int64_t slots;      /* index in `slot` where the section's entries begin */
-    int64_t changes,
-        end_of_changes; /* indices in `change` of the section's entries: first, and last plus 1 */
+    /* indices in `change` of the section's entries: first, and last plus 1 */
+    int64_t changes, end_of_changes;
     int64_t lanes; /* index in `lanes` where the section's blocks begin; -1: it has no blocks */
 } section_t;
 /* The layout.  A slot belongs to an object as long as the object's rank matters, and then to

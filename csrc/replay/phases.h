@@ -47,13 +47,13 @@ typedef struct plb_phases {
     /* Arrays of entities. */
     int64_t n_entities, room;
     int32_t *rank_of; /* present or last rank; -1: the entity has not appeared yet */
-    int32_t
-        *rank_before;  /* rank before the last LB step; -1: the entity has appeared since then */
+    /* rank before the last LB step; -1: the entity has appeared since then */
+    int32_t *rank_before;
     int32_t *index_of; /* index among the present objects; -1: the entity is absent */
     /* Arrays of present objects, in the order of the trace. */
     int64_t n, capacity;
-    int32_t *entity, *rank,
-        *from; /* from: index of the object in the previous phase; -1: it was absent */
+    /* from: index of the object in the previous phase; -1: it was absent */
+    int32_t *entity, *rank, *from;
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords;                         /* [3 * n] position of each object */
@@ -91,8 +91,8 @@ typedef struct plb_phases {
     double *sum, *room_of_sums, *total; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch
                                            memory; total: [PLB_SUM_PHASES] */
     int64_t sums_begin, sums_end;
-    double *time, *messages,
-        *sent;             /* [n_ranks] seconds; number of messages, and bytes, to other ranks */
+    /* [n_ranks] of each rank: its seconds; the messages and bytes that it sends to other ranks */
+    double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
     bool all_as_recorded;  /* whether every object is on its recorded rank */
 } plb_phases_t;

@@ -31,8 +31,8 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration,
-        whole; /* seconds of the parts of the LB step, and of the whole LB step */
+    /* seconds of the parts of the LB step, and of the whole LB step */
+    double statistics, placing, migration, whole;
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
@@ -44,8 +44,8 @@ typedef struct plb_replay_opts {
     bool foresight; /* true: LB steps take place at the start of a phase, with its loads; false: at
                        its end */
     bool moves;     /* true: receipts record that objects moved; false: shadow mode, none moved */
-    plb_network_t
-        network; /* seconds per message and byte, added to the time of the sending rank */
+    /* seconds per message and byte, added to the time of the sending rank */
+    plb_network_t network;
     double cost; /* seconds of each LB step; NAN: use the measured cost, or that of `model` */
     plb_lb_cost_t model; /* cost of LB steps that were not measured */
     double per_move;     /* additional seconds of an LB step for each migration */

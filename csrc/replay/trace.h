@@ -38,8 +38,8 @@ typedef struct plb_trace {
     const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
     const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
     const int32_t *task_rank;   /* [tasks] the rank where the task ran */
-    const int32_t
-        *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */
+    /* [tasks] rank where the object was created; NULL: where it first appears */
+    const int32_t *task_home;
     const double *task_load;    /* [tasks] seconds */
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */

@@ -169,9 +169,8 @@ int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err)
             m += plb_keys_find(gone, target[m]) < 0;
         } while (++k < n && first.cast != 0 && self->edge[k].cast == first.cast);
         if (m > 0 && plb_keys_find(gone, first.source) < 0) {
-            plb_edge_t *edge =
-                edges_of(self, first.source, target, m,
-                         err); /* cannot fail, because the number of edges does not grow */
+            /* cannot fail, because the number of edges does not grow */
+            plb_edge_t *edge = edges_of(self, first.source, target, m, err);
             for (int64_t j = 0; edge != NULL && j < m; j++) {
                 edge[j].bytes += first.bytes;
                 edge[j].messages += first.messages;

@@ -55,16 +55,16 @@ enum {                        /* Flags of an operation. */
        PLB_OP_SAME_CALL = 1,  /* the operation belongs to the same call as the previous one */
        PLB_OP_ANY_SOURCE = 2, /* `peer` is the actual source; -1: the operation's WAIT has it */
        PLB_OP_ANY_TAG = 4,    /* `tag` is the actual tag; 0: the operation's WAIT has it */
-       PLB_OP_SYNCHRONOUS =
-           8, /* a synchronous send, which is complete when the message is received */
+       /* a synchronous send, which is complete when the message is received */
+       PLB_OP_SYNCHRONOUS = 8,
        PLB_OP_BUFFERED = 16, /* a buffered send, which is complete at once */
        PLB_OP_SHARED = 32,
        PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
 };
 
 typedef struct plb_op {
-    int64_t
-        compute; /* ns of processor time from the end of the last call to the start of this one */
+    /* ns of processor time from the end of the last call to the start of this one */
+    int64_t compute;
     int64_t begin; /* ns of wall time from the rank's start to the start of the call */
     int64_t bytes;
     float inside; /* seconds of wall time within the call */

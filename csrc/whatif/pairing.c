@@ -15,9 +15,9 @@ typedef struct channel {
 } channel_t;
 
 typedef struct channels {
-    plb_keys_t ends, what,
-        both; /* ends: the pairs (source, target); what: the pairs (communicator, tag); both: pairs
-                 of a number in `ends` and a number in `what` */
+    /* ends: the pairs (source, target); what: the pairs (communicator, tag); both: pairs of a
+     * number in `ends` and a number in `what` */
+    plb_keys_t ends, what, both;
 } channels_t;
 
 static int64_t join(int32_t a, int32_t b)

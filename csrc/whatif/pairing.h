@@ -21,8 +21,8 @@ typedef struct plb_pairing {
                                             first receive, of each rank */
     int64_t *send_of;                    /* [receives] number of the send; -1: none was found */
     int32_t *requests;                   /* [n_ranks] highest request number plus 1 */
-    int64_t unreceived,
-        unsent; /* number of sends without a receive, and of receives without a send */
+    /* number of sends without a receive, and of receives without a send */
+    int64_t unreceived, unsent;
 } plb_pairing_t;
 
 /** Pair the messages.  PLB_ERR_FORMAT if an operation has an impossible rank, communicator or

@@ -174,9 +174,8 @@ static void a_cost_is_learned_and_a_gain(void **state)
     (void)step(&m, 5, 5, 2.5, 1.5, 0, 0);
     OK(plb_advisor_judge(&m.advisor, &err));
     r = &m.decider.receipts[m.decider.last];
-    assert_true(r->gain ==
-                2.0 + 0.5 +
-                    0.75 * 0.5); /* 3/4 of the growth would also have come without the LB step */
+    /* 3/4 of the growth would also have come without the LB step */
+    assert_true(r->gain == 2.0 + 0.5 + 0.75 * 0.5);
     OK(plb_advisor_judge(&m.advisor, &err)); /* no iteration since the last call */
     unmake(&m);
 }
@@ -220,8 +219,8 @@ static void a_plan_comes_once(void **state)
     assert_int_equal(step(&m, 1, 1, 2, 2, 4.0, 2), PLB_ASK_BALANCE);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 4.75 && r->migrations == 2 && r->bytes == 64);
-    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0,
-                          &err)); /* nothing moves, so the LB step is over */
+    /* nothing moves, so the LB step is over */
+    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err));
     assert_false(m.advisor.due);
     r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 0.75 && m.decider.n_balancings == 2);

@@ -110,9 +110,9 @@ static void test_pause_at_the_limit(void **state)
     hear(&rank, PLB_RULING_TENTATIVE, 1, 2);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->first, 2 * 3);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->round, 1);
-    assert_int_equal(ask(&rank, 0),
-                     PLB_ANSWER_PAUSE); /* the object is at the rank's own maximum, 3 */
-    run_to(&rank, 1, 3);                /* beyond the tentative iteration */
+    /* the object is at the rank's own maximum, 3 */
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
+    run_to(&rank, 1, 3); /* beyond the tentative iteration */
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
     hear(&rank, PLB_RULING_FINAL, 1, 4); /* an object on another rank was at 4 */
     assert_non_null(action(PLB_ACT_RESUME));
@@ -206,13 +206,13 @@ static void test_bounded_lag(void **state)
     assert_int_equal(d.iteration, 3);
     OK(plb_consensus_root_stats(&root, 2, 0, 9, &d, &err));
     assert_int_equal(d.iteration, 9);
-    OK(plb_consensus_root_stats(&root, 3, 0, 5, &d,
-                                &err)); /* F becomes smaller, without a round */
+    /* F becomes smaller, without a round */
+    OK(plb_consensus_root_stats(&root, 3, 0, 5, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 5);
     OK(plb_consensus_root_stats(&root, 4, 0, PLB_WISH_NONE, &d, &err));
-    OK(plb_consensus_root_stats(
-        &root, 5, 0, 7, &d, &err)); /* too late for a wish: the LB step of iteration 5 is due */
+    /* too late for a wish: the LB step of iteration 5 is due */
+    OK(plb_consensus_root_stats(&root, 5, 0, 7, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_BALANCE);
     assert_int_equal(d.iteration, 5);
 }
@@ -265,8 +265,8 @@ static void test_end_of_the_run(void **state)
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 1);
     OK(plb_consensus_root_stats(&root, 1, 0, 9, &d, &err));
-    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d,
-                                &err)); /* a rank has ended, so the wish is ignored */
+    /* a rank has ended, so the wish is ignored */
+    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, PLB_NEVER);
     OK(plb_consensus_root_stats(&root, 3, 1, 9, &d, &err));

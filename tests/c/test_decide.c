@@ -84,8 +84,8 @@ static void period_is_that_of_eq_3_5(void **state)
     (void)state;
     plb_period_t period;
     plb_period_init(&period, 100.0);
-    for (int x = 1; x <= 10;
-         x++) { /* an LB step leaves max/mean 1.2; from there it grows by 0.02 */
+    /* an LB step leaves max/mean 1.2; from there it grows by 0.02 */
+    for (int x = 1; x <= 10; x++) {
         plb_period_add(&period, x, 1.2 * (1.0 + 0.01 * x) + 0.02 * x, 1.0 + 0.01 * x);
     }
     near(plb_period_growth(&period, 1.2), 0.02, 1e-10);

@@ -370,8 +370,8 @@ static void test_strategies_are_told_the_network(void **state)
     }
     assert_true(told >= 2);
     unmake(&m);
-    assert_int_equal(make(&m, "periodic", "GreedyLB", &err),
-                     PLB_OK); /* given by the user: its parameters do not change */
+    /* given by the user: its parameters do not change */
+    assert_int_equal(make(&m, "periodic", "GreedyLB", &err), PLB_OK);
     assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
     unmake(&m);
 }
@@ -512,8 +512,8 @@ static void test_it_previews_where_a_promise_is_broken(void **state)
     check_previews(x, 30, 1.0, 0.0, none);
     fill(x, 0, 30, 1.0);
     fill(x, 30, 2, 1.5);
-    check_previews(x, 32, 1.0, 0.0,
-                   (const int[]){31, -1}); /* only after two iterations in a row */
+    /* only after two iterations in a row */
+    check_previews(x, 32, 1.0, 0.0, (const int[]){31, -1});
     plb_promise_t fresh;
     plb_promise_init(&fresh);
     for (int i = 0; i < 10; i++) {
@@ -521,8 +521,8 @@ static void test_it_previews_where_a_promise_is_broken(void **state)
         assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
     }
     fill(x, 0, 14, 1.5);
-    check_previews(x, 14, 1.0, 0.8,
-                   (const int[]){6, 13, -1}); /* each iteration loses 1 s, a preview costs 0.8 s */
+    /* each iteration loses 1 s, a preview costs 0.8 s */
+    check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1});
 }
 
 static void test_previews_that_do_not_help_get_rare(void **state)
@@ -533,8 +533,8 @@ static void test_previews_that_do_not_help_get_rare(void **state)
     check_previews(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
     fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: a preview at once */
     check_previews(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
-    fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2,
-         1.5); /* good iterations between do not reset the pause */
+    /* good iterations between do not reset the pause */
+    fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2, 1.5);
     check_previews(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
 }
 

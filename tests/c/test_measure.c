@@ -204,8 +204,8 @@ static void a_threads_own_time_passes_in_its_frames(void **state)
     plb_clock_declare(77);
     assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1077);
     assert_int_equal(plb_clock_leave(), 1077);
-    assert_true(plb_clock_ns(PLB_CLOCK_WALL) >
-                1000000000); /* after the frame, it is the machine's clock again */
+    /* after the frame, it is the machine's clock again */
+    assert_true(plb_clock_ns(PLB_CLOCK_WALL) > 1000000000);
 
     plb_clock_enter(PLB_CLOCK_WALL, 5000, 4.0);
     const int64_t cpu = plb_clock_ns(PLB_CLOCK_CPU);

@@ -101,8 +101,8 @@ static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
         assert_int_equal(plb_partition_run(&plb_builtin, &f.in, f.part, &f.err), PLB_OK);
         assert_balanced(&f, 1.05);
         assert_true(!(variant & 1) || (f.part[0] == 3 && f.part[N - 1] == 0));
-        assert_true(connectivity(&f) <
-                    160); /* four squares have about 140, a random partition 400 */
+        /* four squares have about 140, a random partition 400 */
+        assert_true(connectivity(&f) < 160);
     }
 }
 

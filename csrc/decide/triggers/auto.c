@@ -177,8 +177,8 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    if (s->lb_steps > 0 && o->mean > 0.0 &&
-        !self->misled) { /* compare the prediction with what was measured */
+    /* compare the prediction with what was measured */
+    if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
             n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);

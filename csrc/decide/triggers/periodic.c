@@ -10,8 +10,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->next = (double)self->last + every;
     v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
     if (v->reason == PLB_REASON_EVERY) {
-        self->last =
-            o->iteration; /* in shadow mode no LB step follows, so the count starts again here */
+        /* in shadow mode no LB step follows, so the count starts again here */
+        self->last = o->iteration;
     }
 }
 

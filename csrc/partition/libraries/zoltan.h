@@ -23,8 +23,8 @@ typedef struct plb_zoltan {
 
     int32_t n_weights; /* weights per object; 0: all objects have weight 1 */
     const double *weight;
-    double
-        scale; /* factor: Zoltan gets weight * scale, rounded; 0: it gets the weights unchanged */
+    /* factor: Zoltan gets weight * scale, rounded; 0: it gets the weights unchanged */
+    double scale;
     const double *share; /* [n_parts] shares with the sum 1; NULL: equal shares */
     int32_t n_dims;
     const double *coords;
@@ -49,8 +49,8 @@ typedef struct plb_zoltan {
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
-    int64_t
-        spare; /* with several ranks: those bits of plb_zoltan_spare that are set on all ranks */
+    /* with several ranks: those bits of plb_zoltan_spare that are set on all ranks */
+    int64_t spare;
 } plb_zoltan_t;
 
 /** A Zoltan structure, with the cuts of its last call. */

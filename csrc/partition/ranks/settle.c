@@ -151,11 +151,11 @@ out:
 
 typedef struct lists {
     int32_t first, own; /* first: first part on this rank; own: number of parts on this rank */
-    int *send, *receive, *send_at,
-        *receive_at; /* [n_ranks] numbers of objects, and where those of each rank begin */
-    double
-        *come; /* [n_ranks][own + 2] from each rank: number of objects for each part of this rank;
-                  and, if communicated, number and size of all objects that the other rank moves */
+    /* [n_ranks] numbers of objects, and where those of each rank begin */
+    int *send, *receive, *send_at, *receive_at;
+    /* [n_ranks][own + 2] from each rank: number of objects for each part of this rank; and, if
+     * communicated, number and size of all objects that the other rank moves */
+    double *come;
     double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends for `come` */
     void *gone, *came; /* [out.n] and [n_in] rows or ids of the objects that leave and that arrive,
                           by part */

@@ -10,8 +10,8 @@
 
 typedef struct plb_settle {
     MPI_Comm comm; /* the user's communicator; no message is under way on return */
-    plb_new_parts_t
-        parts; /* `part` comes from the partitioner; either all ranks give `ids`, or none does */
+    /* `part` comes from the partitioner; either all ranks give `ids`, or none does */
+    plb_new_parts_t parts;
     const int64_t *dist; /* [ranks + 1] if there are no ids: the objects of rank r have the numbers
                             dist[r] ... dist[r + 1] - 1 */
     int32_t n_weights;
@@ -33,8 +33,8 @@ typedef struct plb_settled {
     int32_t *rank;     /* [n_in] the rank from which each comes, ascending */
     int32_t *new_part; /* [n_in] the part to which each comes, ascending among objects from the
                           same rank */
-    double moved,
-        volume; /* over all ranks: number and total size of the objects that change their part */
+    /* over all ranks: number and total size of the objects that change their part */
+    double moved, volume;
 } plb_settled_t;
 
 /** Complete the partition.  `out` owns its arrays.  Collective over comm, blocks.  An error on one

@@ -52,10 +52,9 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    for (int64_t i = 0; i <= walk.in->n_objects;
-         /* until now start[i + 1] was the number of entries of object i; make it the end of its
-          * row */
-         i++) {
+    /* until now start[i + 1] was the number of entries of object i; make it the end of its
+     * row */
+    for (int64_t i = 0; i <= walk.in->n_objects; i++) {
         sum += self->start[i];
         self->start[i] = sum;
     }

@@ -17,8 +17,8 @@
 /* The input of an agent: its rank and objects.  The caller keeps it as long as the agent. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
-    const int32_t
-        *neighbour; /* [n_neighbours] ranks of the same node, ascending, including this rank */
+    /* [n_neighbours] ranks of the same node, ascending, including this rank */
+    const int32_t *neighbour;
     int32_t n_neighbours; /* number of ranks on this rank's node; 0: all ranks are on one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: no limit */
@@ -96,8 +96,8 @@ typedef struct plb_agent {
     int stage;        /* the present stage (agent.c) */
     double before;    /* seconds of the slowest rank in the present placement */
     bool crowded;     /* whether some ranks exceed their memory limits at first */
-    double own_before,
-        own_after;   /* seconds of this rank under the present and under the new placement */
+    /* seconds of this rank under the present and under the new placement */
+    double own_before, own_after;
     bool done;       /* true: the placement is known; false: more rounds follow */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
     int64_t held;    /* largest number of entries and notes in memory at a time */

@@ -192,8 +192,8 @@ typedef struct entry {
 
 /* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
-    int64_t *start,
-        *end; /* [n_vertices] the row of each vertex: its first entry, and its last entry plus 1 */
+    /* [n_vertices] the row of each vertex: its first entry, and its last entry plus 1 */
+    int64_t *start, *end;
     entry_t *entry;
 } rows_t;
 

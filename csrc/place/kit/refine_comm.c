@@ -127,8 +127,8 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
         return heap->n == 0 ? -1 : heap->item[0].id;
     }
     int32_t best = -1;
-    for (int32_t k = 0; self->ranks.room != NULL && k < heap->n;
-         k++) { /* the first rank lacks memory: try the next */
+    /* the rank with most room lacks memory: try all ranks */
+    for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) {
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
                                        (gap(self, r) == gap(self, best) && r < best))) {

@@ -23,9 +23,8 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    memset(at, -1,
-           (size_t)p *
-               sizeof *at); /* index of the pair (this rank, part) for each part; -1: none */
+    /* index of the pair (this rank, part) for each part; -1: none */
+    memset(at, -1, (size_t)p * sizeof *at);
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
         for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {

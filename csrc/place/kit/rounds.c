@@ -14,8 +14,8 @@
 
 typedef struct shares {
     plb_share_t *share; /* [p] input of each rank's agent (agent.h) */
-    plb_groups_t objects, ranks,
-        edges; /* groups: objects by rank, ranks by node, edges by the sender's rank */
+    /* groups: objects by rank, ranks by node, edges by the sender's rank */
+    plb_groups_t objects, ranks, edges;
     int64_t *id;
     double *load;
     int64_t *memory;

@@ -71,9 +71,9 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
 
 /* The two ranks of a step. */
 typedef struct pair {
-    double before, there, slower_from,
-        slower_to; /* before, there: present seconds of the rank `from` and of the rank `to`;
-                      slower_*: their seconds per load */
+    /* before, there: present seconds of the rank `from` and of the rank `to`; slower_*: their
+     * seconds per load */
+    double before, there, slower_from, slower_to;
 } pair_t;
 
 static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)

@@ -43,9 +43,8 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
-    for (int32_t i = 0; i < self->size;
-         /* a sum does not depend on the order: the two groups of an intercommunicator have none */
-         i++) {
+    /* a sum does not depend on the order: the two groups of an intercommunicator have none */
+    for (int32_t i = 0; i < self->size; i++) {
         sum += plb_mix64(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
     for (int32_t i = 0; i < self->n_remote; i++) {

@@ -14,8 +14,8 @@ typedef struct plb_group {
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;
     uint64_t id; /* an id that is the same on all members */
-    struct plb_group
-        *own; /* group with the same members, for pylb's own messages; NULL: not created yet */
+    /* group with the same members, for pylb's own messages; NULL: not created yet */
+    struct plb_group *own;
 } plb_group_t;
 
 plb_group_t *plb_group(MPI_Comm comm);

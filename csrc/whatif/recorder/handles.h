@@ -7,8 +7,8 @@
 #include "base/hash.h"
 
 typedef struct plb_map {
-    plb_keys_t
-        keys;     /* all keys so far; removed ones are kept, because MPI uses its handles again */
+    /* all keys so far; removed ones are kept, because MPI uses its handles again */
+    plb_keys_t keys;
     void **value; /* [keys] NULL: the key was removed */
     int64_t room;
 } plb_map_t;

@@ -39,12 +39,12 @@ static struct {
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
     int64_t asked_at;       /* time at which the last poll began */
-    double asked_wall,
-        asked_cpu;       /* sums of the wall and processor ns from each poll to the next */
+    /* sums of the wall and processor ns from each poll to the next */
+    double asked_wall, asked_cpu;
     double asked_square; /* sum of the squares of the wall ns */
     double naps, napped; /* number of polls after a sleep, and ns asleep */
-    int32_t n,
-        first; /* number of operations in the buffer; index of the first one of this call, or -1 */
+    /* number of operations in the buffer; index of the first one of this call, or -1 */
+    int32_t n, first;
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];

@@ -51,8 +51,8 @@ void plb_frame(char type, const void *data, uint32_t length)
     }
     const struct {
         uint32_t type, length;
-        int64_t
-            first; /* number of the frame's first operation, so that the monitor notices gaps */
+        /* number of the frame's first operation, so that the monitor notices gaps */
+        int64_t first;
     } head = {(uint32_t)type, length, sent};
     if (!write_all(&head, sizeof head) || !write_all(data, length)) {
         fprintf(stderr, "pylb record: rank %d lost its monitor (%s): the recording stops here\n",

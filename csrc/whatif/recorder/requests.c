@@ -8,8 +8,8 @@ typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request is its number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
-    struct request
-        *next; /* next request with the same handle; or next request that is not in use */
+    /* next request with the same handle; or next request that is not in use */
+    struct request *next;
 } request_t;
 
 static plb_map_t requests;

@@ -298,8 +298,8 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
     if (cancel_in(self, slot, &process->any, &process->any_last)) {
         return;
     }
-    for (int32_t c = 0; c < self->channels.n;
-         c++) { /* slow, but rare: programs cancel receives at their end */
+    /* slow, but rare: programs cancel receives at their end */
+    for (int32_t c = 0; c < self->channels.n; c++) {
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
             return;

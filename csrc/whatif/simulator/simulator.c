@@ -123,8 +123,8 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     const int32_t had_comms = self->comms.n;
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
-    if (comms->n > INT64_MAX / 2 / self->n_ranks /
-                       self->n_ranks) { /* the keys of channels must fit into 64 bits */
+    /* the keys of channels must fit into 64 bits */
+    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks: expected fewer",
                         comms->n, self->n_ranks);
     }

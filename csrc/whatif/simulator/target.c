@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-static const double MOST =
-    1e30; /* largest value, as in snapshots: the product of two such numbers does not overflow */
+/* largest value, as in snapshots: the product of two such numbers does not overflow */
+static const double MOST = 1e30;
 
 static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period or a turn */
 

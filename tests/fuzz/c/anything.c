@@ -195,8 +195,8 @@ static void check(const plb_strategy_t *strategy, const plb_snapshot_t *s, const
                   const int32_t *rank)
 {
     plb_err_t err;
-    MUST(plb_snapshot_check_placement(s, rank, &err) ==
-         PLB_OK); /* no object is lost, fixed ones stay */
+    /* no object is lost, fixed ones stay */
+    MUST(plb_snapshot_check_placement(s, rank, &err) == PLB_OK);
     if (strategy->looks_at & PLB_LOOKS_MEMORY) {
         MUST(within_limits(s, rank));
     }

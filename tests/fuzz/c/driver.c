@@ -28,8 +28,8 @@ static void keep(int signal)
 static void run(void)
 {
     alarm(SECONDS);
-    uint8_t *exact =
-        malloc(length + (length == 0)); /* so that a sanitizer finds every access beyond it */
+    /* so that a sanitizer finds every access beyond it */
+    uint8_t *exact = malloc(length + (length == 0));
     memcpy(exact, input, length);
     LLVMFuzzerTestOneInput(exact, length);
     free(exact);

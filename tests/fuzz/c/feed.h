@@ -35,8 +35,8 @@ double feed_double(feed_t *self);
 int64_t feed_int(feed_t *self);
 
 /* Return arrays from plb_malloc; the feed also chooses the kind of their values. n may be 0. */
-double *feed_amounts(feed_t *self,
-                     size_t n); /* zero or more; often all equal, or of very different size */
+/* zero or more; often all equal, or of very different size */
+double *feed_amounts(feed_t *self, size_t n);
 int64_t *feed_bytes(feed_t *self, size_t n);                               /* zero or more */
 int32_t *feed_indices(feed_t *self, size_t n, int32_t least, int32_t end); /* least ... end - 1 */
 

@@ -73,8 +73,8 @@ static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
                    .compute = feed_byte(feed) * 1000,
                    .flags = feed_byte(feed) < 128 ? 0 : feed_byte(feed),
                    .what = (uint16_t)feed_below(feed, PLB_N_COLLECTIVES)};
-    if (feed_byte(feed) > 240 &&
-        a->target.quantum == 0.0) { /* otherwise there would be too many turns */
+    /* otherwise there would be too many turns */
+    if (feed_byte(feed) > 240 && a->target.quantum == 0.0) {
         op.compute = feed_int(feed);
     }
     if (op.kind == PLB_OP_COLL || op.kind == PLB_OP_ICOLL) {
