@@ -1,10 +1,10 @@
 #include "partition/hypergraph.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 void plb_hypergraph_free(plb_hypergraph_t *self)
 {
@@ -79,20 +79,28 @@ static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const
 static int add_nets_of(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
+    const int32_t n = in->n_vertices;
     int32_t *seen = NULL, stamp = 0;
-    PLB_NEW0(seen, in->n_vertices);
+    PLB_NEW0(seen, self->n_vertices);
     for (int32_t e = 0; e < in->n_nets; e++) {
         const int32_t from = in->net_start[e];
         add_net(self, in->pin + from, in->net_start[e + 1] - from, NULL,
                 in->net_weight == NULL ? 1 : in->net_weight[e], ++stamp, seen);
     }
-    for (int32_t v = 0; in->start != NULL && v < in->n_vertices; v++) {
+    for (int32_t v = 0; in->start != NULL && v < n; v++) {
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
             if (in->to[j] > v) {
                 const int32_t ends[2] = {v, in->to[j]};
                 add_net(self, ends, 2, NULL, in->edge_weight == NULL ? 1 : in->edge_weight[j],
                         ++stamp, seen);
             }
+        }
+    }
+    for (int32_t v = 0; in->old != NULL && v < n; v++) {
+        if (in->old[v] >= 0) {
+            const int32_t ends[2] = {v, n + in->old[v]};
+            add_net(self, ends, 2, NULL, in->old_cost == NULL ? 1 : in->old_cost[v], ++stamp,
+                    seen);
         }
     }
 out:
@@ -102,17 +110,21 @@ out:
 
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
-    const int64_t edges = in->start == NULL ? 0 : in->start[in->n_vertices];
+    const int32_t n = in->n_vertices, parts = in->old == NULL ? 0 : in->n_parts;
     const int64_t pins = in->n_nets > 0 ? in->net_start[in->n_nets] : 0;
-    int ret =
-        begin(self, in->n_vertices, in->n_nets + edges, pins + 2 * edges, in->fixed != NULL, err);
+    const int64_t pairs = (in->start == NULL ? 0 : in->start[n]) + (parts > 0 ? n : 0);
+    int ret = begin(self, n + parts, in->n_nets + pairs, pins + 2 * pairs,
+                    in->fixed != NULL || parts > 0, err);
     if (ret != PLB_OK) {
         goto out;
     }
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        self->weight[v] = in->weight == NULL ? 1 : in->weight[(int64_t)v * in->n_weights];
-        if (in->fixed != NULL) {
-            self->fixed[v] = in->fixed[v];
+    for (int32_t v = 0; v < n + parts; v++) {
+        const bool own = v < n;
+        self->weight[v] = !own                 ? 0
+                          : in->weight == NULL ? 1
+                                               : in->weight[(int64_t)v * in->n_weights];
+        if (self->fixed != NULL) {
+            self->fixed[v] = !own ? v - n : in->fixed == NULL ? -1 : in->fixed[v];
         }
     }
     ret = add_nets_of(self, in, err);
@@ -136,20 +148,6 @@ static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
         h += x * 0xd6e8feb86659fd93u;
     }
     return h ^ (uint64_t)(self->net_start[e + 1] - self->net_start[e]);
-}
-
-typedef struct printed {
-    uint64_t print;
-    int32_t net;
-} printed_t;
-
-static int by_print(const void *a, const void *b)
-{
-    const printed_t *x = a, *y = b;
-    if (x->print != y->print) {
-        return x->print < y->print ? -1 : 1;
-    }
-    return x->net < y->net ? -1 : 1;
 }
 
 /* Whether two nets have the same pins, in any order.  `stamp` must not be in `seen`. */
@@ -193,24 +191,26 @@ static void drop_merged(plb_hypergraph_t *self)
 static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_err_t *err)
 {
     int ret = PLB_OK;
-    printed_t *order = NULL;
-    PLB_NEW(order, self->n_nets);
+    double *print = NULL;
+    plb_loads_t order = {0};
+    PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
-        order[e] = (printed_t){fingerprint(self, e), e};
+        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits: exact */
     }
-    qsort(order, (size_t)self->n_nets, sizeof *order, by_print);
+    PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
-        if (order[i].print != order[first].print ||
-            !same_pins(self, order[first].net, order[i].net, ++stamp, seen)) {
+        const plb_item_t a = order.item[first], b = order.item[i];
+        if (a.key != b.key || !same_pins(self, a.id, b.id, ++stamp, seen)) {
             first = i;
             continue;
         }
-        self->net_weight[order[first].net] += self->net_weight[order[i].net];
-        self->net_weight[order[i].net] = 0;
+        self->net_weight[a.id] += self->net_weight[b.id];
+        self->net_weight[b.id] = 0;
     }
     drop_merged(self);
 out:
-    plb_free(order);
+    plb_loads_free(&order);
+    plb_free(print);
     return ret;
 }
 
@@ -228,9 +228,13 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
         out->fixed[c] = -1;
     }
     for (int32_t v = 0; v < fine->n_vertices; v++) {
-        out->weight[cluster[v]] += fine->weight[v];
+        const int32_t c = cluster[v];
+        if (c < 0) {
+            continue;
+        }
+        out->weight[c] += fine->weight[v];
         if (fine->fixed != NULL && fine->fixed[v] >= 0) {
-            out->fixed[cluster[v]] = fine->fixed[v];
+            out->fixed[c] = fine->fixed[v];
         }
     }
     for (int32_t e = 0; e < fine->n_nets; e++) {
@@ -240,37 +244,6 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
     }
     ret = merge_nets(out, fine->n_nets, seen, err);
     PLB_THEN(transpose(out, err));
-out:
-    plb_free(seen);
-    if (ret != PLB_OK) {
-        plb_hypergraph_free(out);
-    }
-    return ret;
-}
-
-int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
-                           const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err)
-{
-    int32_t *seen = NULL;
-    int ret = begin(out, n, self->n_nets, self->net_start[self->n_nets], fixed != NULL, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    PLB_NEW0(seen, n);
-    for (int32_t v = 0; v < self->n_vertices; v++) {
-        if (index[v] >= 0) {
-            out->weight[index[v]] = self->weight[v];
-        }
-    }
-    if (fixed != NULL) {
-        memcpy(out->fixed, fixed, (size_t)n * sizeof *fixed);
-    }
-    for (int32_t e = 0; e < self->n_nets; e++) {
-        const int32_t from = self->net_start[e];
-        add_net(out, self->pin + from, self->net_start[e + 1] - from, index, self->net_weight[e],
-                e + 1, seen);
-    }
-    ret = transpose(out, err);
 out:
     plb_free(seen);
     if (ret != PLB_OK) {

@@ -22,19 +22,18 @@ typedef struct plb_hypergraph {
 } plb_hypergraph_t;
 
 /** Make the hypergraph of a question.  An edge of its graph is a net with two vertices.  Nets with
- * one vertex or no weight are left out, and duplicate pins count once.  `self` owns its arrays. */
+ * one vertex or no weight are left out, and duplicate pins count once.  If there is an old
+ * partition, each old part is an additional vertex without weight that is fixed there, and a net
+ * of weight old_cost connects each vertex with its old part (Catalyurek et al. 2007).  `self` owns
+ * its arrays. */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
-/** Merge the vertices of each cluster 0 ... n - 1 into one vertex.  A new net has each cluster
- * once, and nets with the same clusters become one net, with the sum of their weights. */
+/** Merge the vertices of each cluster 0 ... n - 1 into one vertex; those of cluster -1 are left
+ * out. A new net has each cluster once, and nets with the same clusters become one net, with the
+ * sum of their weights. */
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
-
-/** Extract the hypergraph of n of the vertices.  index[n_vertices]: their new numbers; -1: the
- * vertex is left out.  fixed[n]: parts that they must get (NULL: any). */
-int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
-                           const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err);
 
 /** Group strongly connected vertices into *n clusters of at most `most` weight;
  * cluster[n_vertices] is the cluster of each vertex.  All vertices of a cluster have the same

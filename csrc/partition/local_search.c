@@ -13,7 +13,7 @@
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 100, /* a search ends after this many moves without a gain */
+    PATIENCE = 30, /* a search ends after this many moves without a gain */
     MAX_ROUNDS = 12,
     /* after a move, the vertices of nets with more pins than this are not queued */
     WIDE_NET = 1000,

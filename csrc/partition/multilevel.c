@@ -331,23 +331,23 @@ static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t
 {
     int ret = PLB_OK;
     plb_hypergraph_t sub = {0};
-    int32_t *index = NULL, *fixed = NULL, *answer = NULL, n = 0;
-    PLB_NEW_EACH(hg->n_vertices, index, fixed);
+    int32_t *index = NULL, *answer = NULL, n = 0;
+    PLB_NEW(index, hg->n_vertices);
     for (int32_t v = 0; v < hg->n_vertices; v++) {
-        index[v] = side[v] == which ? n : -1;
-        if (side[v] == which) {
-            fixed[n++] = hg->fixed == NULL || hg->fixed[v] < 0 ? -1 : hg->fixed[v] - base;
-        }
+        index[v] = side[v] == which ? n++ : -1;
     }
     PLB_NEW(answer, n);
-    ret = plb_hypergraph_extract(hg, index, n, hg->fixed == NULL ? NULL : fixed, &sub, err);
-    PLB_THEN(recurse(&sub, limit, k, slack, rng, answer, err));
-    for (int32_t v = 0; ret == PLB_OK && v < hg->n_vertices; v++) {
+    PLB_TRY(plb_hypergraph_contract(hg, index, n, &sub, err));
+    for (int32_t v = 0; sub.fixed != NULL && v < n; v++) {
+        sub.fixed[v] -= sub.fixed[v] < 0 ? 0 : base;
+    }
+    PLB_TRY(recurse(&sub, limit, k, slack, rng, answer, err));
+    for (int32_t v = 0; v < hg->n_vertices; v++) {
         part[v] = index[v] < 0 ? part[v] : base + answer[index[v]];
     }
 out:
     plb_hypergraph_free(&sub);
-    PLB_FREE(index, fixed, answer);
+    PLB_FREE(index, answer);
     return ret;
 }
 

@@ -75,8 +75,7 @@ typedef struct plb_partitioner {
 } plb_partitioner_t;
 
 /* pylb's own partitioner, always in the table as "pylb": it partitions graphs and hypergraphs,
- * with the objective connectivity - 1.  Option CYCLES: the number of V-cycles after the first
- * partition. */
+ * with the objective connectivity - 1; plb_partition_improve can follow. */
 extern const plb_partitioner_t plb_builtin;
 
 /** Put a library into the table, under its name.  *self must stay valid.  Do not call this while a

@@ -182,10 +182,9 @@ static void failed_allocations_are_survived(void **state)
             fill(&f);
             f.in.fixed = f.fixed;
             f.in.old = variant ? f.old : NULL;
-            f.in.n_options = 1;
-            f.in.option = (const char *const[]){"CYCLES", "1"};
             plb_mem_fail_at(at);
             ret = plb_partition_run(&plb_builtin, &f.in, f.part, &f.err);
+            ret = ret == PLB_OK ? plb_partition_improve(&f.in, 1, f.part, &f.err) : ret;
             plb_mem_fail_at(-1);
             assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
         }

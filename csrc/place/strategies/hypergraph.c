@@ -26,10 +26,6 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (ret == PLB_OK && iterations > 0.0) {
         ret = plb_parts_keep(&parts, iterations, err);
     }
-    /* no cycles of its own: V-cycles follow for both strategies */
-    const char *option[] = {"CYCLES", "0"};
-    parts.question.option = option;
-    parts.question.n_options = self->library == NULL;
     if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, part, err)) ||
         (ret = plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], part, err))) {
         goto out;
