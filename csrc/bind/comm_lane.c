@@ -42,8 +42,10 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     if (!good) {
-        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and starts that "
-                                          "begin with 0 and never decrease, one more than ranks");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "expected ascending ranks, and starts that begin with 0 and never decrease, "
+            "one more than there are ranks");
     }
     return good ? 0 : -1;
 }

@@ -221,8 +221,9 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 static int check_bound(const atsync_t *self, bool each)
 {
     PLB_PY_REFUSE_IF(self->slot == NULL || (self->index_of != NULL) != each, PyExc_RuntimeError,
-                     "bind() was called for objects but this call is for the whole rank, or the "
-                     "other way round");
+                     "%s",
+                     each ? "bind() the keys of objects before reached()"
+                          : "bind() None as keys before at_sync()");
     return 0;
 }
 

@@ -10,7 +10,8 @@ static int refuse(const plb_strategy_t *self, const plb_snapshot_t *in, const pl
     (void)in;
     (void)opts;
     (void)out;
-    return PLB_FAIL(err, PLB_ERR_STATE, "strategy %s: the program itself redistributes its data",
+    return PLB_FAIL(err, PLB_ERR_STATE,
+                    "strategy %s places no objects: the program itself redistributes its data",
                     self->name);
 }
 

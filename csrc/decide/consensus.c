@@ -346,8 +346,8 @@ static int take_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
     PLB_FAIL_IF(self->final != at || self->contributed < at ||
                     ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE)),
                 err, PLB_ERR_STATE,
-                "an LB step at iteration %lld: the final one known is %lld, objects "
-                "are between %lld and %lld",
+                "an LB step at iteration %lld: the final iteration is %lld, and the "
+                "objects of this rank are between %lld and %lld",
                 (long long)at, (long long)self->final, (long long)x.slowest,
                 (long long)begun(x.reach));
     self->balancing = true;

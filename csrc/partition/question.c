@@ -19,7 +19,8 @@ int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err)
             return PLB_OK;
         }
     }
-    return PLB_FAIL(err, PLB_ERR_STATE, "no room for the partitioner %s", self->name);
+    return PLB_FAIL(err, PLB_ERR_STATE, "cannot install partitioner %s: %d are installed already",
+                    self->name, (int)MAX_LIBRARIES);
 }
 
 const plb_partitioner_t *plb_partitioner_find(const char *name)

@@ -18,7 +18,7 @@ enum {
 /* Figures of a phase over all ranks, which the recorded run has measured (measure/stats.h). */
 enum {
     PLB_FIGURE_TIME, /* seconds of the slowest rank, including messages */
-    PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
+    PLB_FIGURE_MAX,  /* seconds; the load of the most loaded rank */
     PLB_FIGURE_MEAN,
     PLB_FIGURE_IDLE,
     PLB_FIGURE_UTILIZATION,

@@ -64,7 +64,7 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     MPI_Comm_size(in->comm, &rows->n_ranks);
     rows->width = 1 + (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
     PLB_FAIL_IF(rows->width > INT_MAX, err, PLB_ERR_VALUE,
-                "%d parts are too many: their sums exceed 2^31 numbers", in->parts.n_parts);
+                "%d parts are too many: they have 2^31 sums or more", in->parts.n_parts);
     PLB_NEW_EACH(rows->width, rows->own, rows->total);
     if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
         PLB_NEW(rows->all, rows->width * rows->n_ranks);
@@ -75,7 +75,8 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     if (ret == PLB_OK && rows->total[0] > 0.0) {
         ret = counted != PLB_OK
                   ? counted
-                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "%g ranks got no answer", rows->total[0]);
+                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "the partitioner failed on %g other ranks",
+                             rows->total[0]);
     }
 out:
     return ret;

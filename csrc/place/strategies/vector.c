@@ -489,8 +489,8 @@ static const plb_param_t params[] = {
     {"overload", "x goal", "objects leave a rank that takes more than this in any component", 1.02,
      1.0, 1e6},
     {"phases", "",
-     "1: components are phases that all ranks end together; 0: kinds of processors, each to be "
-     "balanced",
+     "1: the loads of an object are those of phases, which all ranks end together; 0: they are "
+     "those of kinds of processors, and each kind is balanced",
      1, 0, 1},
 };
 

@@ -161,7 +161,7 @@ int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_
 {
     process_t *process = &self->process[rank];
     PLB_FAIL_IF(n < process->n, err, PLB_ERR_VALUE,
-                "rank %d has %lld operations, but had %lld before", rank, (long long)n,
+                "rank %d: the log has shrunk to %lld operations, from %lld", rank, (long long)n,
                 (long long)process->n);
     process->op = op;
     process->n = n;
