@@ -112,8 +112,8 @@ out:
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* Set part and cost of leaving it.  A vertex without an old part gets part 0 at no cost: if it
- * had -1, Scotch 7.0.3 would end with a segmentation fault. */
+/* Set the old part of each vertex, and the cost of leaving it.  A vertex without an old part gets
+ * part 0 at no cost: if it had -1, Scotch 7.0.3 would end with a segmentation fault. */
 static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     PLB_PASS_NEW_EACH(in->n_vertices, *old, *cost);

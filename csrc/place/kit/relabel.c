@@ -49,7 +49,7 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* Match rank and part of the pairs with most in common first.  A part without a match keeps -1. */
+/* Match ranks and parts, first those with most in common.  A part without a match keeps -1. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {
