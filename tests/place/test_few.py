@@ -145,3 +145,15 @@ def least_moves(s):
         excess = given[-1] - average
         moves += int(np.searchsorted(given, excess * (1 - 1e-9))) + 1 if excess > 0 else 0
     return moves
+
+
+@pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])
+def test_nothing_moves_for_a_gain_of_nothing(name):
+    """The fullest ranks cannot give, or give a millionth of a millionth less than they take."""
+    n, p = 4500, 300
+    s = pylb.Snapshot(np.where(np.arange(n) % 2, 1.0, 1.3), np.arange(n) * p // n)
+    plan = pylb.place(s, name)
+    assert plan.migrations == 0 or plan.after.max < plan.before.max * (1 - 1e-6)
+    n, p = 360, 300
+    s = pylb.Snapshot(np.where(np.arange(n) % 2, 1.0, 1.0 + 1e-9), np.arange(n) * p // n)
+    assert pylb.place(s, name).migrations == 0

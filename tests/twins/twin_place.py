@@ -288,8 +288,20 @@ def refined(s, overload=1.003, swaps=False):
     q = fit.q
     loads = q.sums(rank)
     limit = max(threshold(q, overload, loads), bound(q, loads))
-    most = max(b + x / v for b, x, v in zip(q.background, loads, q.speed, strict=True))
-    return fit.go_home(*fit.restarts(rank, most, limit)) if most > 1.05 * limit else rank
+    if longest(q, rank) > 1.05 * limit:
+        rank = fit.go_home(*fit.restarts(rank, longest(q, rank), limit))
+    return unless_gained(q, rank)
+
+
+def longest(q, rank):
+    """Return the seconds of the slowest rank."""
+    loads = q.sums(rank)
+    return max(b + x / v for b, x, v in zip(q.background, loads, q.speed, strict=True))
+
+
+def unless_gained(q, rank):
+    """Take back all moves, unless the slowest rank becomes faster by more than a millionth."""
+    return rank if longest(q, rank) < longest(q, q.rank) * (1.0 - 1e-6) else list(q.rank)
 
 
 class BestFit:
@@ -337,13 +349,11 @@ class BestFit:
 
     def place(self):
         q = self.q
-        rank, limit, before, most = self.fit()
+        rank, limit, most = self.fit()
         close = most <= limit * (1 + 1e-4)
         if not close:
             rank, most = self.restarts(rank, most, limit * (1 + 1e-4))
-        if most >= before:
-            return list(q.rank)
-        return rank if close else self.go_home(rank, most)
+        return unless_gained(q, rank if close else self.go_home(rank, most))
 
     def restarts(self, rank, most, limit):
         placed = greedy(self.s)
@@ -365,14 +375,14 @@ class BestFit:
         self.slack = [tolerance * limit * v for v in q.speed]
         self.spill = [share * limit * v for v in q.speed]
         self.pushes = 4 * q.p + 64
-        before = most = max(self.seconds())
+        most = max(self.seconds())
         last, excess = float("inf"), self.excess()
         transfer = not self.few or sum(q.movable) >= 16 * q.p
         while transfer and excess < last and most > limit * (1 + tolerance):
             self.round()
             most = max(self.seconds())
             last, excess = 0.75 * excess, self.excess()
-        return self.rank, target, before, most
+        return self.rank, target, most
 
     def seconds(self):
         q = self.q

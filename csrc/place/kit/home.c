@@ -4,6 +4,15 @@
 #include "place/kit/ranks.h"
 #include "place/kit/relabel.h"
 
+/* A gain below this fraction of the maximum is not worth a migration. */
+static const double WORTH = 1e-6;
+
+int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,
+                           int32_t *rank, plb_err_t *err)
+{
+    return after < before * (1.0 - WORTH) ? PLB_OK : plb_problem_present(problem, rank, err);
+}
+
 /* ---- returning objects ---------------------------------------------------------------------- */
 
 static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,

@@ -242,7 +242,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     }
     int ret = plb_problem_repair(&self->problem, out, err);
     PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
-    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, err) : ret;
+    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, NULL, err) : ret;
 }
 
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,

@@ -290,7 +290,7 @@ static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
 }
 
 static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
-                  plb_err_t *err)
+                  double *before, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     refiner_t self = {0};
@@ -300,6 +300,9 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
                  self.returns);
+    if (before != NULL) {
+        *before = plb_ranks_max(&self.ranks);
+    }
     plb_ranks_allow(&self.ranks,
                     fmax(overload * plb_ranks_average(&self.ranks), plb_bound(&self.ranks, 0.0)));
     ret = refine_to_limit(&self, swaps, err);
@@ -313,12 +316,14 @@ out:
     return ret;
 }
 
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err)
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+               plb_err_t *err)
 {
-    return refine(problem, overload, false, rank, err);
+    return refine(problem, overload, false, rank, before, err);
 }
 
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err)
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+                    plb_err_t *err)
 {
-    return refine(problem, overload, true, rank, err);
+    return refine(problem, overload, true, rank, before, err);
 }

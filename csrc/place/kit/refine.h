@@ -8,16 +8,19 @@
 #define PLB_REFINE_OVERLOAD 1.003
 
 /* A refinement of rank[n_objects].  It keeps the memory limits, which hold before the call, too.
- * A rank is overloaded if it takes more than `overload` times the average. */
+ * A rank is overloaded if it takes more than `overload` times the average.  *before (or NULL): the
+ * seconds of the slowest rank before the call. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
-                             plb_err_t *err);
+                             double *before, plb_err_t *err);
 
 /** RefineLB: move objects away from overloaded ranks. */
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+               plb_err_t *err);
 
 /** RefineSwapLB: like RefineLB, but if no object can be moved, swap two objects of unequal load.
  */
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+                    plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: true:
  * if no object fits, exchange pairs of objects, for up to a tenth of a second; false: do not.

@@ -385,7 +385,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
-    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, err));
+    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, NULL, err));
     PLB_TRY(longest(problem, cost, ranks->rank, &before, err));
     PLB_TRY(longest(problem, cost, other, &after, err));
     if (after < before) {

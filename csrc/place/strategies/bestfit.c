@@ -521,11 +521,10 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     if (!close) {
         PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.max, opts, err));
     }
-    if (found.max >= found.before) { /* nothing moves if nothing is gained */
-        ret = plb_problem_present(problem, rank, err);
-    } else if (!close) {
-        ret = plb_home_return(problem, found.max, rank, err);
+    if (!close) {
+        PLB_TRY(plb_home_return(problem, found.max, rank, err));
     }
+    ret = plb_home_unless_gained(problem, found.before, found.max, rank, err);
 out:
     return ret;
 }

@@ -310,7 +310,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     /* no memory is left for an object: place by memory first, then refine by load */
     if (ret == STUCK) {
         ret = plb_problem_pack(&problem, out, err);
-        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, err));
+        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, NULL, err));
     }
     plb_loads_free(&loads);
     plb_problem_free(&problem);

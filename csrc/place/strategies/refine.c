@@ -12,19 +12,20 @@
 /* A maximum above this multiple of the threshold counts as far from it. */
 static const double MUCH = 1.05;
 
-/* Search from other placements if the refinement was stuck far from its threshold. */
-static int mend(const plb_problem_t *problem, const plb_opts_t *opts, int32_t *rank,
+/* Search from other placements if the refinement was stuck far from its threshold.  *max: the
+ * seconds of the slowest rank, at the end. */
+static int mend(const plb_problem_t *problem, const plb_opts_t *opts, int32_t *rank, double *max,
                 plb_err_t *err)
 {
     plb_ranks_t ranks;
     int ret = plb_ranks_init(&ranks, problem, rank, err);
     if (ret == PLB_OK) {
-        double max = plb_ranks_max(&ranks);
+        *max = plb_ranks_max(&ranks);
         const double limit =
             fmax(opts->params[0] * plb_ranks_average(&ranks), plb_bound(&ranks, 0.0));
-        if (max > MUCH * limit) {
-            ret = plb_restarts(problem, limit, rank, &max, opts, err);
-            PLB_THEN(plb_home_return(problem, max, rank, err));
+        if (*max > MUCH * limit) {
+            ret = plb_restarts(problem, limit, rank, max, opts, err);
+            PLB_THEN(plb_home_return(problem, *max, rank, err));
         }
     }
     plb_ranks_free(&ranks);
@@ -35,11 +36,13 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opt
                    int32_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
+    double before, after;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
     PLB_TRY(plb_problem_present(&problem, out, err));
-    PLB_TRY(refine(&problem, opts->params[0], out, err));
-    ret = mend(&problem, opts, out, err);
+    PLB_TRY(refine(&problem, opts->params[0], out, &before, err));
+    PLB_TRY(mend(&problem, opts, out, &after, err));
+    ret = plb_home_unless_gained(&problem, before, after, out, err);
 out:
     plb_problem_free(&problem);
     return ret;
