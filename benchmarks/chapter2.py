@@ -45,8 +45,8 @@ import multizone  # isort: skip
 from flow import Zone  # isort: skip
 from lennardjones import Fluid  # isort: skip
 
-# Seconds per message and per byte: 2.2 InfiniBand of some years ago, 2.3 Blue Gene/P with the
-# overhead of a runtime, as in the thesis.
+# Seconds per message and per byte.  For figure 2.2, those of an older InfiniBand; for figure 2.3,
+# those of Blue Gene/P with the overhead of a runtime, as in the thesis.
 NETWORK = {"2.2": (4e-6, 1 / 1.2e9), "2.3": (10e-6, 1 / 375e6)}
 COMPREHENSIVE = ("GreedyLB", "MetisLB", "ScotchLB", "ZoltanLB")
 PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")

@@ -25,7 +25,7 @@ from common.figures import save
 from pylb import console
 from pylb.replay.protocol import ProtocolRun, protocol_params, simulate_protocol
 
-EVERY = 20  # statistics this number of iterations after an LB step ask for the next one
+EVERY = 20  # iterations after an LB step until the next one is asked for
 WAYS: dict[str, dict[str, int]] = {
     "at AtSync": {"serves": 1},
     "ten times an iteration": {"serves": 10},

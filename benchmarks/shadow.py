@@ -51,7 +51,7 @@ def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
 def empty(mode: str, blocks: int, n: int = 512, repeats: int = 9) -> float:
     """Return the seconds of an iteration with blocks that do nothing, which is pylb's own time.
 
-    On a busy machine, noise hides the ratio of the whole runs, but not this one.
+    On a busy machine, noise hides how the whole runs differ, but not how these times differ.
     """
     lb = pylb.Balancer(comm, mode=mode)
     for key in range(lb.rank, blocks, lb.n_ranks):

@@ -397,7 +397,7 @@ def bounds(pool, seeds):
 
 
 def time_left(run, cost):
-    """Return the least seconds from each iteration on, if an LB step comes just before it."""
+    """Return the least time from each iteration to the end, if an LB step comes just before it."""
     n, value = run.iterations, np.zeros(run.iterations + 1)
     growth, drift, noise = (
         np.zeros(n) if x is None else x for x in (run.growth, run.drift, run.noise)

@@ -74,7 +74,7 @@ def serve(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 
 
 def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
-    """Compute and ask the server; a service that was moved here runs while it would only wait."""
+    """Compute, ask the server, and wait for its answer; a service that was moved here runs then."""
     request, reply = np.zeros(1), np.zeros(1)
     for _ in range(rounds):
         work(CLIENT[comm.rank] * steps)

@@ -2,7 +2,7 @@
 
 Hypothesis also tries constants that it finds in the modules loaded so far, so another selection of
 tests may draw others; a failure prints how to repeat it.  ``PYLB_EXAMPLES=50`` draws fifty times
-as many examples, by real chance.
+as many examples, different ones in every run.
 """
 
 import os

@@ -73,7 +73,7 @@ class Curve:
 
 
 def run(comm, mode):
-    """Run the program once; return the seconds of each step on this rank, a sum, the advisor."""
+    """Run the program once; return this rank's seconds per step, its sum of values, the advisor."""
     curve, work = Curve(comm), []
     lb = pylb.Advisor(comm, mode=mode)  # pylb
     for step in lb.iterate(STEPS):  # pylb

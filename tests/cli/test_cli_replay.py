@@ -68,7 +68,7 @@ def test_figures_are_those_of_the_library(folder, capsys):
             "max_over_mean_placed": pytest.approx(np.mean([d.predicted for d in run.decisions])),
             "balancings": 1,
             "migrations": run.decisions[0].migrations,
-            "bytes": None,  # vt's files have no sizes here
+            "bytes": None,  # these files of vt contain no sizes of objects
         }
     ]
     assert found["options"] == {**options, "foresight": False, "seed": 0}

@@ -148,7 +148,7 @@ def test_linear_growth_gives_the_period_of_eq_3_5(cost, growth, memory):
 
 
 def test_growing_mean_is_not_taken_for_imbalance():
-    """3.5.3: the mean is shifted by the imbalance that remains; both lines grow."""
+    """What an LB step could not remove is a constant factor of the mean (Menon 2012, 3.5.3)."""
     trigger = make(trigger="metabalancer")
     trigger.balanced(-1, 8.0, 1.5)
     for i in range(300):
@@ -234,7 +234,7 @@ def test_a_first_balancing_of_unknown_cost_is_tried_when_the_imbalance_has_cost_
     assert due == [34]  # the sum 0.01 + ... + 0.35 is more than 6
     told = make(trigger="metabalancer")
     told.expect(None, 2.0)
-    assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # eq. 3.5
+    assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # Menon's eq. 3.5
     within = make(trigger="metabalancer", threshold=1.5)
     assert run(within, lambda i, k: 1.4, 100, 1.0) == []
     assert "not known yet" in within.state()["reason"]

@@ -76,7 +76,7 @@ def test_an_lb_step_leaves_a_receipt_with_its_figures():
     assert r.realised == (2.0 + 3.0) / (2.0 + 2.0)
     assert (r.idle_mean, r.idle_max) == (0.5, 0.9)
     assert (r.realised_idle_mean, r.realised_idle_max) == (0.5, 1.0)  # Dasgupta eq. 1, 2
-    assert r.reductions == pytest.approx((0.0, -100.0 / 9.0))  # eq. 5
+    assert r.reductions == pytest.approx((0.0, -100.0 / 9.0))  # Dasgupta eq. 5
     assert second.alternatives[1] == pylb.Alternative("GreedyLB", 1.0, 0.7)
     assert second.alternatives[1].repaid_in == 0.7
 

@@ -141,7 +141,7 @@ def test_each_path_of_figure_3_8(load, need, needed, strategy):
 
 
 def test_figures_3_6_and_3_7():
-    """leanmd (imbalanced, few messages): GreedyLB; kNeighbor (large messages): MetisLB."""
+    """Menon 2012: GreedyLB for leanmd (few messages); MetisLB for kNeighbor (large messages)."""
     leanmd = selector().observe(1.8, 1.0, total=64.0, utilization=0.5, messages=2000, bytes=10**6)
     assert (leanmd.strategy, leanmd.kind) == ("Greedy", "computation")
     assert leanmd.communication == pytest.approx(3 / 64)

@@ -204,7 +204,8 @@ def test_chunks_of_impossible_size_are_not_read(tmp_path, size):
     out = hdf5.Output(path)
     out.array("a", np.arange(100.0))
     out.close()
-    data, said = path.read_bytes(), struct.pack("<II", 804, 0)  # the size, no filter left out
+    data = path.read_bytes()
+    said = struct.pack("<II", 804, 0)  # size in bytes; no filter was skipped
     assert data.count(said) == 1
     with hdf5.reading(path, {}) as file:
         assert file.rows("a")[7] == 7.0

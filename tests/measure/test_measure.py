@@ -26,7 +26,7 @@ def test_metrics_by_hand():
     assert m.percent == 100.0
     assert m.efficiency == 0.5
     assert m.idle_mean == 2.0  # Dasgupta eq. 1: (0 + 2 + 3 + 3) / 4
-    assert m.idle_max == 3.0  # eq. 2
+    assert m.idle_max == 3.0  # Dasgupta eq. 2
 
 
 def test_where_nothing_runs_nobody_waits():

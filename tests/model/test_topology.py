@@ -41,7 +41,7 @@ def way(machine, a, b):
 
 
 def twin(machine, flows):
-    """hop-bytes and the most loaded link of {(a, b): bytes}."""
+    """Return hop-bytes, and the bytes of the most loaded link, for flows {(a, b): bytes}."""
     links, total = {}, 0.0
     for (a, b), nbytes in flows.items():
         for link in way(machine, a, b):

@@ -158,7 +158,7 @@ def test_labels_are_named_so_that_few_objects_move(name):
     s = torus(32, 16)
     s = s.with_rank(pylb.place(s, name).rank)
     plan = pylb.place(s, name, seed=1)
-    assert plan.migrations <= 0.75 * s.n_objects  # by chance it would be 15 of 16
+    assert plan.migrations <= 0.75 * s.n_objects  # random parts would move 15 of 16 objects
 
 
 def test_repartitioning_moves_little_where_it_costs_much():

@@ -566,9 +566,9 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
     at time s.  Every rank is then at s or later, so s <= (total - what is placed from j on) / p
     <= mean - l / p, and the maximum is s + l <= mean + (1 - 1/p) l; or nothing was added to that
     rank and the maximum is max b_r.  So max <= max(max b_r, mean + (1 - 1/p) l).
-    Where all b_r are 0 Graham (1969) has max <= (4/3 - 1/(3p)) opt; opt is not known, but at
-    least the bound max(mean, max b_r, l_max + min b_r), and at least l_p + l_(p+1) of the sorted
-    loads, as two of the largest p + 1 share a rank.
+    Where all b_r are 0, Graham (1969) proves max <= (4/3 - 1/(3p)) opt.  The optimum opt is not
+    known.  The test replaces it by the larger of two lower bounds: max(mean, max b_r, l_max +
+    min b_r), and l_p + l_(p+1) of the sorted loads, as two of the largest p + 1 share a rank.
     """
     greedy = pylb.replay(recorded, "GreedyLB", every=1, foresight=foresight)
     plain = pylb.replay(recorded, lpt, every=1, foresight=foresight)

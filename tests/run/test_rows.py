@@ -497,7 +497,7 @@ def wanders(comm, shape, model, seed, tol):
 
 
 @examples(60)
-@example(5, (1, 5), "cpm", 33, 0.0)  # once an empty tile moved here, but no cell
+@example(5, (1, 5), "cpm", 33, 0.0)  # once failed: an empty tile moved, no cell
 @given(
     st.integers(1, 6),
     st.one_of(st.tuples(st.integers(0, 40)), st.tuples(st.integers(0, 9), st.integers(0, 9))),

@@ -130,7 +130,7 @@ def test_a_message_occupies_its_sender():
             comm.send(b"x" * 100_000, 1)
             comm.send(None, 1, tag=4)
         elif comm.rank == 1:
-            assert comm.recv(0, tag=4) is None  # before the message with the first tag
+            assert comm.recv(0, tag=4) is None  # although it was sent last
             assert len(comm.recv(0)) == 100_000
         return comm.time
 
