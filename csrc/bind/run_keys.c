@@ -41,7 +41,7 @@ PLB_PY_METHOD1(keys, add,
     int32_t number;
     PLB_PY_TRY(PyErr_Occurred());
     PLB_PY_RAISE_IF(self->array != NULL, PyExc_ValueError,
-                    "add(): the keys are those of an array");
+                    "add(): the keys were given as an array, which cannot grow");
     return PLB_PY_OR(c, plb_keys_add(&self->core, key, &number, &c->err),
                      PyBool_FromLong(self->core.n > before));
 }

@@ -78,7 +78,7 @@ static void find_ranks(refiner_t *self)
 
 /* ---- one move ------------------------------------------------------------------------------- */
 
-/* Return the first (lightest) entry of a donor that removes its excess alone. */
+/* Return the lightest entry of a donor that is enough to remove its excess. */
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
