@@ -191,9 +191,9 @@ int plb_decider_select(plb_decider_t *self, plb_err_t *err);
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 
 /** Place the objects.  Call it on the rank that has the loads.  Writes rank[n_objects] and
- * speed[n_ranks] (zeros: all ranks count as equally fast).  The placement of a refinement is taken
- * if it leaves at most `tolerance` times the imbalance of the chosen strategy and moves fewer
- * objects. */
+ * speed[n_ranks], learned or given (zeros: all ranks count as equally fast, or each knows only its
+ * own speed).  The placement of a refinement is taken if it leaves at most `tolerance` times the
+ * imbalance of the chosen strategy and moves fewer objects. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 

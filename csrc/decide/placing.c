@@ -27,11 +27,12 @@ typedef struct answer {
 typedef struct input {
     plb_snapshot_t snapshot;
     double *load, *speed; /* owned, or NULL */
+    int64_t *limit;       /* owned: raised memory limits, or NULL */
 } input_t;
 
 static void free_input(input_t *self)
 {
-    PLB_FREE(self->load, self->speed);
+    PLB_FREE(self->load, self->speed, self->limit);
 }
 
 /* Whether the object belongs to the sample from which speeds are learned with a distributed
@@ -200,7 +201,7 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
 {
     int ret = PLB_OK;
     const plb_candidate_strategy_t *c = &self->candidates[which];
-    const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed};
+    const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
     PLB_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
@@ -463,30 +464,31 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* Like answer_of, but within the memory limits.  If no placement respects them, a rank that
- * exceeds its limit may keep its objects but gets no more: a running program must go on. */
-static int answer_within(const plb_decider_t *self, plb_snapshot_t *s, int32_t *rank,
-                         int32_t *which, plb_placing_t *out, plb_err_t *err)
+/* Raise each memory limit to the bytes that its rank holds, if these are more: a rank that exceeds
+ * its limit may keep its objects but gets no more, because a running program must go on. */
+static int raise_limits(input_t *input, plb_err_t *err)
 {
-    int ret = answer_of(self, s, rank, which, out, err);
-    int64_t *limit = NULL, *held = NULL;
-    if (ret != PLB_ERR_INFEASIBLE || !is_limited(s)) {
+    plb_snapshot_t *s = &input->snapshot;
+    PLB_PASS_NEW(input->limit, s->n_ranks);
+    bytes_held(s, s->rank, input->limit);
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        const int64_t strict = s->memory_limit[r];
+        input->limit[r] = input->limit[r] > strict ? input->limit[r] : strict;
+    }
+    s->memory_limit = input->limit;
+    return PLB_OK;
+}
+
+/* Like answer_of, but if no placement respects the memory limits, they are raised first. */
+static int answer_within(const plb_decider_t *self, input_t *input, int32_t *rank, int32_t *which,
+                         plb_placing_t *out, plb_err_t *err)
+{
+    const int ret = answer_of(self, &input->snapshot, rank, which, out, err);
+    if (ret != PLB_ERR_INFEASIBLE || !is_limited(&input->snapshot)) {
         return ret;
     }
-    const int64_t *const strict = s->memory_limit;
-    PLB_NEW(limit, s->n_ranks);
-    PLB_NEW(held, s->n_ranks);
-    bytes_held(s, s->rank, held);
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        limit[r] = held[r] > strict[r] ? held[r] : strict[r];
-    }
-    s->memory_limit = limit;
-    ret = answer_of(self, s, rank, which, out, err);
-    s->memory_limit = strict;
-out:
-    plb_free(limit);
-    plb_free(held);
-    return ret;
+    PLB_PASS(raise_limits(input, err));
+    return answer_of(self, &input->snapshot, rank, which, out, err);
 }
 
 double plb_decider_full(int64_t held, int64_t limit)
@@ -553,6 +555,20 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
                           (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
 }
 
+/* Write the speeds to out[n]; NULL: zeros.  given: true: the program gives them, in any unit; they
+ * are scaled to geometric mean 1, like learned ones. */
+static void tell_speeds(const double *speed, int32_t n, bool given, double *out)
+{
+    double sum = 0.0;
+    for (int32_t r = 0; given && speed != NULL && r < n; r++) {
+        sum += log(speed[r]);
+    }
+    const double scale = exp(-sum / (double)n);
+    for (int32_t r = 0; r < n; r++) {
+        out[r] = speed == NULL ? 0.0 : scale * speed[r];
+    }
+}
+
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err)
 {
@@ -564,7 +580,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     const bool in_rounds = plb_decider_in_rounds(self, which);
     int ret = prepare(self, db, chosen->looks_at, in_rounds, &input, err);
-    PLB_THEN(answer_within(self, &input.snapshot, rank, &which, out, err));
+    PLB_THEN(answer_within(self, &input, rank, &which, out, err));
     if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         bool fewer = false;
@@ -583,8 +599,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         measure_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
     }
-    for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
-        speed[r] = input.speed == NULL ? 0.0 : input.speed[r];
+    if (ret == PLB_OK) {
+        tell_speeds(input.speed != NULL || in_rounds ? input.speed : db->snapshot.speed,
+                    self->opt.n_ranks, input.speed == NULL, speed);
     }
     free_input(&input);
     return ret;
@@ -606,7 +623,7 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
     for (int i = 0; i < strategy->n_params; i++) {
         params[i] = strategy->params[i].fallback;
     }
-    const plb_opts_t own = {params, 0};
+    const plb_opts_t own = {.params = params};
     if ((ret = strategy->run(strategy, s, &own, rank, err)) == PLB_OK) {
         plb_snapshot_rank_times(s, NULL, before);
         plb_snapshot_rank_times(s, rank, after);
@@ -630,6 +647,10 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
     if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
                           plb_promise_is_void(&self->promise))) {
         ret = would_save(&input.snapshot, gain, err);
+        if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
+            ret = raise_limits(&input, err);
+            PLB_THEN(would_save(&input.snapshot, gain, err));
+        }
     }
     free_input(&input);
     return ret;

@@ -31,6 +31,8 @@ enum {
 typedef struct plb_opts {
     const double *params; /* one value for each entry of the strategy's table, in its order */
     uint64_t seed;
+    bool lenient; /* true: with a distributed strategy, ranks may end above their memory limits, as
+                     in a running program; false: that is an error */
 } plb_opts_t;
 
 struct plb_agent_type; /* kit/agent.h */

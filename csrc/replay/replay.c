@@ -179,7 +179,8 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    plb_phases_move(phases, self->answer, self->speed);
+    /* with given speeds, loads are work, which does not depend on the rank */
+    plb_phases_move(phases, self->answer, phases->trace_speed == NULL ? self->speed : NULL);
     return PLB_OK;
 }
 

@@ -19,21 +19,15 @@ OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.in
 
 def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
-    speeds = [r.speed for r in run.history.balancings if r.moved]
-    ranks, stretches, remaining = run.parameters.get("ranks", {}), run.stretches, run.remaining
-    if "memory_limit" in ranks:
-        stretches = [_with_memory(s) for s in stretches]
-        remaining = {end: _with_memory(s) for end, s in remaining.items()}
-    if "speed" in ranks:
-        speed = np.array(ranks["speed"])
-        stretches = [s._replace(load=s.load * speed[s.rank]) for s in stretches]
-        speeds = []
+    ranks = run.parameters.get("ranks", {})
+    learned = [r.speed for r in run.history.balancings if r.moved and "speed" not in ranks]
+    remaining = {end: on_ranks(s, ranks) for end, s in run.remaining.items()}
     return {
         "n_ranks": run.n_ranks,
-        **trace_arrays(stretches),
-        **{name: frozen(np.array(row, OF_RANKS[name])) for name, row in ranks.items()},
+        **trace_arrays([on_ranks(s, ranks) for s in run.stretches]),
+        **facts_of(ranks),
         "figures": frozen(run.figures),
-        "measured": np.array(speeds[-1]) if speeds and speeds[-1] else None,
+        "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         "recorded": RunFacts(
             parameters=run.parameters,
             history=run.history,
@@ -43,10 +37,22 @@ def trace_fields(run: RunData) -> Arrays:
     }
 
 
-def _with_memory(stretch: Stretch) -> Stretch:
-    """Set the memory of objects, where it is not known, to the bytes that a migration sends."""
-    known = stretch.memory >= 0
-    return stretch._replace(memory=np.where(known, stretch.memory, stretch.bytes))
+def facts_of(ranks: dict[str, list[float]]) -> Arrays:
+    """Return the given facts about the ranks as fields of a trace."""
+    return {name: frozen(np.array(row, OF_RANKS[name])) for name, row in ranks.items()}
+
+
+def on_ranks(s: Stretch, ranks: dict[str, list[float]]) -> Stretch:
+    """Convert a recorded stretch to one on ranks of which these facts are given.
+
+    With speeds, a load is work.  With memory limits, an object whose memory is not known occupies
+    the bytes that a migration sends.
+    """
+    if "memory_limit" in ranks:
+        s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.bytes))
+    if "speed" in ranks:
+        s = s._replace(load=s.load * np.array(ranks["speed"])[s.rank])
+    return s
 
 
 def one_phase(n_ranks: int, left: Stretch, known: I64, **ranks: Any) -> Phases:

@@ -118,6 +118,10 @@ def edges_of(edges: Any) -> I64:
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 
 
+def _equal(one: Cells, other: Cells, name: str) -> bool:
+    return np.array_equal(getattr(one, name), getattr(other, name))
+
+
 class CellMessages(NamedTuple):
     """What a rank's cells send in a step.
 
@@ -157,6 +161,8 @@ class LocalCells:
         Keys of these cells.
     whole : bool
         Whether all work of the rank is one cell.
+    version : int
+        Number of steps in which properties changed.
     """
 
     passes = 1
@@ -169,6 +175,7 @@ class LocalCells:
         self.whole = True
         self.sent = CellMessages()
         self.keys: I64 = np.zeros(0, np.int64)
+        self.version = 0
 
     @property
     def seconds(self) -> F64:
@@ -207,6 +214,7 @@ class LocalCells:
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
         """Keep the cells of a step that has ended."""
+        self.version += any(not _equal(now, self.now, name) for name in OPTIONAL)
         self.now, self.sent = now, sent
         if changed:
             n = len(now.loads)

@@ -15,7 +15,7 @@ from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import FIGURES, Decider
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.run.load_database import Database
-from pylb.run.rank_facts import RankFacts, relative
+from pylb.run.rank_facts import RankFacts
 
 Part = TypeVar("Part")
 
@@ -69,8 +69,6 @@ class CentralPlacement(NamedTuple):
         """
         gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
         decider.core.place(*known[:3], *self, known.drift)
-        if known.snapshot.speed is not None:
-            self.speed[:] = relative(known.snapshot.speed)
         self.figures[FIGURES.index("seconds_statistics")] = gathered
 
 

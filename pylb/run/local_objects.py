@@ -55,6 +55,7 @@ class LocalObjects:
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
+        self.version = 0  # number of changes of properties, see `records.RecordedObjects`
 
     @property
     def rank(self) -> int:
@@ -118,6 +119,7 @@ class LocalObjects:
             self.new.update(key, given)
         else:
             self.store.properties.update(self.store.place(key), given)
+            self.version += 1
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank, and return it."""

@@ -117,6 +117,7 @@ class SynchronousLoop(IterationLoop):
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
         finally:
+            state.records.cut()  # after a break, add() and remove() act at once, too
             state.objects.in_loop = False
             state.records.seconds += _core.clock() - begin
 

@@ -14,7 +14,7 @@ from pylb.comm.parcel import gather_objects
 from pylb.console import clip
 from pylb.errors import DomainError
 from pylb.model.machine import Machine
-from pylb.model.snapshot import F64, I32
+from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
 from pylb.run import memory_share
 from pylb.run.partners import own_node, ranks_with
@@ -141,12 +141,6 @@ def joined(every: list[Own]) -> dict[str, NDArray[Any]]:
         for name, dtype in DTYPES.items()
         if every and name in every[0]
     }
-
-
-def relative(speed: F64) -> F64:
-    """Scale the speeds of all ranks to geometric mean 1, as in receipts."""
-    out: F64 = speed / np.exp(np.mean(np.log(speed)))
-    return out
 
 
 def _checked(name: str, value: Any) -> float | int:

@@ -43,6 +43,8 @@ class RecordedObjects(Protocol):
         Number of iterations over which `edges` are summed.
     coords : (n, 3) float64 or None
         Positions of this rank's objects, nan: not given.  None: no object has one.
+    version : int
+        Changes whenever `facts` of the same objects do.
     """
 
     @property
@@ -53,6 +55,8 @@ class RecordedObjects(Protocol):
     def passes(self) -> int: ...
     @property
     def coords(self) -> F64 | None: ...
+    @property
+    def version(self) -> int: ...
 
     def facts(self) -> I64:
         """Return the integer properties of each object, (n, 5); see `Store.facts`."""
@@ -94,6 +98,7 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
+        self._version = -1  # of these properties
         self._coords: F64 | None = None  # present positions of these objects
         self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
@@ -110,8 +115,9 @@ class LoadHistory:
         starts = self._agreement.last_step[0] == Step.START
         kept = bool(self._loads)
         self.cut()
-        if starts and self._first and not self.full:
-            self._append(self._facts, [])
+        is_listed = bool(self._parts) and not len(self._parts[-1].load)
+        if starts and self._first and not self.full and not is_listed:
+            self._append(self._facts, [], self._coords)
         self._changed = kept and not starts
 
     def keep(self) -> None:
@@ -119,8 +125,9 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            if not self._loads:  # now, since between loops add() and remove() act at once
-                self._facts = self._objects.facts()
+            # Now, since between loops add() and remove() act at once.
+            if not self._loads or self._version != self._objects.version:
+                self._facts, self._version = self._objects.facts(), self._objects.version
             self._coords = self._objects.coords
             self._loads.append(seconds.copy())
             self._count_kept(seconds.nbytes)
@@ -146,14 +153,16 @@ class LoadHistory:
         An empty part lists the objects that remain after the last iteration.
         """
         if self._loads or self._changed:
-            self._append(self._facts if self._loads else self._objects.facts(), self._loads)
+            now = (self._facts, self._coords)
+            facts, coords = now if self._loads else (self._objects.facts(), self._objects.coords)
+            self._append(facts, self._loads, coords)
             self._changed = False
             self._loads = []
 
-    def _append(self, facts: Any, loads: list[F64]) -> None:
+    def _append(self, facts: Any, loads: list[F64], coords: F64 | None) -> None:
         load = np.array(loads).reshape(len(loads), len(facts))
         edges, passes = self._objects.edges(), self._objects.passes
-        coords = self._coords.copy() if loads and self._coords is not None else None
+        coords = None if coords is None else coords.copy()
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes, coords))
         self._first += len(load)
         self._count_kept(sum(np.asarray(x).nbytes for x in (facts, edges, coords)))

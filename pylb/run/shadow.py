@@ -20,7 +20,7 @@ from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import one_phase, trace_arrays
+from pylb.replay.trace_conversion import facts_of, on_ranks, one_phase, trace_arrays
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
@@ -81,6 +81,7 @@ class ShadowMode(MeasuringMode):
         if self._in_loop:  # the program left the previous loop early
             self._catch_up(left_early=True)
         self._in_loop = True
+        self._state.records.tell_ranks()
         if self._state.objects.rank or self._lost:
             return
         loop = self._state.records.loops[-1]
@@ -145,22 +146,25 @@ class ShadowMode(MeasuringMode):
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
         if self._replay is None or self._lost:
             return
+        ranks = self._state.records.parameters.get("ranks", {})
+        stretches = [on_ranks(s, ranks) for s in stretches]
         left = stretches.pop() if stretches and not stretches[-1].iterations else None
+        facts, n_ranks = facts_of(ranks), self._state.agreement.transport.size
         if stretches:
-            self._run(stretches, rows)
-        if left is None:
-            self._remaining = None
-        else:
-            self._remaining = one_phase(self._state.agreement.transport.size, left, self._keys)
+            self._run(stretches, rows, facts)
+        self._remaining = None
+        if left is not None:
+            self._remaining = one_phase(n_ranks, left, self._keys, **facts)
             self._keys = self._remaining.entity_key
 
-    def _run(self, stretches: list[Stretch], rows: F64) -> None:
+    def _run(self, stretches: list[Stretch], rows: F64, facts: dict[str, Any]) -> None:
         self._followed = stretches[-1].first + stretches[-1].iterations
         arrays = trace_arrays(stretches, self._keys)
         self._keys = arrays["entity_key"]
         figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
         self._measured += float(figures[:, 1].sum())
-        self._replay.feed(Trace(self._state.agreement.transport.size, **arrays, figures=figures))
+        n_ranks = self._state.agreement.transport.size
+        self._replay.feed(Trace(n_ranks, **arrays, **facts, figures=figures))
         self._log.extend(self._new_rows())
 
     def _share(self) -> None:

@@ -293,7 +293,8 @@ class Twin:
         ]
         nbytes = sum(o.bytes for o, _ in moved)
         self.core.balanced(len(moved), nbytes, math.nan, self.cost, True, True)
-        self.move(moved, [x if x > 0 else 1.0 for x in speed.tolist()])
+        learned = self.speed is None  # with given speeds, loads are work
+        self.move(moved, [x if x > 0 and learned else 1.0 for x in speed.tolist()])
 
     def move(self, moved, speed):
         self.was = {e: o.rank for e, o in self.here.items()}

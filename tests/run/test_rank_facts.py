@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 import os
 
 import numpy as np
@@ -184,6 +185,24 @@ def test_limits_that_nothing_can_keep(strategy, caplog):
     assert held[1] <= 120
     assert history[-1].memory_full > 1.0
     assert sum("no placement keeps memory_limit" in r.message for r in caplog.records) == 1
+
+
+def test_a_run_whose_limits_nothing_can_keep_goes_on_while_loads_change():
+    """Placements for the loads expected some iterations ahead have the raised limits, too."""
+
+    def main(comm):
+        lb = pylb.Balancer(comm, every=3, unlike=False, memory_limit=[40_000, 5_000])
+        for key in range(comm.rank, 24, 2):
+            lb.add(key, np.zeros(1), nbytes=2_000 + 100 * key)
+        for it in lb.iterate(30):
+            for key, _ in lb.local():
+                comm.elapse(1e-3 * (1 + 0.05 * it * (key % 4 == 0)))
+        return lb.history
+
+    history = VirtualCluster(2, clock="none", network=(5e-6, 4e-9)).run(main)[0]
+    assert len(history.balancings) == 9
+    assert any(math.isfinite(r.loss_1) for r in history)  # such a placement was tried
+    assert all(r.memory_full > 1.0 for r in history)
 
 
 def test_a_distributed_strategy_lets_go_what_can_leave():

@@ -45,7 +45,7 @@ static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *er
         goto out;
     }
     PLB_NEW_EACH(n, self->id, self->load, self->place);
-    if (in->memory != NULL) {
+    if (in->memory != NULL && in->memory_limit != NULL) {
         PLB_NEW(self->memory, n);
     }
     if (in->migratable != NULL) {
@@ -111,7 +111,8 @@ out:
 }
 
 /* Return the share of rank r (agent.h), from the arrays made before. */
-static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int32_t r)
+static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool lenient,
+                            int32_t r)
 {
     const int64_t begin = self->objects.start[r], edge = self->edges.start[r];
     plb_share_t out = {
@@ -119,7 +120,8 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int3
         .n_ranks = in->n_ranks,
         .speed = plb_speed(in, r),
         .background = plb_background(in, r),
-        .memory_limit = in->memory_limit == NULL || in->memory == NULL ? -1 : in->memory_limit[r],
+        .memory_limit = self->memory == NULL ? -1 : in->memory_limit[r],
+        .lenient = lenient,
         .n = self->objects.start[r + 1] - begin,
         .id = self->id + begin,
         .load = self->load + begin,
@@ -160,7 +162,7 @@ out:
     return ret;
 }
 
-static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
+static int shares_init(shares_t *self, const plb_snapshot_t *in, bool lenient, plb_err_t *err)
 {
     int ret = share_objects(self, in, err);
     PLB_THEN(share_edges(self, in, err));
@@ -172,7 +174,7 @@ static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
     }
     PLB_NEW(self->share, in->n_ranks);
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        self->share[r] = share_of(self, in, r);
+        self->share[r] = share_of(self, in, lenient, r);
     }
 out:
     return ret;
@@ -353,7 +355,7 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     plb_err_t own = {0, ""};
     err = err == NULL ? &own : err;
     int ret = plb_problem_check(in, err);
-    PLB_THEN(shares_init(&shares, in, err));
+    PLB_THEN(shares_init(&shares, in, opts->lenient, err));
     PLB_THEN(driver_init(&driver, type, &shares, in, opts, err));
     PLB_THEN(run_all(&driver, traffic, err));
     for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
