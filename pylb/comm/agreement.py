@@ -12,7 +12,7 @@ import logging
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +164,7 @@ STEPS_IN_WORDS = {
 }
 
 
-class OpenLoop(Protocol):
+class OpenLoop:
     """A loop with a lag: its statistics are reduced while the program continues.
 
     Attributes
@@ -173,23 +173,33 @@ class OpenLoop(Protocol):
         Whether this rank has left the loop; other ranks may still be in it.
     """
 
-    left: bool
+    def __init__(self, agreement: Agreement) -> None:
+        self._agreement, self.left = agreement, False
+        agreement.running = self
 
     def give_up(self, failed: bool) -> None:
-        """Leave the loop; failed: this rank has failed."""
+        """Leave the loop; afterwards `serve` helps the other ranks.
+
+        failed: this rank has failed, so the other ranks must leave the loop, too.
+        """
+        raise NotImplementedError
 
     def serve(self, seconds: float) -> bool:
-        """Take part in the reductions of the other ranks for at most this time.
+        """Take part in the reductions of the other ranks; return whether none is pending.
 
-        Returns whether no reduction is pending.
+        seconds: how long to wait at most; negative: until none is pending.
         """
-        ...
+        raise NotImplementedError
 
     def finish(self) -> None:
-        """Take part in the reductions of the other ranks until none is pending."""
+        """Take part in the reductions of the other ranks until none is pending; end the loop."""
+        self.serve(-1.0)
+        self.close()
 
     def close(self) -> None:
-        """End the loop on this rank."""
+        """End the loop on this rank, so that another one may begin on the communicator."""
+        if self._agreement.running is self:
+            self._agreement.running = None
 
 
 class Agreement:

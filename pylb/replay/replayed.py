@@ -30,10 +30,10 @@ from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
 from pylb.replay.trace_conversion import OF_RANKS, one_phase
 
-_PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks' times
+DEFAULTS: dict[str, Any] = {  # of the arguments of `_core.Replay`
     "decider": None,
     "lag": 0,
-    "as_recorded": True,
+    "as_recorded": False,
     "foresight": False,
     "moves": True,
     "network": (0.0, 0.0),
@@ -42,7 +42,7 @@ _PLAIN: dict[str, Any] = {  # settings of a replay that only computes the ranks'
     "per_move": 0.0,
     "per_byte": 0.0,
     "steps": [],
-    "keep_times": True,
+    "keep_times": False,
     "keep_ranks": False,
 }
 # The ranks' times are kept if their number is at most this, or at most the number of tasks.
@@ -134,11 +134,12 @@ class Replay:
         there = dataclasses.replace(
             t, task_rank=self.rank, task_load=load, measured=None, figures=None, recorded=None
         )
-        core = _core.Replay(**_PLAIN, n_ranks=t.n_ranks)
+        plain = {**DEFAULTS, "as_recorded": True, "keep_times": True}
+        core = _core.Replay(**plain, n_ranks=t.n_ranks)
         core.loop(0, t.n_phases, math.nan)
         core.feed(there)
         times = core.take()[1]
-        assert times is not None  # _PLAIN requests them
+        assert times is not None
         return times
 
     @property

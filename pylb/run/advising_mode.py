@@ -149,7 +149,7 @@ class AdvisorState(RunState):
 class AdvisingMode(MeasuringMode):
     """Mode "on": gives advice, by `_core.Advisor`, the state machine of the C library."""
 
-    balances = True
+    balances = decides = True
     _state: AdvisorState
 
     def __init__(self, state: AdvisorState) -> None:
@@ -165,7 +165,7 @@ class AdvisingMode(MeasuringMode):
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
             return math.nan
-        guess = state.step().rehearse() + self._first_cost(state.decider.core)
+        guess = state.step().rehearse() + super()._foresee()
         return guess if guess > 0 else math.nan
 
     def _started(self, n: int) -> None:

@@ -11,12 +11,11 @@ from pylb.comm.agreement import Contribution, Stats, Step
 from pylb.errors import StateError
 from pylb.run.advice import Advice
 from pylb.run.advising_mode import AdvisingMode, AdvisorState, Measured
-from pylb.run.advisor_steps import JointSteps, LaggedSteps
+from pylb.run.advisor_steps import LaggedSteps
 from pylb.run.modes import MeasuringMode
 from pylb.run.stopwatch import Stopwatch
 
 log = logging.getLogger("pylb")
-Steps = JointSteps | LaggedSteps
 
 
 class AdvisorLoop:
@@ -39,7 +38,7 @@ class AdvisorLoop:
         self.n: int | None = None
         self.in_loop = False
         self._open = False
-        self._steps: Steps | None = None
+        self._steps: LaggedSteps | None = None  # only with a lag
         self._last = 0.0  # time of the clock at the end of the last step
         self._expected = 0  # number of the present step of `iterate`
 
@@ -127,11 +126,13 @@ class AdvisorLoop:
         state = self._state
         if not self._open:
             self._begin(mine, error)
-        if self._steps is None:
-            lag = int(state.options.lag)
-            self._steps = LaggedSteps(state.agreement, lag) if lag else JointSteps(state.agreement)
-        words = "" if mine is None else mine.words
-        stats = self._steps.end(_sample(mine, number), words, error)
+        sample, words = _sample(mine, number), "" if mine is None else mine.words
+        stats: Stats | None
+        if lag := int(state.options.lag):
+            self._steps = self._steps or LaggedSteps(state.agreement, lag)
+            stats = self._steps.end(sample, words, error)
+        else:
+            stats, _ = state.agreement.take(sample, [], error, words)
         assert mine is not None
         self._keep(mine, stats)
         if self.advice is not None:

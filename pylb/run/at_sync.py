@@ -10,7 +10,7 @@ import math
 from enum import Enum
 
 from pylb import _core
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import OpenLoop, Step
 from pylb.decide.trigger import make
 from pylb.model.snapshot import F64
 from pylb.run.object_store import Store
@@ -51,7 +51,7 @@ class AtSync(Enum):
 ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a rank has failed
 
 
-class AtSyncProtocol:
+class AtSyncProtocol(OpenLoop):
     """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/atsync.h``.
 
     Parameters
@@ -62,20 +62,13 @@ class AtSyncProtocol:
         Whether to rebalance; False: measure only.
     each : bool
         True: each object reports the end of its iterations.  False: only the rank as a whole does.
-
-    Attributes
-    ----------
-    left : bool
-        Whether this rank has left the loop before its end; the others may still be in it.
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
         lag, decider = state.options.lag, state.decider
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
-        self._agreement = state.agreement
-        self.each, self.left = each, False
-        self.started = _core.clock()
+        self.each, self.started = each, _core.clock()
         self.core = _core.AtSync(
             state.agreement.transport.reduction(depth),
             decider.settings.trigger if balances else make(every=NEVER),
@@ -88,7 +81,7 @@ class AtSyncProtocol:
             balances,
         )
         self.bind(state.objects.store)
-        state.agreement.running = self
+        super().__init__(state.agreement)
 
     def bind(self, store: Store) -> None:
         """Pass the list of this rank's objects to the C core, after it has changed."""
@@ -107,28 +100,10 @@ class AtSyncProtocol:
         return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
-        """Leave the loop; afterwards `serve` helps the other ranks.
-
-        failed: this rank has failed, so the other ranks must leave the loop, too.
-        """
         if not self.left:
             self._agreement.at = f"in iteration {self.core.contributed}"
         self.left = True
         self.core.give_up(failed)
 
     def serve(self, seconds: float) -> bool:
-        """Take part in the reductions of the other ranks; return whether none is pending.
-
-        seconds: how long to wait at most; negative: until none is pending.
-        """
         return self.core.serve(seconds)
-
-    def finish(self) -> None:
-        """Take part in the reductions until none is pending, and end the loop on this rank."""
-        self.core.serve(-1.0)
-        self.close()
-
-    def close(self) -> None:
-        """End the loop."""
-        if self._agreement.running is self:
-            self._agreement.running = None

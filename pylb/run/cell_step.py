@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Step
-from pylb.comm.parcel import exchange_objects
 from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.cells import LocalCells, edges_of
@@ -66,16 +64,10 @@ class CellStep(CentralStep[PlacedCells]):
 
     # ---- on rank 0 -----------------------------------------------------------------------------
 
-    def _gather_parts(self) -> list[tuple[Any, ...]]:
+    def _part(self) -> tuple[Any, ...]:
         cells = self.cells
-
-        def mine() -> dict[int, tuple[Any, ...]]:
-            cells.sent = cells.sent._replace(edges=edges_of(cells.now.edges))
-            return {0: (cells.facts(), cells.edges(), self.loads, cells.coords, own)}
-
-        own = self.facts.own(self.iteration)
-        came = exchange_objects(self.agreement, Step.GATHER, self.iteration, mine).values
-        return [came[rank] for rank in sorted(came)]
+        cells.sent = cells.sent._replace(edges=edges_of(cells.now.edges))
+        return cells.facts(), cells.edges(), self.loads, cells.coords
 
     def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
         facts, edges, loads, coords, own = zip(*whole, strict=True)

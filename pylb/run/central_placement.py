@@ -81,12 +81,15 @@ class CentralStep(Generic[Part]):
     iteration: int
     facts: RankFacts
 
-    def _gather_parts(self) -> list[tuple[Any, ...]]:
-        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
+    def _part(self) -> tuple[Any, ...]:
+        """Return this rank's part of the load database, without the facts about the rank."""
         raise NotImplementedError
 
     def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
-        """Join all parts in order of key, which gives the same on any number of ranks."""
+        """Join all parts in order of key, which gives the same on any number of ranks.
+
+        The last entry of each part has the facts about its rank.
+        """
         raise NotImplementedError
 
     def _parts(
@@ -97,6 +100,14 @@ class CentralStep(Generic[Part]):
 
     def _stay(self, part: Part) -> None:
         """Do what follows a placement, but move nothing; for `rehearse`.  Collective."""
+
+    def _gather_parts(self) -> list[tuple[Any, ...]]:
+        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
+        own = self.facts.own(self.iteration)
+        came = exchange_objects(
+            self.agreement, Step.GATHER, self.iteration, lambda: {0: (*self._part(), own)}
+        ).values
+        return [came[rank] for rank in sorted(came)]
 
     def _place_on_rank_0(self, start: float) -> Part:
         """Run the strategy on rank 0, and return this rank's part.  Collective."""

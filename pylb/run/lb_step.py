@@ -11,7 +11,6 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Step
-from pylb.comm.parcel import gather_objects
 from pylb.decide.decider import FIGURES
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32
@@ -136,12 +135,7 @@ class LBStep(CentralStep[Placed]):
     def _stay(self, part: Placed) -> None:
         migrate(self.agreement, self.iteration, self.objects, part.moves, part.speed)
 
-    def _gather_parts(self) -> list[tuple[Any, ...]]:
-        gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
-        return list(gathered.values())
-
-    def _database(self) -> tuple[Any, ...]:
-        """Return this rank's part of the load database."""
+    def _part(self) -> tuple[Any, ...]:
         objects, store, given = self.objects, self.objects.store, self.decider.settings
         known = store.estimates
         learned = known[HERE] if given.learns else None
@@ -149,7 +143,6 @@ class LBStep(CentralStep[Placed]):
         return (
             *(store.keys, store.properties.of_database(), known[0], learned),
             *(objects.edges(), objects.passes, drift),
-            self.facts.own(self.iteration),
         )
 
     def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:

@@ -16,9 +16,10 @@ from pylb.errors import DomainError, StateError
 from pylb.io.run_record import Loop
 from pylb.model.network import Network
 from pylb.run.iteration_log import IterationLog
+from pylb.run.partners import Speeds
 from pylb.run.replayed_decider import ReplayedDecider
 from pylb.run.run_state import RunState
-from pylb.run.savings import Savings
+from pylb.run.savings import saved
 from pylb.run.trigger_check import same_answer
 
 log = logging.getLogger("pylb")
@@ -35,6 +36,7 @@ class MeasuringMode:
     """
 
     balances = False  # whether this mode moves objects
+    decides = False  # whether it makes decisions
 
     def __init__(self, state: RunState) -> None:
         self._state = state
@@ -85,11 +87,9 @@ class MeasuringMode:
 
     def _foresee(self) -> float:
         """Estimate the cost of a first LB step, the same on every rank; nan: not needed."""
-        return math.nan
-
-    def _first_cost(self, core: _core.Decider) -> float:
         state, objects = self._state, self._state.objects
-        if not (state.decider.settings.foresees and core.foresees):
+        needed = state.decider.settings.foresees and state.decider.core.foresees
+        if not (self.decides and needed):
             return math.nan
         facts, transport = objects.facts(), state.agreement.transport
         n, nbytes = len(facts), int(facts[:, 1].sum())
@@ -155,14 +155,8 @@ class MeasuringMode:
 class BalancingMode(MeasuringMode):
     """Mode "on": rebalances when the decider asks for it."""
 
-    balances = True
-
-    def __init__(self, state: RunState) -> None:
-        super().__init__(state)
-        self._savings = Savings(state.agreement, state.objects)
-
-    def _foresee(self) -> float:
-        return self._first_cost(self._state.decider.core)
+    balances = decides = True
+    _speed: Speeds = None  # speeds that the last LB step used
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
@@ -207,7 +201,8 @@ class BalancingMode(MeasuringMode):
 
     def _gain(self) -> float:
         """Return the seconds that the last LB step has saved so far.  Collective."""
-        return self._savings.gain(self._state.done - 1)
+        state = self._state
+        return saved(state.agreement, state.done - 1, state.objects.store, self._speed)
 
     def judge(self) -> None:
         if self._state.decider.core.can_judge:
@@ -219,12 +214,11 @@ class BalancingMode(MeasuringMode):
         self.judge()
         self._state.records.cut()
         try:
-            speed = self._state.step().run(reason)
+            self._speed = self._state.step().run(reason)
         except BaseException:
             # If this rank ends now, the other ranks name this place in their error.
             self._state.agreement.at = self._state.agreement.last_step_in_words
             raise
-        self._savings.learn(speed)
 
 
 class ReplayingMode(BalancingMode):

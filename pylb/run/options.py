@@ -13,6 +13,7 @@ from typing import Any
 
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, StateError
+from pylb.model import checks
 from pylb.model.network import Network
 from pylb.run.environment import CLOCKS, MODES
 from pylb.run.rank_facts import RankFacts
@@ -87,12 +88,7 @@ def checked_lag(lag: Any) -> float:
 
 def checked_count(n: Any, lag: float) -> int:
     """Check the number of iterations of `Balancer.iterate`, and return it."""
-    try:
-        count = operator.index(n)
-    except TypeError:
-        count = -1
-    if count < 0:
-        raise DomainError(f"n is {n!r}: expected a number of iterations, 0 or more")
+    count = checks.whole("n", n, 0, "a number of iterations")
     if math.isinf(lag):
         raise DomainError(
             "iterate() with lag=inf: a rank that waits in a receive of the program might wait "

@@ -19,6 +19,7 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
+from pylb.replay.replayed import DEFAULTS
 from pylb.replay.trace import Trace
 from pylb.replay.trace_conversion import facts_of, on_ranks, one_phase, trace_arrays
 from pylb.run.iteration_log import IterationLog, Row
@@ -32,6 +33,8 @@ OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/rep
 
 class ShadowMode(MeasuringMode):
     """Mode "shadow": decides but moves nothing."""
+
+    decides = True
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
@@ -66,9 +69,6 @@ class ShadowMode(MeasuringMode):
     def shadow_figures(self) -> IterationLog:
         return self._figures
 
-    def _foresee(self) -> float:
-        return self._first_cost(self._state.decider.core)
-
     def _prices(self) -> Prices:
         loops = self._state.records.loops
         return loops[-1][3:7] if loops else self.all_prices()
@@ -96,22 +96,9 @@ class ShadowMode(MeasuringMode):
         network = (loop.alpha, loop.beta)
         given.load()
         self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0), keep=KEEP)
-        return _core.Replay(
-            n_ranks=n_ranks,
-            decider=self._decider.core,
-            lag=int(self._state.options.lag),
-            as_recorded=False,
-            foresight=False,
-            moves=False,
-            network=(0.0, 0.0),
-            cost=float("nan"),
-            model=(*network, loop.steps, loop.handling, loop.pace),
-            per_move=0.0,
-            per_byte=0.0,
-            steps=[],
-            keep_times=False,
-            keep_ranks=False,
-        )
+        own = {"decider": self._decider.core, "lag": int(self._state.options.lag), "moves": False}
+        model = (*network, loop.steps, loop.handling, loop.pace)
+        return _core.Replay(**{**DEFAULTS, **own, "n_ranks": n_ranks, "model": model})
 
     def observe(self, stats: Any, is_last: bool) -> None:
         if self._state.done % EVERY == 0 and not is_last:
