@@ -115,14 +115,15 @@ PLB_PY_METHOD1(decider, limit,
 }
 
 PLB_PY_METHOD(decider, expect,
-              "expect($self, end, cost, /)\n--\n\n"
+              "expect($self, end, cost, moving=nan, /)\n--\n\n"
               "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.")
+              "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.\n"
+              "moving: the part of it that would be spent on objects if all moved; nan: unknown.")
 {
     int64_t end;
-    double cost;
-    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d", &end, &cost));
-    return PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, &c->err));
+    double cost, moving = NAN;
+    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d | moving:d", &end, &cost, &moving));
+    return PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, moving, &c->err));
 }
 
 PLB_PY_METHOD(

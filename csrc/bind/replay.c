@@ -62,12 +62,14 @@ static void replay_free(replay_t *self)
 
 PLB_PY_METHOD(
     replay, loop,
-    "loop($self, first, n, cost, /)\n--\n\n"
+    "loop($self, first, n, cost, moving=nan, /)\n--\n\n"
     "Begin a loop of n iterations; the first one has the number `first`.  The next phases\n"
-    "belong to it.  cost: expected seconds of a first LB step, or nan.")
+    "belong to it.  cost: expected seconds of a first LB step, or nan; moving: the part of it\n"
+    "that would be spent on objects if all of them moved, or nan.")
 {
-    plb_loop_t loop = {0};
-    PLB_PY_TRY(plb_py_parse(c, "first:l n:l cost:d", &loop.first, &loop.n, &loop.cost));
+    plb_loop_t loop = {.moving = NAN};
+    PLB_PY_TRY(plb_py_parse(c, "first:l n:l cost:d | moving:d", &loop.first, &loop.n, &loop.cost,
+                            &loop.moving));
     return PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 

@@ -216,12 +216,10 @@ out:
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err)
 {
-    double wait[N_TIMES], bytes, elsewhere = 0.0;
+    double wait[N_TIMES], bytes, elsewhere;
     PLB_PASS(plb_cycle_bytes(self->now, rank, &bytes, err));
     PLB_PASS(wait_for(self, rank, self->network, N_TIMES, wait, err));
-    if (self->jumps > 0.0) {
-        PLB_PASS(wait_elsewhere(self, rank, &elsewhere, err));
-    }
+    PLB_PASS(wait_elsewhere(self, rank, &elsewhere, err));
     *loss =
         lowest_average(self, self->step + self->per_byte * bytes, wait) + self->jumps * elsewhere;
     return PLB_OK;

@@ -15,7 +15,7 @@ static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below
 /* The loads have jumped if the imbalance grows in an iteration by more than this part of the mean
  * load, and by more than this many times its usual change.  USUAL is the weight of the newest
  * change in the running mean that is called usual. */
-static const double JUMP_OF_MEAN = 0.1, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
+static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 /* ---- what comes in -------------------------------------------------------------------------- */
 
@@ -141,6 +141,8 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .trigger = trigger,
                             .end = INT64_MAX,
                             .found = NAN,
+                            .foreseen = NAN,
+                            .moving = NAN,
                             .per_byte = NAN,
                             .chosen = -1,
                             .instead = -1,
@@ -200,12 +202,20 @@ void plb_decider_limit(plb_decider_t *self, int64_t bytes)
     self->central.limit = bytes;
 }
 
-int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err)
+int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
+                       plb_err_t *err)
 {
     PLB_FAIL_IF(end < 0, err, PLB_ERR_VALUE, "end is %lld: expected 0 or more", (long long)end);
-    const int ret = plb_trigger_expect(self->trigger, end, cost, err);
-    self->end = ret == PLB_OK ? end : self->end;
-    return ret;
+    PLB_PASS(plb_check_known(PLB_SECONDS, PLB_FIGURES({"moving", moving}), err));
+    PLB_FAIL_IF(moving > cost, err, PLB_ERR_VALUE,
+                "moving is %g: expected at most the cost, %g seconds", moving, cost);
+    PLB_PASS(plb_trigger_expect(self->trigger, end, cost, err));
+    self->end = end;
+    if (!isnan(cost)) {
+        self->foreseen = cost;
+        self->moving = moving;
+    }
+    return PLB_OK;
 }
 
 bool plb_decider_foresees(const plb_decider_t *self)
@@ -334,6 +344,16 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
+/* Before the first LB step, expect it to move only what the slowest rank has above the mean.  The
+ * first iteration says nothing about this share: a program may start up. */
+static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
+{
+    if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
+        const double share = fmax(it->max - it->mean, 0.0) / it->max;
+        self->trigger->cost = self->foreseen - self->moving * (1.0 - share);
+    }
+}
+
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     int ret;
@@ -358,6 +378,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     if (self->last >= 0 && self->n_since == WARMED_UP && (ret = warmed_up(self, err)) != PLB_OK) {
         return ret;
     }
+    expect_moves(self, it);
     const plb_observation_t o = {it->iteration, it->max, it->mean};
     PLB_PASS(plb_trigger_observe(self->trigger, &o, err));
     const plb_reason_t reason = self->trigger->verdict.reason;

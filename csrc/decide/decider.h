@@ -86,6 +86,9 @@ typedef struct plb_decider {
     plb_candidate_t *traits; /* owned: family of each candidate and what its placement depends on,
                                 for the selection */
     double *left;      /* owned: max/mean after each candidate's last LB step; NAN: it never ran */
+    double foreseen;   /* expected seconds of a first LB step in which all objects move; NAN: not
+                          known */
+    double moving;     /* seconds of it that depend on what moves; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
                           placing rank only */
@@ -136,8 +139,11 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 /** Set the memory limit of rank 0 in bytes; negative: none. */
 void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 
-/** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect. */
-int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
+/** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect.
+ * moving: the seconds of this cost that would be spent on objects if all of them moved; NAN: not
+ * known. */
+int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
+                       plb_err_t *err);
 
 /** Whether the decider would use an estimate of the cost of a first LB step. */
 bool plb_decider_foresees(const plb_decider_t *self);

@@ -243,24 +243,32 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
+/* The loads of an unknown program are expected to jump once in a hundred iterations.  This counts
+ * as much as ten iterations that were seen: few, so that a program is soon judged by its own
+ * jumps. */
+static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
+
 /* Set the cost of an LB step: what the last LB steps have cost or, before the first one, the
  * expected cost.
  */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
-    double bytes, cost = isnan(self->trigger->cost) ? 0.0 : self->trigger->cost;
+    double bytes, cost = self->last < 0 ? self->foreseen : self->trigger->cost;
+    cost = isnan(cost) ? 0.0 : cost;
     *out = (plb_cycle_costs_t){.now = s, .drift = drift, .per_byte = self->per_byte};
     PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
-    if (isnan(out->per_byte)) { /* before the first LB step, everything is expected to move */
-        out->per_byte = bytes > 0.0 ? cost / bytes : 0.0;
+    if (isnan(out->per_byte)) { /* no bytes have moved yet */
+        const double moving = self->last >= 0 || isnan(self->moving) ? cost : self->moving;
+        out->per_byte = bytes > 0.0 ? moving / bytes : 0.0;
+        out->step = cost - moving;
     } else if (self->last >= 0) {
         const double moving = self->receipts[self->last].seconds_migration;
         out->step = fmax(cost - (isnan(moving) ? 0.0 : moving), 0.0);
     }
     out->left = fmax((double)(self->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
-    out->jumps = self->jumps / fmax(self->observed, 1.0);
+    out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
     if (self->sudden) {
         return PLB_OK; /* a jump is no drift: the belief is 0 */
     }
@@ -385,8 +393,8 @@ out:
 
 /* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
  * placement that loses least until the next LB step.  Stop at the first one that loses more than
- * the one before.  If the pattern of the loads moves along the objects or has jumped, also try
- * neighbours on different ranks.  fewer: true: finally, try to move fewer objects; false: do not.
+ * the one before.  Also try neighbours on different ranks: they stay balanced however their region
+ * changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects; false: do not.
  */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
@@ -403,8 +411,7 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
         PLB_THEN(compare(&best, plb_cycle_aheads[k], &answer, &loss[k], err));
         plb_free(answer.rank);
     }
-    if (ret == PLB_OK && (costs->belief * costs->velocity != 0.0 || costs->jumps > 0.0) &&
-        plb_may_scatter(costs->now)) {
+    if (ret == PLB_OK && plb_may_scatter(costs->now)) {
         answer_t answer = {0};
         ret = place_scattered(self, costs, &answer, err);
         PLB_THEN(compare(&best, 0, &answer, &scattered, err));
@@ -586,9 +593,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         bool fewer = false;
         ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
         PLB_THEN(moves_cost(&costs, rank, &fewer, err));
-        if (ret == PLB_OK && (fewer || costs.belief > 0.0 || costs.jumps > 0.0)) {
-            ret = look_ahead(self, which, &costs, fewer, rank, out, err);
-        }
+        PLB_THEN(look_ahead(self, which, &costs, fewer, rank, out, err));
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
     if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {

@@ -47,7 +47,7 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_TRY(plb_trigger_init(&self->trigger, s->trigger, s->trigger_params, err));
     PLB_TRY(plb_decider_init(&self->decider, &opt, &self->trigger, err));
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
-    ret = s->steps < 0 ? PLB_OK : plb_decider_expect(&self->decider, s->steps, NAN, err);
+    ret = s->steps < 0 ? PLB_OK : plb_decider_expect(&self->decider, s->steps, NAN, NAN, err);
 out:
     plb_candidates_free(&among);
     return ret;

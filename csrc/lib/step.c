@@ -1,4 +1,5 @@
 /* The end of a step: all ranks merge a record, and learn what to do. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -129,7 +130,7 @@ static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
         return PLB_OK;
     }
     PLB_PASS(plb_database_rehearse(self->ranks, &s->network, self->cells, &cost, err));
-    return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps, cost, err);
+    return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps, cost, NAN, err);
 }
 
 static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)

@@ -289,7 +289,8 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
     self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
     const bool known = loop->first == 0 && loop->n < PLB_LOOP_OPEN;
-    return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost, err);
+    return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost,
+                              loop->moving, err);
 }
 
 /* Between two phases: decide after the first one, and rebalance if the decider asks for it.  If a

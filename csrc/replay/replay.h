@@ -23,7 +23,8 @@
 /* A loop of the program (`iterate`): iterations first ... first + n - 1. */
 typedef struct plb_loop {
     int64_t first, n;
-    double cost; /* expected seconds of a first LB step; NAN: not known */
+    double cost;   /* expected seconds of a first LB step; NAN: not known */
+    double moving; /* the part of it that would be spent on objects if all moved; NAN: not known */
 } plb_loop_t;
 
 /* The measured figures of an LB step of the recorded run. */

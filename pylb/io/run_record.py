@@ -109,6 +109,8 @@ class Loop(NamedTuple):
         Seconds of an LB step without migrations and without the strategy; nan: not measured.
     pace : float
         Seconds of the run's clock per second of computing: 1, except for virtual ranks.
+    moving : float
+        The part of `cost` that would be spent on objects if all of them moved; nan: not known.
     """
 
     first: float
@@ -119,6 +121,7 @@ class Loop(NamedTuple):
     handling: float = math.nan
     steps: float = math.nan
     pace: float = 1.0
+    moving: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

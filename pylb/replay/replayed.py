@@ -312,7 +312,7 @@ def replay(
     )
     loops = _loops(trace)
     for i, (loop, part) in enumerate(loops):
-        core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
+        core.loop(int(loop.first), int(loop.n), *prices.foreseen(loop, given))
         core.feed(part)
         early = len(part) < loop.n and i + 1 < len(loops)
         _settle(core, trace, int(loop.first) + len(part), early)

@@ -82,17 +82,20 @@ class Prices:
             return float(np.median(known))
         return 0.0 if math.isnan(measured) else measured
 
-    def foreseen(self, loop: Loop, given: Settings | None) -> float:
-        """Return the expected seconds of a first LB step; nan: the decider does not know them."""
+    def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
+        """Return the expected cost of a first LB step, and the part that depends on what moves.
+
+        nan: the decider does not know it.
+        """
         if given is None or not self._tell:
-            return math.nan
+            return math.nan, math.nan
         if self._cost is not None:
-            return float(self._cost)
+            return float(self._cost), math.nan
         if not given.foresees:
-            return math.nan
+            return math.nan, math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
-            return loop.cost
-        return self._first_cost()
+            return loop.cost, loop.moving
+        return (self._first_cost(),) * 2
 
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.

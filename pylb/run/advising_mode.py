@@ -157,16 +157,16 @@ class AdvisingMode(MeasuringMode):
         self._core: _core.Advisor | None = None
         self._ignored = 0  # number of advised LB steps that no rank carried out
 
-    def _foresee(self) -> float:
+    def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of a first LB step: gather the cells, send answers, move some cells.
 
         Returns nan if the user chose the strategy; such runs must not depend on measured times.
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
-            return math.nan
-        guess = state.step().rehearse() + super()._foresee()
-        return guess if guess > 0 else math.nan
+            return math.nan, math.nan
+        guess = state.step().rehearse() + super()._foresee()[0]
+        return guess if guess > 0 else math.nan, math.nan
 
     def _started(self, n: int) -> None:
         if self._core is None:

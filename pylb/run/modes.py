@@ -77,27 +77,31 @@ class MeasuringMode:
                 core.limit(limit)
         # The decider counts the remaining iterations in the first loop only: after a second loop,
         # any number of loops may follow.
-        foreseen, pace = self._foresee(), state.agreement.transport.pace
-        state.records.begin(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
-        core.expect(n if state.done == 0 else None, foreseen)
+        (cost, moving), pace = self._foresee(), state.agreement.transport.pace
+        state.records.begin(Loop(state.done, n or 0, cost, *self._prices(), pace, moving))
+        core.expect(n if state.done == 0 else None, cost, moving)
         self._started(n or 0)
 
     def _started(self, n: int) -> None:
         """Prepare the first iteration, after the costs of the loop are known."""
 
-    def _foresee(self) -> float:
-        """Estimate the cost of a first LB step, the same on every rank; nan: not needed."""
+    def _foresee(self) -> tuple[float, float]:
+        """Estimate the cost of a first LB step, and the part of it that depends on what moves.
+
+        Both are the same on every rank; nan: not needed, not known.
+        """
         state, objects = self._state, self._state.objects
         needed = state.decider.settings.foresees and state.decider.core.foresees
         if not (self.decides and needed):
-            return math.nan
+            return math.nan, math.nan
         facts, transport = objects.facts(), state.agreement.transport
         n, nbytes = len(facts), int(facts[:, 1].sum())
         given, handling = state.options.network, objects.sizes.handling
         mine = _core.first_cost(*(given or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not given:
             mine += transport.price(nbytes)
-        return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
+        most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
+        return most, most  # the collective steps are short
 
     def _prices(self) -> Prices:
         """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
@@ -118,7 +122,8 @@ class MeasuringMode:
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
         prices = self.all_prices()
-        return [Loop(*loop[:3], *prices, self._state.agreement.transport.pace) for loop in loops]
+        pace = self._state.agreement.transport.pace
+        return [Loop(*loop[:3], *prices, pace, loop.moving) for loop in loops]
 
     # ---- at the end of an iteration ------------------------------------------------------------
 

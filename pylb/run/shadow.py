@@ -89,7 +89,7 @@ class ShadowMode(MeasuringMode):
             self._replay = self._new_replay(loop)
         self._lost = loop.first != self._followed
         if not self._lost:
-            self._replay.loop(int(loop.first), int(loop.n) or OPEN, loop.cost)
+            self._replay.loop(int(loop.first), int(loop.n) or OPEN, loop.cost, loop.moving)
 
     def _new_replay(self, loop: Loop) -> _core.Replay:
         n_ranks, given = self._state.agreement.transport.size, self._state.decider.settings

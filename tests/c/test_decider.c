@@ -215,7 +215,7 @@ static int run(program_t *p, const char *trigger, const char *strategy, bool aga
     if (ret != PLB_OK) {
         return ret;
     }
-    CALL(p, plb_decider_expect(&p->made.decider, n, 0.01, &err));
+    CALL(p, plb_decider_expect(&p->made.decider, n, 0.01, 0.008, &err));
     CALL(p, plb_decider_network(&p->made.decider, (plb_network_t){1e-4, 1e-8}, &err));
     for (int64_t i = 0; i < n; i++) {
         if ((ret = iterate(p, i)) != PLB_OK) {

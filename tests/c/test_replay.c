@@ -171,7 +171,7 @@ static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strate
     opts.n_ranks = o->trace.n_ranks;
     opts.model = (plb_lb_cost_t){.alpha = 1e-3, .beta = 1e-6, .steps = 1e-3};
     opts.keep_times = opts.keep_ranks = true;
-    const plb_loop_t loop = {0, PHASES, NAN};
+    const plb_loop_t loop = {0, PHASES, NAN, NAN};
     plb_trace_t part = o->trace;
     part.n_phases = cut;
     if (ret != PLB_OK || (ret = plb_replay_init(&s->replay, &opts, err)) ||
@@ -327,7 +327,7 @@ static void loops_may_be_left_early(void **state)
             .decider = &s.decider, .n_ranks = RANKS, .moves = true, .cost = 0.0};
         plb_trace_t part = o.trace;
         part.n_phases = 2; /* the trigger asks for an LB step after these */
-        const plb_loop_t loop = {0, 9, NAN}, wrong = {3, 1, NAN}, next = {2, 4, NAN};
+        const plb_loop_t loop = {0, 9, NAN, NAN}, wrong = {3, 1, NAN, NAN}, next = {2, 4, NAN, NAN};
         assert_int_equal(plb_replay_init(&s.replay, &opts, &err), PLB_OK);
         assert_int_equal(plb_replay_loop(&s.replay, &loop, &err), PLB_OK);
         assert_int_equal(plb_replay_feed(&s.replay, &part, &err), PLB_OK);

@@ -156,7 +156,8 @@ def run(seed):
     n = int(rng.integers(20, 150))
     if rng.random() < 0.7:
         cost = float(rng.choice([NAN, 0.0, 0.5, 4.0]))
-        both.expect(None if rng.random() < 0.5 else n, cost)
+        moving = cost * float(rng.choice([NAN, 0.0, 0.7, 1.0]))
+        both.expect(None if rng.random() < 0.5 else n, cost, moving)
     for left in range(n - 1, -1, -1):
         asked = both.observe(iteration, *program.iterate())
         ask = both.next(asked, left > 0)
@@ -426,6 +427,8 @@ def test_what_is_expected():
     for bad in (INF, -1.0):
         unchanged(core, lambda bad=bad: core.expect(10, bad), DomainError, f"cost is {bad:g}")
     unchanged(core, lambda: core.expect(-1, 1.0), DomainError, "end is -1")
+    unchanged(core, lambda: core.expect(10, 1.0, -1.0), DomainError, "moving is -1")
+    unchanged(core, lambda: core.expect(10, 1.0, 1.1), DomainError, "moving is 1.1: .* the cost")
     core.expect(10, NAN)
     observed(core)
     core.choose()

@@ -104,13 +104,14 @@ class Jumps:
     """Whether the imbalance of an iteration has grown by far more than usual."""
 
     def __init__(self):
-        self.usual, self.sudden = 0.0, False
+        self.usual, self.sudden, self.n = 0.0, False, 0
 
     def observe(self, last, mean):
         """last: max - mean of the last two iterations, or of one after an LB step."""
         grown = last[1] - last[0] if len(last) == 2 else 0.0
-        self.sudden = grown > max(0.1 * mean, 0.5 * last[-1], 5.0 * self.usual)
+        self.sudden = grown > max(0.05 * mean, 0.5 * last[-1], 5.0 * self.usual)
         self.usual += 0.2 * (abs(grown) - self.usual)
+        self.n += 1
 
 
 class Twin:
@@ -128,7 +129,7 @@ class Twin:
         self.params = {}  # the parameters of each strategy that are not the defaults
         self.left = dict.fromkeys(self.names, NAN)  # max/mean that each left the last time
         self.network(*network)
-        self.end = None
+        self.end, self.foreseen = None, (NAN, NAN)
         self.seen = None
         self.history = []
         self.last = None  # receipt of the last LB step
@@ -158,9 +159,11 @@ class Twin:
                         if name in limits
                     }
 
-    def expect(self, end, cost):
+    def expect(self, end, cost, moving=NAN):
         self.end = end
         self.trigger.expect(end, cost)
+        if not math.isnan(cost):
+            self.foreseen = cost, moving
 
     def observe(self, iteration, time, most, mean, least, total, utilization, messages, nbytes):
         if self.pending or self.judging or self.previewing:
@@ -174,6 +177,10 @@ class Twin:
             self.last["seconds_warm_up"] = state["warm_up"]
             self.last["cost"] += state["warm_up"]
             self.trigger.expect(self.end, self.ledger.theta(self.last["strategy"]))
+        cost, moving = self.foreseen
+        if self.last is None and self.jumps.n > 1 and moving > 0 and most > 0:
+            stays = 1 - max(most - mean, 0.0) / most  # of what the slowest rank has
+            self.trigger.expect(self.end, cost - moving * stays)
         asked = self.trigger.observe(iteration, most, mean)
         if self.trigger.considered:
             self.hold("hold", self.trigger.reason)

@@ -161,7 +161,7 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     const plb_database_t db = database(m, feed);
     switch (feed_below(feed, 12)) {
     case 0:
-        return plb_decider_expect(d, feed_int(feed), seconds(feed), err);
+        return plb_decider_expect(d, feed_int(feed), seconds(feed), seconds(feed), err);
     case 1:
         return plb_decider_judge(d, seconds(feed) - 1.0, err);
     case 2:
