@@ -10,22 +10,34 @@ typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
+    const int64_t *sizes;             /* [size] bytes of each rank in the last gather */
 
-    /** Make room for `depth` reductions of records under way at once. */
+    /** Make room for `depth` reductions of records under way at once.  An error is raised on all
+     *  ranks. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
-     * other ranks).  Every rank gets size[p], the bytes of each. */
-    int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, int64_t *size,
-                  plb_err_t *err);
+     * other ranks).  A negative n is the code of an error of this rank: it takes part, so that no
+     * other rank waits.  An error is raised on all ranks, and names the rank. */
+    int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, plb_err_t *err);
+
+    /** Return `ret`, or the error of the lowest rank that has one: if one rank has failed, all
+     *  fail. */
+    int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
+
+    /** Tell the others that this rank takes part in no more gathers: a rank that waits for it in
+     *  one gets an error.  Returns at once. */
+    int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
     int (*bcast)(plb_transport_t *self, void *data, int64_t n, plb_err_t *err);
 
     /** Exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from` go to
-     * rank r; those that come from rank r become receive[r] ... receive[r + 1] - 1 of `to`. */
-    int (*exchange)(plb_transport_t *self, const char *from, const int64_t *send, char *to,
-                    const int64_t *receive, int64_t bytes, plb_err_t *err);
+     * rank r; those that come from rank r become receive[r] ... receive[r + 1] - 1 of `to`.
+     * failed: PLB_OK, or the code of an error of this rank: as in `gather`, all ranks then fail,
+     * before any item is sent. */
+    int (*exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
+                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err);
 
     /** Free all memory, including `self`. */
     void (*free)(plb_transport_t *self);

@@ -6,6 +6,7 @@
 typedef struct alone {
     plb_transport_t face;
     plb_reduction_t reduction;
+    int64_t bytes; /* of the last gather */
 } alone_t;
 
 static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
@@ -16,15 +17,31 @@ static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
     return plb_reduction_alone(&self->reduction, depth, err);
 }
 
-static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, int64_t *size,
-                  plb_err_t *err)
+static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, plb_err_t *err)
 {
-    (void)face;
+    *all = NULL;
+    if (n < 0) {
+        return (int)n;
+    }
     PLB_PASS_NEW(*all, n);
     if (n > 0) {
         memcpy(*all, mine, (size_t)n);
     }
-    size[0] = n;
+    ((alone_t *)face)->bytes = n;
+    return PLB_OK;
+}
+
+static int agree(plb_transport_t *face, int ret, plb_err_t *err)
+{
+    (void)face;
+    (void)err;
+    return ret;
+}
+
+static int leave(plb_transport_t *face, plb_err_t *err)
+{
+    (void)face;
+    (void)err;
     return PLB_OK;
 }
 
@@ -37,16 +54,16 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-static int exchange(plb_transport_t *face, const char *from, const int64_t *send, char *to,
-                    const int64_t *receive, int64_t bytes, plb_err_t *err)
+static int exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
+                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err)
 {
     (void)face;
     (void)err;
-    if (send[1] > send[0]) {
+    if (failed == PLB_OK && send[1] > send[0]) {
         memcpy(to + receive[0] * bytes, from + send[0] * bytes,
                (size_t)((send[1] - send[0]) * bytes));
     }
-    return PLB_OK;
+    return failed;
 }
 
 static void free_alone(plb_transport_t *face)
@@ -62,6 +79,9 @@ int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
     self->face = (plb_transport_t){.size = 1,
                                    .reserve = reserve,
                                    .gather = gather,
+                                   .agree = agree,
+                                   .leave = leave,
+                                   .sizes = &self->bytes,
                                    .bcast = bcast,
                                    .exchange = exchange,
                                    .free = free_alone};

@@ -13,50 +13,120 @@ typedef struct by_mpi {
     plb_transport_t face;
     plb_comm_t comm, items; /* communicators: one for collective calls, one for exchanges */
     plb_reducer_t reducer;
+    int64_t *size;      /* [p] owned: face.sizes */
+    int *count, *start; /* [p] owned: of a gather */
+    bool leaves;        /* true: this rank has left, or has heard that another one has */
+    int64_t *farewell;  /* [1 + p] owned: what this rank sends when it leaves, and what it gets */
+    MPI_Request leaving;
 } by_mpi_t;
+
+static int raise_for(int code, int rank, plb_err_t *err)
+{
+    return code == PLB_ERR_NOMEM ? PLB_FAIL(err, code, "rank %d: out of memory", rank)
+                                 : PLB_FAIL(err, code, "rank %d has %s", rank,
+                                            code == PLB_ERR_STATE ? "left" : "failed");
+}
+
+int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int own[2] = {mine, 0}, lowest[2]; /* a code and its rank, as MPI_2INT has them */
+    MPI_Request request;
+    const plb_err_t said = *err;
+    PLB_MPI(MPI_Comm_rank(comm, &own[1]));
+    PLB_MPI(MPI_Iallreduce(own, lowest, 1, MPI_2INT, MPI_MINLOC, comm, &request));
+    PLB_TRY(plb_comm_finish(&request, err));
+    if (mine == PLB_OK && lowest[0] != PLB_OK) {
+        ret = raise_for(lowest[0], lowest[1], err);
+    }
+out:
+    if (mine != PLB_OK) { /* the message of this rank's own error stays */
+        *err = said;
+        ret = mine;
+    }
+    return ret;
+}
+
+static int agree(plb_transport_t *face, int ret, plb_err_t *err)
+{
+    return plb_agree(((by_mpi_t *)face)->comm.comm, ret, err);
+}
 
 static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
     face->reduction = &self->reducer.face;
-    return plb_reducer_reserve(&self->reducer, depth, err);
+    return agree(face, plb_reducer_reserve(&self->reducer, depth, err), err);
 }
 
 /* Compute count[p] and start[p] of a gather.  All ranks compute the same, so an error is raised on
  * all of them. */
-static int layout(const by_mpi_t *self, const int64_t *size, int *count, int *start,
-                  int64_t *total, plb_err_t *err)
+static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 {
+    const int64_t *size = self->size;
     *total = 0;
     for (int r = 0; r < self->face.size; r++) {
         PLB_FAIL_IF(size[r] > INT_MAX - *total, err, PLB_ERR_RANGE,
                     "more than %d bytes to gather on rank 0", INT_MAX);
-        count[r] = (int)size[r];
-        start[r] = (int)*total;
+        self->count[r] = (int)size[r];
+        self->start[r] = (int)*total;
         *total += size[r];
     }
     return PLB_OK;
 }
 
-static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, int64_t *size,
-                  plb_err_t *err)
+/* Exchange the sizes of a gather; an error of a rank is raised on all. */
+static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
-    int ret = PLB_OK, *count = NULL, *start = NULL;
+    const plb_err_t own = *err;
+    int ret = plb_comm_sizes(&self->comm, mine, self->size, err);
+    for (int r = 0; ret == PLB_OK && r < self->face.size; r++) {
+        self->leaves = self->leaves || self->size[r] == PLB_ERR_STATE;
+        ret = self->size[r] < 0 ? raise_for((int)self->size[r], r, err) : PLB_OK;
+    }
+    if (mine < 0) { /* the message of this rank's own error stays */
+        *err = own;
+        ret = (int)mine;
+    }
+    return ret;
+}
+
+static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, plb_err_t *err)
+{
+    int ret = PLB_OK;
     int64_t total;
     MPI_Request request;
     by_mpi_t *self = (by_mpi_t *)face;
     *all = NULL;
-    PLB_TRY(plb_comm_sizes(&self->comm, n, size, err));
-    PLB_NEW_EACH(face->size, count, start);
-    PLB_TRY(layout(self, size, count, start, &total, err));
+    PLB_TRY(announce(self, n, err));
+    PLB_TRY(layout(self, &total, err));
     if (face->rank == 0) {
-        PLB_NEW(*all, total);
+        *all = plb_malloc((size_t)total, 1);
+        ret = *all == NULL ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather",
+                                      (long long)total)
+                           : PLB_OK;
     }
-    PLB_MPI(MPI_Igatherv(mine, (int)n, MPI_BYTE, *all, count, start, MPI_BYTE, 0, self->comm.comm,
-                         &request));
+    PLB_TRY(agree(face, ret, err));
+    PLB_MPI(MPI_Igatherv(mine, (int)n, MPI_BYTE, *all, self->count, self->start, MPI_BYTE, 0,
+                         self->comm.comm, &request));
     ret = plb_comm_finish(&request, err);
 out:
-    PLB_FREE(count, start);
+    return ret;
+}
+
+/* Take part in the sizes of the next gather of the other ranks, or of their leaving.  If a rank
+ * has heard in a gather that another one has left, it has done so already. */
+static int leave(plb_transport_t *face, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    by_mpi_t *self = (by_mpi_t *)face;
+    if (!self->leaves) {
+        self->leaves = true;
+        self->farewell[0] = PLB_ERR_STATE;
+        PLB_MPI(MPI_Iallgather(self->farewell, 1, MPI_INT64_T, self->farewell + 1, 1, MPI_INT64_T,
+                               self->comm.comm, &self->leaving));
+    }
+out:
     return ret;
 }
 
@@ -84,32 +154,53 @@ static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64
     }
 }
 
-static int exchange(plb_transport_t *face, const char *from, const int64_t *send, char *to,
-                    const int64_t *receive, int64_t bytes, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    by_mpi_t *self = (by_mpi_t *)face;
-    int32_t *rank = NULL;
-    int64_t *start = NULL;
+/* The two sides of an exchange; owns rank[2p] and start[2p + 2]. */
+typedef struct sides {
     plb_side_t out, in;
+    int32_t *rank;
+    int64_t *start;
+} sides_t;
+
+static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, const char *from,
+                   const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
+{
+    const int p = self->face.size;
+    PLB_PASS_NEW(sides->rank, 2 * p);
+    PLB_PASS_NEW(sides->start, 2 * (p + 1));
+    side_of(&sides->out, sides->rank, sides->start, send, p, (char *)from);
+    side_of(&sides->in, sides->rank + p, sides->start + p + 1, receive, p, to);
+    return plb_transfer_init(transfer, &self->items, sides->out.n + sides->in.n, err);
+}
+
+static int exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
+                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err)
+{
+    by_mpi_t *self = (by_mpi_t *)face;
+    sides_t sides = {.rank = NULL};
     plb_transfer_t transfer = {0};
-    const int64_t p = face->size;
-    PLB_NEW(rank, 2 * p);
-    PLB_NEW(start, 2 * (p + 1));
-    side_of(&out, rank, start, send, face->size, (char *)from);
-    side_of(&in, rank + p, start + p + 1, receive, face->size, to);
-    PLB_TRY(plb_transfer_init(&transfer, &self->items, out.n + in.n, err));
-    PLB_TRY(plb_transfer_begin(&transfer, &out, &in, bytes, PLB_TAG_ITEMS, err));
+    int ret = failed;
+    PLB_THEN(prepare(self, &sides, &transfer, from, send, to, receive, err));
+    PLB_TRY(announce(self, ret, err));
+    PLB_TRY(plb_transfer_begin(&transfer, &sides.out, &sides.in, bytes, PLB_TAG_ITEMS, err));
     ret = plb_transfer_wait(&transfer, NULL, NULL, err);
 out:
     plb_transfer_free(&transfer);
-    PLB_FREE(rank, start);
+    PLB_FREE(sides.rank, sides.start);
     return ret;
+}
+
+static void free_arrays(by_mpi_t *self)
+{
+    PLB_FREE(self->size, self->count, self->start, self->farewell, self);
 }
 
 static void free_mpi(plb_transport_t *face)
 {
+    plb_err_t unheard;
     by_mpi_t *self = (by_mpi_t *)face;
+    if (leave(face, &unheard) == PLB_OK) {
+        (void)plb_comm_finish(&self->leaving, &unheard);
+    }
     plb_reducer_free(&self->reducer);
     if (self->reducer.stats != MPI_COMM_NULL) {
         MPI_Comm_free(&self->reducer.stats);
@@ -117,47 +208,54 @@ static void free_mpi(plb_transport_t *face)
     }
     plb_comm_free(&self->items);
     plb_comm_free(&self->comm);
-    plb_free(self);
+    free_arrays(self);
 }
 
-int plb_agree(MPI_Comm comm, int ret, plb_err_t *err)
+/* Allocate what gathers need, so that none of them can fail half-way. */
+static int allocate(by_mpi_t **out, MPI_Comm user, plb_err_t *err)
 {
-    int worst = ret;
-    if (MPI_Allreduce(&ret, &worst, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
-        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
-    }
-    return ret == PLB_OK && worst != PLB_OK
-               ? PLB_FAIL(err, worst, "another rank failed (code %d)", worst)
-               : ret;
+    int ret = PLB_OK, size;
+    by_mpi_t *self = NULL;
+    PLB_MPI(MPI_Comm_size(user, &size));
+    PLB_NEW0(self, 1);
+    *out = self;
+    PLB_NEW_EACH(size, self->size, self->count, self->start);
+    PLB_NEW(self->farewell, size + 1);
+out:
+    return ret;
 }
 
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
 {
-    int ret = PLB_OK;
     by_mpi_t *self = NULL;
     *out = NULL;
-    self = plb_calloc(1, sizeof *self);
-    PLB_TRY(plb_agree(user, self == NULL ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory") : PLB_OK,
-                      err));
+    int ret = plb_agree(user, allocate(&self, user, err), err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
     self->face = (plb_transport_t){.reserve = reserve,
                                    .gather = gather,
+                                   .agree = agree,
+                                   .leave = leave,
+                                   .sizes = self->size,
                                    .bcast = bcast,
                                    .exchange = exchange,
                                    .free = free_mpi};
+    self->leaving = MPI_REQUEST_NULL;
     self->items.comm = MPI_COMM_NULL;
     ret = plb_comm_init(&self->comm, user, err);
     PLB_THEN(plb_comm_init(&self->items, user, err));
     if (ret != PLB_OK) {
         plb_comm_free(&self->comm);
-        plb_free(self);
-        return ret;
+        goto out;
     }
     plb_reducer_init(&self->reducer, &self->comm);
     self->face.rank = self->comm.rank;
     self->face.size = self->comm.size;
     *out = &self->face;
-    return ret;
 out:
-    plb_free(self);
+    if (ret != PLB_OK && self != NULL) {
+        free_arrays(self);
+    }
     return ret;
 }

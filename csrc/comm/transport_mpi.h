@@ -6,9 +6,9 @@
 
 #include "comm/transport.h"
 
-/** Return `ret` if it is an error, else the lowest code of all ranks: if one rank has failed, all
- * fail.  Collective. */
-int plb_agree(MPI_Comm comm, int ret, plb_err_t *err);
+/** Return `mine`, or, if it is PLB_OK, the lowest code of all ranks: if one rank has failed, all
+ * fail, with an error that names the rank.  Collective. */
+int plb_agree(MPI_Comm comm, int mine, plb_err_t *err);
 
 /** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which
  * is collective, too. */

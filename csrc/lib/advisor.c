@@ -24,7 +24,6 @@ int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *
     *out = (pylb_advisor *)handle;
 out:
     if (ret != PLB_OK) {
-        ranks->free(ranks);
         plb_free(self);
     }
     return ret;
@@ -37,7 +36,11 @@ int pylb_advisor_create(pylb_advisor **lb)
     PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
     PLB_PASS(plb_transport_alone(&ranks, err));
-    return plb_lib_advisor_open(ranks, lb, err);
+    const int ret = plb_lib_advisor_open(ranks, lb, err);
+    if (ret != PLB_OK) {
+        ranks->free(ranks);
+    }
+    return ret;
 }
 
 int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value)
@@ -120,9 +123,28 @@ static void free_content(plb_lib_advisor_t *self)
     plb_decider_free(&self->decider);
     plb_trigger_free(&self->trigger);
     plb_settings_free(&self->settings);
-    PLB_FREE(self->exported, self->answer, self->row);
+    PLB_FREE(self->exported, self->row);
     self->ranks->free(self->ranks);
     plb_free(self);
+}
+
+void plb_lib_advisor_drop(plb_handle_t *handle)
+{
+    plb_lib_advisor_t *self = handle->content;
+    plb_handle_close(handle);
+    free_content(self);
+}
+
+/* Leave before the first step: other ranks may be in theirs. */
+static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    plb_err_t own; /* an error of options that this rank does not need any more */
+    const int ret = plb_lib_advisor_begin(self, false, &own);
+    if (self->steps.net == NULL) {
+        *err = own;
+        return ret;
+    }
+    return plb_lib_advisor_leave(self, err);
 }
 
 int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
@@ -132,9 +154,10 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
         PLB_THEN(plb_lib_record_write(self, err));
+    } else if (!self->begun && self->ranks->size > 1) {
+        ret = leave_at_once(self, err);
     }
-    plb_handle_close(handle);
-    free_content(self);
+    plb_lib_advisor_drop(handle);
     return ret;
 }
 

@@ -48,18 +48,22 @@ typedef struct plb_lib_advisor {
                           ascending */
     int64_t n_exported;
 
-    int64_t *answer; /* [p] owned: scratch memory for the answers of the program's own trigger on
-                        all ranks; NULL: the trigger is one of pylb's */
+    bool asks; /* true: the trigger is a function of the program, so the ranks compare their
+                  answers; false: it is one of pylb's */
     plb_step_row_t *row; /* [n_rows] owned */
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
-/** Make an advisor of these ranks, and its handle.  The advisor owns `ranks` from now on; after an
- *  error `ranks` is freed. */
+/** Make an advisor of these ranks, and its handle.  The advisor owns `ranks` from now on, but not
+ *  after an error. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
-/** Close an open advisor, for pylb_advisor_close. */
+/** Close an open advisor, for pylb_advisor_close.  Collective. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
+
+/** Free an advisor that not all ranks could open.  Collective; the other ranks free theirs, or
+ *  their transport. */
+PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
 /** Return the advisor of a handle; NULL with PLB_ERR_STATE if it was closed. */
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
@@ -78,7 +82,9 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
 /** Make the settings final, and make the decider.  Call this before the first step ends.
- * Collective; a rank that has an error calls it, too, so that no other rank waits for it. */
+ * Collective; a rank that has an error, or that closes its advisor before its first step, calls
+ * it, too, so that no other rank waits for it.  After an error, self->steps.net is NULL if this
+ * rank cannot end steps. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
 /** Whether pylb measures no time itself: the program measures, and passes all seconds. */

@@ -41,9 +41,7 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
         .keep = s->record == NULL ? MOST_RECEIPTS : 0,
         .seed = (uint64_t)s->seed,
     };
-    if (plb_registered_is_own(s->trigger)) {
-        PLB_NEW(self->answer, self->ranks->size);
-    }
+    self->asks = plb_registered_is_own(s->trigger);
     PLB_TRY(plb_trigger_init(&self->trigger, s->trigger, s->trigger_params, err));
     PLB_TRY(plb_decider_init(&self->decider, &opt, &self->trigger, err));
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
@@ -75,13 +73,13 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     if (ret == PLB_OK) {
         self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (with_cells ? 1 : 0);
     }
-    const int lag = (int)self->settings.lag;
+    int64_t lag = self->settings.lag;
     bool capped = false;
-    PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, err));
+    PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, &lag, err));
     if (capped && self->clock == PLB_CLOCK_AUTO) {
         self->clock = PLB_CLOCK_WALL;
     }
-    PLB_PASS(self->ranks->reserve(self->ranks, lag + 2, err));
-    PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, lag, err));
+    PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
+    PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));
     return ret;
 }

@@ -422,37 +422,38 @@ static int take(const plb_transport_t *ranks, const reply_t *reply, const char *
 /* Broadcast the answer of rank 0, or its error; `tail` is allocated on the other ranks. */
 static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *err)
 {
+    int ret = PLB_OK;
     PLB_PASS(ranks->bcast(ranks, reply, sizeof *reply, err));
     PLB_FAIL_IF(reply->code != PLB_OK, err, reply->code, "%s", reply->text);
     const int64_t bytes = 16 * (int64_t)ranks->size + 4 * reply->n;
     if (ranks->rank != 0) {
-        PLB_PASS_NEW(*tail, bytes);
+        *tail = plb_malloc((size_t)bytes, 1);
+        ret = *tail == NULL ? PLB_NO_MEMORY(*tail, bytes) : PLB_OK;
     }
+    PLB_PASS(ranks->agree(ranks, ret, err));
     return ranks->bcast(ranks, *tail, bytes, err);
 }
 
 static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,
                reply_t *reply, plb_placed_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
+    int64_t bytes;
     char *mine = NULL, *wire = NULL, *tail = NULL;
-    int64_t *size = NULL, bytes;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     *out = (plb_placed_t){0};
     *reply = (reply_t){0};
-    PLB_NEW(size, ranks->size);
-    PLB_TRY(pack(cells, &mine, &bytes, err));
-    PLB_TRY(ranks->gather(ranks, mine, bytes, &wire, size, err));
+    int ret = pack(cells, &mine, &bytes, err);
+    PLB_TRY(ranks->gather(ranks, mine, ret == PLB_OK ? bytes : ret, &wire, err));
     if (ranks->rank == 0) {
         const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-        reply->code = answer(ranks, question, wire, size, reply, &tail, err);
+        reply->code = answer(ranks, question, wire, ranks->sizes, reply, &tail, err);
         memcpy(reply->text, err->text, sizeof reply->text);
         reply->placing.seconds_statistics = gathered;
     }
     PLB_TRY(tell(ranks, reply, &tail, err));
-    ret = take(ranks, reply, tail, out, err);
+    ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
 out:
-    PLB_FREE(mine, wire, tail, size);
+    PLB_FREE(mine, wire, tail);
     return ret;
 }
 

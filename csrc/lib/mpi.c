@@ -76,8 +76,9 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
     if (ret == PLB_OK) {
         *lb = mine;
     } else if (mine != NULL) {
-        plb_err_t unheard;
-        plb_lib_advisor_close((plb_handle_t *)mine, &unheard);
+        plb_lib_advisor_drop((plb_handle_t *)mine);
+    } else {
+        ranks->free(ranks);
     }
     return ret;
 }

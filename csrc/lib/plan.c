@@ -76,25 +76,31 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- migration ------------------------------------------------------------------------------ */
 
-static int move_items(const pylb_plan *plan, const char *from, int64_t bytes, char *to,
+/* failed: PLB_OK, or the code of an error of this rank, which then all ranks get. */
+static int move_items(const pylb_plan *plan, int failed, const char *from, int64_t bytes, char *to,
                       plb_err_t *err)
 {
-    int ret = PLB_OK;
+    int ret = failed;
     char *wire = NULL;
-    if (plan->route.order != NULL) {
-        PLB_NEW(wire, plan->n * bytes);
-        plb_gather(from, plan->route.order, plan->n, bytes, wire);
+    if (ret == PLB_OK && plan->route.order != NULL) {
+        wire = plb_malloc((size_t)plan->n, (size_t)bytes);
+        if (wire == NULL) {
+            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld items to send",
+                           (long long)plan->n);
+        } else {
+            plb_gather(from, plan->route.order, plan->n, bytes, wire);
+        }
     }
-    ret = plan->ranks->exchange(plan->ranks, wire == NULL ? from : wire, plan->send, to,
+    plan->begin(plan->arg);
+    ret = plan->ranks->exchange(plan->ranks, ret, wire == NULL ? from : wire, plan->send, to,
                                 plan->receive, bytes, err);
-out:
+    plan->end(plan->arg);
     plb_free(wire);
     return ret;
 }
 
 static int check_arrays(const pylb_plan *plan, const void *from, const void *to, plb_err_t *err)
 {
-    PLB_PASS(check(plan, err));
     PLB_FAIL_IF((from == NULL && plan->n > 0) || (to == NULL && pylb_plan_n(plan) > 0), err,
                 PLB_ERR_VALUE, "%s is NULL: expected an array of %lld items",
                 from == NULL && plan->n > 0 ? "from" : "to",
@@ -105,11 +111,8 @@ static int check_arrays(const pylb_plan *plan, const void *from, const void *to,
 int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
 {
     plb_err_t *err = plb_lib_error();
-    PLB_PASS(check_arrays(plan, from, to, err));
-    plan->begin(plan->arg);
-    const int ret = move_items(plan, from, (int64_t)bytes, to, err);
-    plan->end(plan->arg);
-    return ret;
+    PLB_PASS(check(plan, err));
+    return move_items(plan, check_arrays(plan, from, to, err), from, (int64_t)bytes, to, err);
 }
 
 /* Compute size[i], the number of elements of item i, from offset[n + 1]. */
@@ -125,61 +128,65 @@ static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *
 
 int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset)
 {
-    int ret = PLB_OK;
     plb_err_t *err = plb_lib_error();
-    int64_t *size = NULL;
-    PLB_TRY(check_arrays(plan, offset, new_offset, err));
+    PLB_PASS(check(plan, err));
     const int64_t n = pylb_plan_n(plan);
-    PLB_NEW(size, plan->n);
-    PLB_TRY(sizes_of(offset, plan->n, size, err));
-    plan->begin(plan->arg);
-    ret = move_items(plan, (const char *)size, sizeof *size, (char *)(new_offset + 1), err);
-    plan->end(plan->arg);
-    new_offset[0] = 0;
+    int64_t *size = plb_malloc((size_t)plan->n, sizeof *size);
+    int ret = size == NULL ? PLB_NO_MEMORY(size, plan->n) : PLB_OK;
+    PLB_THEN(check_arrays(plan, offset, new_offset, err));
+    PLB_THEN(sizes_of(offset, plan->n, size, err));
+    ret = move_items(plan, ret, (const char *)size, sizeof *size,
+                     new_offset == NULL ? NULL : (char *)(new_offset + 1), err);
+    if (ret == PLB_OK) {
+        new_offset[0] = 0;
+    }
     for (int64_t i = 0; ret == PLB_OK && i < n; i++) {
         new_offset[i + 1] += new_offset[i];
     }
-out:
     plb_free(size);
     return ret;
 }
 
-static int move_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
-                      int64_t bytes, char *to, const int64_t *new_offset, plb_err_t *err)
+/* What a migration of items of different sizes needs. */
+typedef struct sized {
+    int64_t *send, *receive;
+    char *wire;
+} sized_t;
+
+static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
+                      int64_t bytes, const int64_t *new_offset, sized_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int p = plan->ranks->size;
-    int64_t *send = NULL, *receive = NULL;
-    char *wire = NULL;
-    PLB_NEW0_EACH(p + 1, send, receive);
+    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                offset == NULL ? "offset" : "new_offset");
+    PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
     for (int64_t i = 0; i < plan->n; i++) {
-        send[plan->rank[i] + 1] += offset[i + 1] - offset[i];
+        out->send[plan->rank[i] + 1] += offset[i + 1] - offset[i];
     }
     for (int r = 0; r < p; r++) {
-        send[r + 1] += send[r];
-        receive[r + 1] = new_offset[plan->receive[r + 1]];
+        out->send[r + 1] += out->send[r];
+        out->receive[r + 1] = new_offset[plan->receive[r + 1]];
     }
-    PLB_NEW(wire, send[p] * bytes);
+    PLB_PASS_NEW(out->wire, out->send[p] * bytes);
     if (plan->route.order != NULL) {
-        plb_gather_sized(from, offset, plan->route.order, plan->n, bytes, wire);
-    } else if (send[p] > 0) {
-        memcpy(wire, from + offset[0] * bytes, (size_t)(send[p] * bytes));
+        plb_gather_sized(from, offset, plan->route.order, plan->n, bytes, out->wire);
+    } else if (out->send[p] > 0) {
+        memcpy(out->wire, from + offset[0] * bytes, (size_t)(out->send[p] * bytes));
     }
-    ret = plan->ranks->exchange(plan->ranks, wire, send, to, receive, bytes, err);
-out:
-    PLB_FREE(send, receive, wire);
-    return ret;
+    return PLB_OK;
 }
 
 int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset, size_t bytes,
                             void *to, const int64_t *new_offset)
 {
     plb_err_t *err = plb_lib_error();
+    sized_t sized = {NULL, NULL, NULL};
     PLB_PASS(check(plan, err));
-    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
-                offset == NULL ? "offset" : "new_offset");
     plan->begin(plan->arg);
-    const int ret = move_sized(plan, from, offset, (int64_t)bytes, to, new_offset, err);
+    int ret = pack_sized(plan, from, offset, (int64_t)bytes, new_offset, &sized, err);
+    ret = plan->ranks->exchange(plan->ranks, ret, sized.wire, sized.send, to, sized.receive,
+                                (int64_t)bytes, err);
     plan->end(plan->arg);
+    PLB_FREE(sized.send, sized.receive, sized.wire);
     return ret;
 }

@@ -226,19 +226,18 @@ out:
 int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    double *mine = NULL;
-    int64_t *size = NULL;
     char *all = NULL;
     plb_err_t said = {0};
     if (self->settings.record == NULL) {
         return PLB_OK;
     }
-    PLB_NEW(mine, self->n_rows);
-    PLB_NEW(size, self->ranks->size);
-    for (int64_t i = 0; i < self->n_rows; i++) {
+    double *mine = plb_malloc((size_t)self->n_rows, sizeof *mine);
+    for (int64_t i = 0; mine != NULL && i < self->n_rows; i++) {
         mine[i] = self->row[i].load;
     }
-    PLB_TRY(self->ranks->gather(self->ranks, mine, 8 * self->n_rows, &all, size, err));
+    const int64_t bytes =
+        mine == NULL ? PLB_NO_MEMORY(mine, self->n_rows) : (int64_t)sizeof *mine * self->n_rows;
+    PLB_TRY(self->ranks->gather(self->ranks, mine, bytes, &all, err));
     PLB_TRY(plb_advisor_judge(&self->core, err));
     plb_decider_settle(&self->decider);
     if (self->ranks->rank == 0) {
@@ -247,6 +246,6 @@ int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_TRY(self->ranks->bcast(self->ranks, &said, sizeof said, err));
     ret = said.code == PLB_OK ? PLB_OK : PLB_FAIL(err, said.code, "%s", said.text);
 out:
-    PLB_FREE(mine, size, all);
+    PLB_FREE(mine, all);
     return ret;
 }

@@ -1,4 +1,5 @@
-/* Which ranks of an advisor share cores; see base/cores.h. */
+/* What the ranks of an advisor tell each other before their first step: their cores
+ * (base/cores.h), and their lag. */
 #ifndef PLB_LIB_SHARING_H
 #define PLB_LIB_SHARING_H
 
@@ -6,8 +7,10 @@
 #include "comm/transport.h"
 
 /** Find the group of ranks with the fewest cores per rank, and whether a quota of processor time
- * limits this rank and no other (*capped).  If the ranks of the group wait for one another, rank
- * 0 prints a line that says so.  Collective. */
-int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, plb_err_t *err);
+ * limits this rank and no other (*capped).  *lag becomes the largest lag of all ranks: so their
+ * steps have the same number of reductions even if they were given different lags, which is an
+ * error. Collective; an error is raised on all ranks. */
+int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
+                        plb_err_t *err);
 
 #endif

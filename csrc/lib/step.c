@@ -61,6 +61,13 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
+/* There are no more steps: a rank that waits for this one in a gather gets an error. */
+static int end(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    self->over = true;
+    return self->ranks->leave(self->ranks, err);
+}
+
 static void forget_step(plb_lib_advisor_t *self)
 {
     self->work = self->cost = 0.0;
@@ -164,8 +171,8 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     static const char nothing[FAILED];
     static const char *const words[] = {"no LB step", "an LB step"};
     char *all = NULL;
-    const int64_t *answer = self->answer;
-    int ret = self->ranks->gather(self->ranks, nothing, mine, &all, self->answer, err);
+    const int64_t *answer = self->ranks->sizes;
+    int ret = self->ranks->gather(self->ranks, nothing, mine, &all, err);
     plb_free(all);
     for (int r = 0; ret == PLB_OK && r < self->ranks->size; r++) {
         if (answer[r] == FAILED) {
@@ -191,7 +198,7 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
 static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     int ret = ask_decider(self, ask, err);
-    if (self->answer == NULL) {
+    if (!self->asks) {
         return ret;
     }
     const plb_err_t own = *err;
@@ -205,7 +212,7 @@ static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
         *err = ret != PLB_OK ? own : *err;
         ret = ret != PLB_OK ? ret : said;
         const plb_err_t why = *err;
-        self->over = true;
+        PLB_PASS(end(self, err));
         PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
         *err = why;
     }
@@ -229,7 +236,7 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
     bool done;
-    self->over = true;
+    PLB_PASS(end(self, err));
     PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
     *err = own;
     return failed != PLB_OK ? failed : why_broken(self, err);
@@ -297,8 +304,13 @@ static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int f
         const int begun = plb_lib_advisor_begin(self, with_cells, err);
         failed = failed == PLB_OK ? begun : failed;
         if (self->steps.net == NULL) {
-            self->over = true;
+            const plb_err_t own = *err;
+            PLB_PASS(end(self, err));
+            *err = own;
             return failed;
+        }
+        if (self->ranks->rank == 0 && *self->crowd.words != '\0') {
+            fprintf(stderr, "pylb: %s and wait for one another\n", self->crowd.words);
         }
     }
     if (failed == PLB_OK) {
@@ -335,6 +347,7 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
         ret = plb_plan_init(&self->plan, self->ranks, a.rank, cells->n, a.receive, a.migrations,
                             err);
         PLB_THEN(remember_exports(self, cells, a.rank, err));
+        ret = self->ranks->agree(self->ranks, ret, err);
         self->plan.begin = plb_lib_begin_moving;
         self->plan.end = plb_lib_end_moving;
         self->plan.arg = self;
@@ -381,6 +394,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     mine.arguments = self->fingerprint;
     mine.n_ended = mine.n_ranks = 1;
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
+    PLB_PASS(self->ranks->leave(self->ranks, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {

@@ -13,7 +13,9 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "decide/atsync.h"
+#include "medium.h"
 
+<<<<<<< HEAD
 enum { RANKS = 5, OBJECTS = 12, MOST = 4096 };
 
 typedef struct world world_t;
@@ -22,23 +24,22 @@ typedef struct net { /* the reductions of one rank */
     world_t *world;
     int begun, taken, begun_max, taken_max;
 } net_t;
+=======
+enum { RANKS = MEDIUM_RANKS, OBJECTS = 12, MOST = 4096 };
+>>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 
 typedef struct object {
     int rank;
     int64_t slot, done; /* done: number of iterations that the object has finished */
 } object_t;
 
-struct world {
+typedef struct world {
     plb_rng_t rng;
     int p, n_objects;
     int64_t n; /* number of iterations */
     int32_t lag;
-    plb_stats_t stats[MOST];
-    int n_stats[MOST];
-    int64_t maximum[MOST][PLB_MAXIMA];
-    int n_maxima[MOST];
-    net_t net[RANKS];
-    plb_reduction_t reduction[RANKS];
+    medium_reduction_t reductions[MOST];
+    medium_t medium;
     plb_trigger_t trigger[RANKS];
     plb_atsync_t rank[RANKS];
     object_t object[OBJECTS];
@@ -46,8 +47,13 @@ struct world {
     int64_t balanced[MOST];
     int n_balanced;
     bool left[RANKS];
+<<<<<<< HEAD
     int errors[RANKS]; /* code of the error that each rank's own trigger caused */
 };
+=======
+    int errors[RANKS]; /* codes that a trigger of its own caused */
+} world_t;
+>>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 
 static plb_err_t err;
 
@@ -58,70 +64,17 @@ static plb_err_t err;
         }                                                                                         \
     } while (0)
 
-/* ---- reductions ------------------------------------------------------------------------------
- */
-
-static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *e)
-{
-    (void)e;
-    net_t *net = self;
-    world_t *w = net->world;
-    const int i = net->begun++;
-    assert_true(i < MOST);
-    assert_true(net->begun - net->taken <= w->reduction[0].depth);
-    if (w->n_stats[i]++ == 0) {
-        w->stats[i] = *mine;
-    } else {
-        plb_stats_merge(&w->stats[i], mine);
-    }
-    return PLB_OK;
-}
-
-static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
-{
-    (void)e;
-    net_t *net = self;
-    world_t *w = net->world;
-    *done =
-        net->taken < net->begun && w->n_stats[net->taken] == w->p && plb_rng_below(&w->rng, 3) > 0;
-    if (*done) {
-        *all = w->stats[net->taken++];
-    }
-    return PLB_OK;
-}
-
-static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *e)
-{
-    (void)e;
-    net_t *net = self;
-    world_t *w = net->world;
-    const int i = net->begun_max++;
-    assert_true(i < MOST);
-    w->n_maxima[i]++;
-    for (int k = 0; k < PLB_MAXIMA; k++) {
-        w->maximum[i][k] = mine[k] > w->maximum[i][k] ? mine[k] : w->maximum[i][k];
-    }
-    return PLB_OK;
-}
-
-static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *e)
-{
-    (void)e;
-    net_t *net = self;
-    world_t *w = net->world;
-    *done = w->n_maxima[net->taken_max] == w->p && plb_rng_below(&w->rng, 3) > 0;
-    if (*done) {
-        memcpy(all, w->maximum[net->taken_max++], sizeof w->maximum[0]);
-    }
-    return PLB_OK;
-}
-
 /* ---- the world -------------------------------------------------------------------------------
  */
 
 static int below(world_t *w, int n)
 {
     return (int)plb_rng_below(&w->rng, (uint64_t)n);
+}
+
+static bool is_late(void *world)
+{
+    return below(world, 3) == 0;
 }
 
 static int64_t tick(world_t *w, int r)
@@ -142,12 +95,11 @@ static void begin_with(world_t *w, const plb_trigger_kind_t *kind, const double 
     const int depth = (w->lag > 0 ? w->lag : PLB_ATSYNC_WINDOW) + 2;
     const plb_atsync_options_t opt = {
         .kind = 4, .first = 100, .n = w->n, .lag = w->lag, .balance = true};
+    medium_init(&w->medium, w->p, depth, is_late, w, w->reductions, MOST);
     for (int r = 0; r < w->p; r++) {
-        w->net[r] = (net_t){.world = w};
-        w->reduction[r] = (plb_reduction_t){&w->net[r],  r,          w->p,          depth,
-                                            begin_stats, test_stats, begin_maximum, test_maximum};
         OK(plb_trigger_init(&w->trigger[r], kind, params, &err));
-        OK(plb_atsync_init(&w->rank[r], &opt, &w->reduction[r], &w->trigger[r], tick(w, r), &err));
+        OK(plb_atsync_init(&w->rank[r], &opt, &w->medium.face[r], &w->trigger[r], tick(w, r),
+                           &err));
     }
     for (int i = 0; i < w->n_objects; i++) {
         join(w, i, below(w, w->p));
@@ -476,7 +428,7 @@ static void test_a_trigger_that_answers_differently_or_fails(void **state)
 
 static int mixed_test(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
 {
-    const int ret = test_stats(self, all, done, e);
+    const int ret = medium_test_stats(self, all, done, e);
     all->iteration += *done;
     return ret;
 }
@@ -491,7 +443,7 @@ static void test_contributions_of_different_iterations(void **state)
     w.n_objects = 1;
     w.lag = 1;
     begin(&w, "periodic", &every);
-    w.reduction[0].test_stats = mixed_test;
+    w.medium.face[0].test_stats = mixed_test;
     plb_atsync_answer_t answer;
     const double load = 0.0;
     OK(plb_atsync_ask(&w.rank[0], w.object[0].slot, &answer, &err));

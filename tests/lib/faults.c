@@ -41,8 +41,33 @@ static int with_keys(pylb_advisor *lb, int rank, int64_t key, double load)
     return say(rank, pylb_advise_cells(lb, &cells, &plan));
 }
 
+/* Cells that migrate; rank 1 has no array for them. */
+static int without_array(pylb_advisor *lb, int rank)
+{
+    enum { CELLS = 4 };
+    int64_t key[CELLS];
+    double load[CELLS], to[8 * CELLS];
+    pylb_cells cells;
+    pylb_plan *plan = NULL;
+    pylb_cells_init(&cells);
+    cells.n = CELLS;
+    cells.key = key;
+    cells.load = load;
+    for (int i = 0; i < CELLS; i++) {
+        key[i] = CELLS * rank + i;
+        load[i] = rank == 1 ? 5.0 : 1.0;
+    }
+    const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
+    return code != PYLB_OK || plan == NULL
+               ? code
+               : say(rank, pylb_plan_migrate(plan, rank == 1 ? NULL : load, sizeof *load, to));
+}
+
 static int run(const char *what, pylb_advisor *lb, int rank)
 {
+    if (strcmp(what, "closes") == 0 && rank == 1) {
+        return PYLB_OK;
+    }
     for (int i = 0; i < STEPS; i++) {
         int code;
         if (strcmp(what, "leaves") == 0 && rank == 1 && i == 5) {
@@ -54,6 +79,8 @@ static int run(const char *what, pylb_advisor *lb, int rank)
             code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
         } else if (strcmp(what, "asked cells") == 0) {
             code = with_keys(lb, rank, rank, 1.0 + rank);
+        } else if (strcmp(what, "array") == 0) {
+            code = without_array(lb, rank);
         } else if (strcmp(what, "twice") == 0) {
             code = with_keys(lb, rank, 7, 1.0 + rank);
         } else if (strcmp(what, "open") == 0 && rank == 1 && i == 3) {
@@ -85,7 +112,10 @@ int main(int argc, char **argv)
     if (strcmp(what, "words") == 0 && rank == 1) {
         say(rank, pylb_advisor_set(lb, "trigger", "menon"));
     }
-    if (strcmp(what, "twice") == 0) {
+    if (strcmp(what, "lags") == 0 && rank == 1) {
+        say(rank, pylb_advisor_set(lb, "lag", "5"));
+    }
+    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0) {
         say(rank, pylb_advisor_set(lb, "every", "1"));
     }
     int odd = rank == 1 ? (strcmp(what, "failing") == 0 ? 7 : 1) : 0;

@@ -1,12 +1,25 @@
 /* The decider and the advisor: any calls in any order, with any figures.  Each call succeeds or is
+<<<<<<< HEAD
  * refused with a message; a refused call changes neither what the decider waits for nor its
  * receipts. */
+=======
+ * refused with a message; a refused one leaves what the decider waits for, and its receipts, as
+ * they were. */
+#include <math.h>
+>>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 #include <string.h>
 
 #include "anything.h"
 #include "plb.h"
 
-enum { RANKS = 3, OBJECTS = 12, MOST_CALLS = 200, MOST_PARAMS = 16, MOST_CANDIDATES = 24 };
+enum {
+    RANKS = 3,
+    OBJECTS = 24,
+    MOST_EDGES = 48,
+    MOST_CALLS = 200,
+    MOST_PARAMS = 16,
+    MOST_CANDIDATES = 24
+};
 
 typedef struct machine {
     plb_trigger_t trigger;
@@ -14,17 +27,55 @@ typedef struct machine {
     plb_advisor_t advisor;
     double params[MOST_CANDIDATES][MOST_PARAMS], selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
     plb_candidate_strategy_t candidates[MOST_CANDIDATES];
-    int64_t iteration, key[OBJECTS];
-    int32_t rank[OBJECTS], new_rank[OBJECTS];
-    double load[OBJECTS], here[OBJECTS], speed[RANKS];
+    int64_t iteration, key[OBJECTS], bytes[OBJECTS], memory[OBJECTS], limit[RANKS];
+    int32_t rank[OBJECTS], new_rank[OBJECTS], src[MOST_EDGES], dst[MOST_EDGES];
+    double load[OBJECTS], here[OBJECTS], speed[RANKS], edge_bytes[MOST_EDGES];
     plb_placing_t placing;
+<<<<<<< HEAD
     bool advised; /* true: the advisor drives the decider; false: the harness does */
+=======
+    bool advised; /* the advisor drives the decider */
+    plb_advisor_outcome_t outcome;
+
+    /* A program whose heavy objects move along, and sometimes jump; ranks differ in speed. */
+    bool runs;
+    uint8_t has; /* what its database has: bits */
+    double place, step, height, growth, true_speed[RANKS], work[OBJECTS], drift[OBJECTS];
+>>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 } machine_t;
+
+enum { HAS_DRIFT = 1, HAS_WORK = 2, HAS_BYTES = 4, HAS_MEMORY = 8, HAS_EDGES = 16, HAS_HERE = 32 };
 
 static void draw_params(feed_t *feed, const plb_param_t *table, int n, double *out)
 {
     for (int k = 0; k < n; k++) {
         out[k] = feed_param(feed, table[k].fallback, table[k].least, table[k].most);
+    }
+}
+
+static void draw_program(machine_t *m, feed_t *feed)
+{
+    static const double speeds[] = {1.0, 1.0, 1.0, 0.5};
+    m->has = feed_byte(feed);
+    m->place = feed_byte(feed) % OBJECTS;
+    m->step = feed_below(feed, 5) / 4.0;
+    m->height = feed_below(feed, 16);
+    m->growth = feed_below(feed, 4) / 64.0;
+    for (int i = 0; i < OBJECTS; i++) {
+        m->bytes[i] = (int64_t)feed_byte(feed) << feed_below(feed, 16);
+        m->memory[i] = feed_byte(feed);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        m->true_speed[r] = speeds[feed_below(feed, 4)];
+        m->limit[r] = 16 * feed_byte(feed);
+    }
+    for (int e = 0; e < MOST_EDGES; e++) {
+        m->src[e] = (int32_t)feed_below(feed, OBJECTS);
+        m->dst[e] = (int32_t)feed_below(feed, OBJECTS);
+        m->edge_bytes[e] = 1e3 * feed_byte(feed);
+    }
+    if (feed_byte(feed) < 64) {
+        plb_decider_limit(&m->decider, feed_int(feed));
     }
 }
 
@@ -60,8 +111,10 @@ static int begin(machine_t *m, feed_t *feed, plb_err_t *err)
         .learns = how & 2,
         .watches = how & 4,
         .network = {how & 8 ? 1e-5 : 0.0, how & 8 ? 1e-9 : 0.0},
+        .keep = how & 64 ? 0 : 6,
     };
     m->advised = how & 16;
+    m->runs = how & 32;
     PLB_PASS(plb_trigger_init(&m->trigger, kind, params, err));
     PLB_PASS(plb_decider_init(&m->decider, &opt, &m->trigger, err));
     plb_advisor_init(&m->advisor, &m->decider, feed_bool(feed));
@@ -69,6 +122,7 @@ static int begin(machine_t *m, feed_t *feed, plb_err_t *err)
         m->key[i] = 100 + i;
         m->rank[i] = i / (OBJECTS / RANKS);
     }
+    draw_program(m, feed);
     return PLB_OK;
 }
 
@@ -94,19 +148,84 @@ static plb_iteration_t draw_iteration(machine_t *m, feed_t *feed)
     return out;
 }
 
+/* ---- a program ------------------------------------------------------------------------------ */
+
+/* Work of object i: high near `place`, on a circle of objects. */
+static double work_of(const machine_t *m, int i, double place)
+{
+    const double far = fabs(fmod(i - place + 1.5 * OBJECTS, OBJECTS) - 0.5 * OBJECTS);
+    return 0.25 + m->height * fmax(1.0 - far / 6.0, 0.0) + m->growth * i;
+}
+
+/* The next iteration of the program: its loads and their statistics. */
+static plb_iteration_t run_iteration(machine_t *m, feed_t *feed)
+{
+    double time[RANKS] = {0.0};
+    const uint8_t odd = feed_byte(feed);
+    plb_iteration_t out = {.iteration = ++m->iteration, .utilization = 0.5, .min = INFINITY};
+    m->place = fmod(m->place + (odd < 16 ? OBJECTS / 3.0 : m->step), OBJECTS);
+    m->growth *= 1.1;
+    if (odd > 250) {
+        m->true_speed[feed_below(feed, RANKS)] = 0.25 * (1 + feed_below(feed, 4));
+    }
+    for (int i = 0; i < OBJECTS; i++) {
+        const double speed = m->true_speed[m->rank[i]];
+        m->work[i] = work_of(m, i, m->place);
+        m->drift[i] = (work_of(m, i, m->place + m->step) - m->work[i]) / speed;
+        m->load[i] = m->here[i] = m->work[i] / speed;
+        time[m->rank[i]] += m->load[i];
+    }
+    for (int r = 0; r < RANKS; r++) {
+        out.max = fmax(out.max, time[r]);
+        out.min = fmin(out.min, time[r]);
+        out.total += time[r];
+    }
+    out.mean = out.total / RANKS;
+    out.time = out.max;
+    out.messages = m->has & HAS_EDGES ? MOST_EDGES : 0;
+    out.bytes = 1000 * out.messages;
+    return out;
+}
+
 static plb_database_t database(machine_t *m, feed_t *feed)
 {
-    for (int i = 0; i < OBJECTS; i++) {
-        m->load[i] = feed_byte(feed) / 32.0;
-        m->here[i] = m->load[i];
+    if (!m->runs) {
+        for (int i = 0; i < OBJECTS; i++) {
+            m->load[i] = m->here[i] = feed_byte(feed) / 32.0;
+            m->work[i] = feed_byte(feed) / 32.0;
+            m->drift[i] = feed_byte(feed) / 256.0 - 0.25;
+        }
     }
+    const bool talks = m->has & HAS_EDGES, limited = m->has & HAS_MEMORY;
     return (plb_database_t){.snapshot = {.n_objects = OBJECTS,
                                          .n_ranks = RANKS,
                                          .n_components = 1,
                                          .load = m->load,
                                          .rank = m->rank,
-                                         .key = m->key},
-                            .here = feed_bool(feed) ? m->here : NULL};
+                                         .key = m->key,
+                                         .bytes = m->has & HAS_BYTES ? m->bytes : NULL,
+                                         .memory = limited ? m->memory : NULL,
+                                         .memory_limit = limited ? m->limit : NULL,
+                                         .n_edges = talks ? MOST_EDGES : 0,
+                                         .edge_src = talks ? m->src : NULL,
+                                         .edge_dst = talks ? m->dst : NULL,
+                                         .edge_bytes = talks ? m->edge_bytes : NULL},
+                            .here = m->has & HAS_HERE ? m->here : NULL,
+                            .work = m->has & HAS_WORK ? m->work : NULL,
+                            .drift = m->has & HAS_DRIFT ? m->drift : NULL};
+}
+
+/* The objects of an LB step move. */
+static plb_step_done_t move(machine_t *m, feed_t *feed)
+{
+    plb_step_done_t out = {.cost = feed_byte(feed) / 64.0, .moved = true, .given = true};
+    for (int i = 0; i < OBJECTS; i++) {
+        out.migrations += m->rank[i] != m->new_rank[i];
+        out.bytes += m->rank[i] != m->new_rank[i] ? m->bytes[i] : 0;
+        m->rank[i] = m->new_rank[i];
+    }
+    out.seconds_migration = 0.5 * out.cost;
+    return out;
 }
 
 static plb_step_done_t draw_done(feed_t *feed)
@@ -129,6 +248,79 @@ static int place(machine_t *m, feed_t *feed, plb_err_t *err)
     }
     return ret;
 }
+
+static int rebalance(machine_t *m, feed_t *feed, plb_err_t *err)
+{
+    const int64_t n[] = {OBJECTS, 0, 100000000, OBJECTS};
+    PLB_PASS(plb_decider_choose(&m->decider, NULL, n[feed_below(feed, 4)], err));
+    PLB_PASS(place(m, feed, err));
+    PLB_PASS(plb_decider_placed(&m->decider, &m->placing, m->speed, err));
+    const plb_step_done_t done = move(m, feed);
+    return plb_decider_balanced(&m->decider, &done, err);
+}
+
+/* An iteration and all that the decider then asks for. */
+static int go_on(machine_t *m, feed_t *feed, plb_err_t *err)
+{
+    double gain;
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    plb_decider_t *d = &m->decider;
+    const plb_iteration_t it = run_iteration(m, feed);
+    PLB_PASS(plb_decider_observe(d, &it, err));
+    const bool asked = m->trigger.verdict.balance;
+    PLB_PASS(plb_decider_next(d, asked, true, &ask, err));
+    if (ask == PLB_ASK_JUDGE) {
+        PLB_PASS(plb_decider_judge(d, feed_byte(feed) / 16.0 - 1.0, err));
+        PLB_PASS(plb_decider_next(d, asked, true, &ask, err));
+    }
+    if (ask == PLB_ASK_PREVIEW) {
+        const plb_database_t db = database(m, feed);
+        PLB_PASS(plb_decider_preview(d, &db, &gain, err));
+        PLB_PASS(plb_decider_previewed(d, gain, &ask, err));
+    }
+    return ask == PLB_ASK_BALANCE ? rebalance(m, feed, err) : PLB_OK;
+}
+
+/* The same, by the advisor. */
+static int go_on_advised(machine_t *m, feed_t *feed, plb_err_t *err)
+{
+    double gain;
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    plb_advisor_t *a = &m->advisor;
+    const plb_iteration_t it = run_iteration(m, feed);
+    const plb_advisor_outcome_t outcome = m->outcome;
+    m->outcome = (plb_advisor_outcome_t){0};
+    PLB_PASS(plb_advisor_observe(a, &it, &outcome, it.iteration, true, &ask, err));
+    if (ask == PLB_ASK_PREVIEW) {
+        const plb_database_t db = database(m, feed);
+        PLB_PASS(plb_decider_preview(&m->decider, &db, &gain, err));
+        PLB_PASS(plb_advisor_previewed(a, gain, it.iteration, &ask, err));
+    }
+    if (ask == PLB_ASK_BALANCE && a->places) {
+        PLB_PASS(place(m, feed, err));
+        const plb_step_done_t done = move(m, feed);
+        PLB_PASS(plb_advisor_placed(a, &m->placing, m->speed, done.migrations, done.bytes, err));
+        m->outcome = (plb_advisor_outcome_t){done.cost, feed_bool(feed) ? RANKS : 0};
+    }
+    return PLB_OK;
+}
+
+/* Learn from a sample of the objects, as for a distributed strategy. */
+static int learn(machine_t *m, feed_t *feed, plb_err_t *err)
+{
+    int64_t at[OBJECTS], key[OBJECTS];
+    int32_t rank[OBJECTS];
+    const plb_database_t db = database(m, feed);
+    const double fraction = plb_decider_sample(feed_int(feed) & INT64_MAX, RANKS);
+    const int64_t n = plb_decider_sampled(m->key, OBJECTS, fraction, at);
+    for (int64_t k = 0; k < n; k++) {
+        key[k] = m->key[at[k]];
+        rank[k] = m->rank[at[k]];
+    }
+    return plb_decider_learn(&m->decider, n, key, rank, m->here, db.work, m->speed, err);
+}
+
+/* ---- any calls ------------------------------------------------------------------------------ */
 
 static int advise(machine_t *m, feed_t *feed, plb_err_t *err)
 {
@@ -159,7 +351,9 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     const plb_iteration_t it = draw_iteration(m, feed);
     const plb_step_done_t done = draw_done(feed);
     const plb_database_t db = database(m, feed);
-    switch (feed_below(feed, 12)) {
+    switch (feed_below(feed, 13)) {
+    case 12:
+        return learn(m, feed, err);
     case 0:
         return plb_decider_expect(d, feed_int(feed), seconds(feed), seconds(feed), err);
     case 1:
@@ -169,7 +363,7 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     case 3:
         return plb_decider_previewed(d, seconds(feed), &ask, err);
     case 4:
-        return plb_decider_choose(d, NULL, 0, err);
+        return plb_decider_choose(d, NULL, feed_int(feed) & INT64_MAX, err);
     case 5:
         return place(m, feed, err);
     case 6:
@@ -199,13 +393,18 @@ static void play(machine_t *m, feed_t *feed)
         }
         const int64_t fail_at = rare < 24 ? rare % 8 : -1;
         plb_mem_fail_at(fail_at);
-        const int ret = m->advised ? advise(m, feed, &err) : decide(m, feed, &err);
+        const bool whole = m->runs && rare < 224;
+        const int ret = whole ? (m->advised ? go_on_advised : go_on)(m, feed, &err)
+                              : (m->advised ? advise : decide)(m, feed, &err);
         plb_mem_fail_at(-1);
         MUST(ret == PLB_OK || ret == PLB_ERR_STATE || ret == PLB_ERR_VALUE ||
-             (ret == PLB_ERR_NOMEM && fail_at >= 0));
+             ret == PLB_ERR_INFEASIBLE || (ret == PLB_ERR_NOMEM && fail_at >= 0));
         MUST(ret == PLB_OK || err.text[0] != '\0');
-        MUST(ret == PLB_OK || m->advised ||
+        MUST(ret == PLB_OK || m->advised || whole ||
              (d->pending == pending && d->answered == answered && d->n_receipts == receipts));
+        if (ret != PLB_OK && whole) {
+            m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->decider);
+        }
         plb_decider_settle(&m->decider);
     }
 }

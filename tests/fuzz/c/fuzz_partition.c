@@ -1,14 +1,20 @@
+<<<<<<< HEAD
 /* plb_partition: any question, also with invalid values, to pylb's own partitioner.  Every vertex
  * gets a part, and fixed vertices get theirs.  V-cycles do not change this, and do not raise the
  * cut of a partition that keeps its limits.  Also the functions that evaluate and renumber a
  * partition. */
+=======
+/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every
+ * vertex gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.
+ * Sometimes a library answers, also wrongly.  Then a call about a finished partition. */
+>>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 #include <string.h>
 
 #include "feed.h"
-#include "partition/quality.h"
+#include "finished.h"
 #include "plb.h"
 
-enum { MOST = 160, MOST_PARTS = 24 };
+enum { MOST = 420, MOST_PARTS = 24 }; /* the partitioner coarsens more than 200 vertices */
 
 typedef struct asked {
     plb_question_t q;
@@ -112,9 +118,6 @@ static void check(const plb_question_t *q, const int32_t *part)
 static void evaluate(const plb_question_t *q, const int32_t *part)
 {
     plb_err_t err;
-    plb_moves_t moves = {0};
-    const plb_new_parts_t to = {
-        .n = q->n_vertices, .n_parts = q->n_parts, .n_ranks = 3, .part = part, .old = q->old};
     if (q->net_start != NULL && q->net_weight != NULL) {
         int64_t cut;
         const plb_hypergraph_t hg = {.n_vertices = q->n_vertices,
@@ -124,8 +127,71 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
                                      .net_weight = (int32_t *)q->net_weight};
         MUST(plb_hypergraph_connectivity(&hg, part, q->n_parts, &cut, &err) == PLB_OK && cut >= 0);
     }
-    MUST(plb_moves_init(&moves, &to, &err) == PLB_OK);
-    plb_moves_free(&moves);
+}
+
+/* ---- a library ------------------------------------------------------------------------------ */
+
+static uint8_t library_says; /* 0: it fails; 1: it loses a vertex; else a right answer */
+static atomic_int library_left;
+
+static int run_library(const plb_question_t *in, int32_t *part, plb_err_t *err)
+{
+    PLB_FAIL_IF(library_says == 0, err, PLB_ERR_LIBRARY, "the library has failed");
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        part[v] = in->fixed != NULL && in->fixed[v] >= 0 ? in->fixed[v] : v % in->n_parts;
+    }
+    if (library_says == 1 && in->n_vertices > 0) {
+        part[in->n_vertices / 2] = in->n_parts;
+    }
+    return PLB_OK;
+}
+
+static int go_on_or_stop(void *stops)
+{
+    return stops == NULL ? PLB_OK : PLB_ERR_INTERRUPTED;
+}
+
+/* Let a library answer, whose large questions run in a thread; a signal may end the wait. */
+static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
+{
+    static const plb_partitioner_t library = {.name = "fuzzed",
+                                              .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED,
+                                              .run = run_library,
+                                              .left = &library_left};
+    plb_err_t err = {0, ""};
+    library_says = feed_byte(feed) % 8;
+    MUST(plb_partitioner_install(&library, &err) == PLB_OK);
+    const plb_interrupt_t before = plb_interrupt_set(
+        (plb_interrupt_t){.check = go_on_or_stop, .arg = feed_bool(feed) ? feed : NULL});
+    const int ret = plb_partition_run(plb_partitioner_find("fuzzed"), q, part, &err);
+    plb_interrupt_set(before);
+    plb_aside_wait(&library_left);
+    MUST(ret == PLB_OK || ret == PLB_ERR_INTERRUPTED || err.text[0] != '\0');
+    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE || ret == PLB_ERR_LIBRARY ||
+         ret == PLB_ERR_INTERRUPTED);
+    if (ret == PLB_OK) {
+        check(q, part);
+    }
+}
+
+/* A ring that is too large to be answered in the caller's thread. */
+static void ask_large(feed_t *feed)
+{
+    enum { LARGE = 2100 };
+    int32_t start[LARGE + 1], to[2 * LARGE], part[LARGE];
+    for (int32_t v = 0; v < LARGE; v++) {
+        start[v] = 2 * v;
+        to[2 * v] = (v + 1) % LARGE;
+        to[2 * v + 1] = (v + LARGE - 1) % LARGE;
+    }
+    start[LARGE] = 2 * LARGE;
+    const plb_question_t q = {.n_vertices = LARGE,
+                              .n_parts = 3,
+                              .n_weights = 1,
+                              .start = start,
+                              .to = to,
+                              .imbalance = 1.03};
+    ask_library(&q, feed, part);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -149,6 +215,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ret == PLB_OK) {
         check(q, part);
         evaluate(q, part);
+    }
+    finished_call(&feed, fail_at);
+    const uint8_t asks = feed_byte(&feed);
+    if (asks < 4) {
+        ask_large(&feed);
+    } else if (asks < 32) {
+        ask_library(q, &feed, part);
     }
     plb_free(part);
     for (int i = 0; i < asked.n_owned; i++) {
