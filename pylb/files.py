@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, BinaryIO
 
 from pylb.console import clip
-from pylb.errors import FormatError, MissingFileError, MissingPartError, PylbError
+from pylb.errors import DomainError, FormatError, MissingFileError, MissingPartError, PylbError
 
 MOST_TEXT = 1 << 32  # limit of the size of a text or JSON file in bytes
 STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # these paths name files that a process has open
@@ -24,6 +24,22 @@ KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a link",
 }
+
+
+def decoded(path: str | os.PathLike[str]) -> str:
+    """Return a path as text; DomainError: it is no path."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise DomainError(f"path is {clip(repr(path), 60)}: expected a path") from None
+
+
+def named(path: str | os.PathLike[str]) -> str:
+    """Return the path of a new file as text; DomainError: it is no path, or has a zero byte."""
+    name = decoded(path)
+    if "\0" in name:
+        raise DomainError(f"path is {clip(repr(name), 60)}: expected a path without a zero byte")
+    return name
 
 
 def descriptor(path: str | os.PathLike[str]) -> int:
@@ -38,7 +54,7 @@ def descriptor(path: str | os.PathLike[str]) -> int:
     OSError
         The file cannot be read.
     """
-    name = os.fsdecode(path)
+    name = decoded(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -122,7 +138,7 @@ def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     what : str
         What the file should be, e.g. "a machine".
     """
-    name = os.fsdecode(path)
+    name = decoded(path)
     try:
         yield
     except (MissingFileError, MissingPartError, PermissionError):
@@ -154,21 +170,24 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
 
     Raises
     ------
+    DomainError
+        `path` is no path.
     MissingFileError
         There is no such folder.
     OSError
         The file cannot be written, or the disk is full; the error names `path`.
     """
+    path = named(path)
     part, target = "", os.path.realpath(path)
     try:
         old = _mode(path)
-        if old is not None and (not stat.S_ISREG(old) or os.fsdecode(path).startswith(STREAMS)):
+        if old is not None and (not stat.S_ISREG(old) or path.startswith(STREAMS)):
             with open(path, mode, **how) as file:
                 yield file
             return
         folder = os.path.dirname(target)
         if not os.path.isdir(folder):
-            raise MissingFileError(f"{os.fsdecode(path)}: there is no folder {folder}")
+            raise MissingFileError(f"{path}: there is no folder {folder}")
         fd, part = _make_file(folder)
         with open(fd, mode, **how) as file:
             if old is not None:
@@ -181,7 +200,7 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     except OSError as why:
         if isinstance(why, PylbError) or why.errno is None:
             raise
-        raise OSError(why.errno, why.strerror, os.fsdecode(path)) from None
+        raise OSError(why.errno, why.strerror, path) from None
     finally:
         if part:
             with suppress(FileNotFoundError):

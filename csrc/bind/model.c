@@ -90,9 +90,12 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
     *rank = NULL;
     PLB_PY_PASS(plb_py_parse(c, "snapshot:O | rank:i4?", &object, rank, &n));
     PLB_PY_PASS(plb_py_snapshot(c, object, snapshot));
-    PLB_PY_REFUSE_IF(*rank != NULL && n != snapshot->n_objects, PyExc_ValueError,
-                     "placement has %lld entries: expected %lld, one for each object",
-                     (long long)n, (long long)snapshot->n_objects);
+    if (*rank != NULL && n != snapshot->n_objects) {
+        return plb_py_check(c, PLB_FAIL(&c->err, PLB_ERR_VALUE,
+                                        "placement has %lld entries: expected %lld, one for each "
+                                        "object",
+                                        (long long)n, (long long)snapshot->n_objects));
+    }
     return *rank == NULL ? 0
                          : plb_py_check(c, plb_snapshot_check_placement(snapshot, *rank, &c->err));
 }

@@ -54,9 +54,10 @@ PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int 
 
 static int bad_length(const char *name, PyArrayObject *a, int64_t n)
 {
-    PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
-                 (long long)n);
-    return -1;
+    plb_err_t err;
+    const int code = PLB_FAIL(&err, PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name,
+                              PyArray_SIZE(a), (long long)n);
+    return (plb_py_raise(code, &err), -1);
 }
 
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
@@ -179,10 +180,13 @@ static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObjec
 {
     *data = NULL;
     if (value == Py_None) {
-        if (!item->none) {
-            PyErr_Format(PyExc_ValueError, "%s is None: expected an array", item->name);
+        plb_err_t err;
+        if (item->none) {
+            return 0;
         }
-        return item->none ? 0 : -1;
+        const int code =
+            PLB_FAIL(&err, PLB_ERR_VALUE, "%s is None: expected an array", item->name);
+        return (plb_py_raise(code, &err), -1);
     }
     if (item->in_place) {
         *data = plb_py_in_place(value, item->name, type, *n);

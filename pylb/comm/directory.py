@@ -12,6 +12,7 @@ from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 
@@ -99,7 +100,7 @@ class Directory:
         self.shape: tuple[int, ...] = ()
         try:
             self.dtype = None if dtype is None else np.dtype(dtype)
-            self.shape = tuple(map(int, shape))
+            self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
         except Exception as why:
@@ -241,7 +242,7 @@ class Directory:
             return who, number
         if self.dtype is None:
             raise DomainError("data is given: expected none, as the directory has no dtype")
-        rows = np.ascontiguousarray(data, self.dtype)
+        rows = np.ascontiguousarray(checks.array("data", data, self.dtype))
         if rows.shape != (n, *self.shape):
             raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
         return who, number, rows

@@ -12,6 +12,7 @@ from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError
+from pylb.model import checks
 
 
 def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
@@ -134,9 +135,11 @@ def _kind(value: Any) -> str:
 
 def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
     """Return an error if an array does not have a row for each entry of `of`, else None."""
-    n = len(np.atleast_1d(np.asarray(of)))
+    n = len(np.atleast_1d(checks.array("to", of)))
     for i, value in enumerate(values):
-        if not isinstance(value, np.ndarray | list | tuple) or np.ndim(value) == 0:
+        if not isinstance(value, list | tuple) and not (
+            isinstance(value, np.ndarray) and value.ndim
+        ):
             return DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
         if len(value) != n:
             return DomainError(f"array {i} has {len(value)} rows: expected {n}")

@@ -16,6 +16,7 @@ from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, SerializationError, StateError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 
@@ -411,7 +412,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     DomainError
         The values are not integers, or do not fit into `dtype`.
     """
-    array = np.asarray(values)
+    array = checks.array(name, values)
     if array.ndim != 1:
         raise DomainError(f"{name} has shape {array.shape}: expected (n,)")
     if array.dtype == dtype:

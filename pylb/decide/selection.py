@@ -144,7 +144,11 @@ class Selector:
         **params: float,
     ) -> None:
         alpha, beta = checks.seconds("alpha", alpha), checks.seconds("beta", beta)
-        chosen = registered() if strategies is None else [find(s) for s in strategies]
+        chosen = (
+            registered()
+            if strategies is None
+            else [find(s) for s in checks.several("strategies", strategies, "a list of strategies")]
+        )
         self.strategies = {s.name: s for s in chosen}
         if len(self.strategies) < len(chosen):
             raise DomainError(f"strategies are {[s.name for s in chosen]}: expected each once")

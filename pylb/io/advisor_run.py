@@ -11,7 +11,7 @@ import numpy as np
 from pylb.decide.decider import receipt_of
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError
-from pylb.files import begins, json_of, understood
+from pylb.files import begins, decoded, json_of, understood
 from pylb.io.run_record import FIGURES, MOST, Loop, RunData, Stretch, check_figures
 from pylb.model.snapshot import F64
 
@@ -38,7 +38,7 @@ def read(path: str | os.PathLike[str]) -> RunData:
     FormatError
         The file is not such a record, has a newer version, or is damaged.
     """
-    name = os.fspath(path)
+    name = decoded(path)
     with understood(name, "a readable run record"):
         return _run(name, json_of(name))
 

@@ -21,7 +21,7 @@ import numpy as np
 from pylb._version import __version__
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError
-from pylb.files import begins, understood, writing
+from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
@@ -197,7 +197,7 @@ def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> in
 
 def is_record(path: str | os.PathLike[str]) -> bool:
     """Say whether the path has a suffix of HDF5, or the file begins with HDF5's signature."""
-    if Path(path).suffix in SUFFIXES:
+    if Path(decoded(path)).suffix in SUFFIXES:
         return True
     return begins(path, hdf5.SIGNATURE)
 
@@ -214,7 +214,7 @@ def read(path: str | os.PathLike[str]) -> RunData:
     MissingPartError
         h5py is absent.
     """
-    name = os.fspath(path)
+    name = decoded(path)
     with understood(name, "a readable run record"), hdf5.reading(name, DTYPES, cut=True) as file:
         return _record(name, file)
 

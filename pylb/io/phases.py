@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, overload
@@ -15,6 +14,7 @@ from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
 from pylb.io.run_record import RunFacts
+from pylb.model import checks
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 
@@ -164,7 +164,7 @@ class Phases:
         return self._snapshot(self._index(index))
 
     def _index(self, phase: int) -> int:
-        i = operator.index(phase)
+        i = checks.integer("phase", phase)
         if not -self.n_phases <= i < self.n_phases:
             raise OutOfRangeError(f"phase is {i}: expected 0 ... {self.n_phases - 1}")
         return i % self.n_phases

@@ -27,7 +27,7 @@ from pylb.errors import (
     StateError,
     nearest,
 )
-from pylb.files import descriptor, kind_of, writing
+from pylb.files import decoded, descriptor, kind_of, named, writing
 from pylb.model.snapshot import I32, I64
 from pylb.optional import PARTS, missing_part
 from pylb.threads import stoppable
@@ -99,7 +99,7 @@ def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
     MissingFileError
         There is no run, or the files of some ranks are missing.
     """
-    path = Path(path)
+    path = Path(decoded(path))
     if path.is_dir():
         return _complete(*_choose(path, stem))
     if stem is not None:
@@ -322,7 +322,7 @@ def write(
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
     pack = _compressor() if compress else bytes
-    folder = Path(folder)
+    folder = Path(named(folder))
     folder.mkdir(parents=True, exist_ok=True)
     beyond = [r for r in stems(folder).get(stem, {}) if r >= n_ranks]
     if beyond:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.snapshot import I32, Snapshot, _array
@@ -125,6 +126,8 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     """
     checks.instance("snapshot", snapshot, Snapshot)
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
+    if where.ndim != 1:
+        raise DomainError(f"placement has shape {where.shape}: expected ({snapshot.n_objects},)")
     components = (Metrics.of(_core.rank_times(snapshot, where)), *_other(snapshot, where))
     return Evaluation(components, **_core.evaluate(snapshot, where))
 

@@ -27,10 +27,12 @@ def whole(
     return out
 
 
-def instance(name: str, value: Any, kind: type) -> None:
-    """Check that the value is an instance of `kind`, a class of pylb."""
+def instance(name: str, value: Any, kind: type, called: str = "") -> None:
+    """Check that the value is an instance of `kind`, a class that users know as `called`."""
     if not isinstance(value, kind):
-        raise DomainError(f"{name} is {clip(repr(value), 60)}: expected a pylb.{kind.__name__}")
+        raise DomainError(
+            f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"
+        )
 
 
 def integer(name: str, value: Any) -> int:
@@ -46,6 +48,30 @@ def number(name: str, value: Any) -> float:
     if not (isinstance(value, Real) and math.isfinite(float(value))):
         raise DomainError(f"{name} is {value!r}: expected a finite number")
     return float(value)
+
+
+def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
+    """Convert the value to an array; an error of the value's own methods is passed on."""
+    try:
+        return np.asarray(value, dtype)
+    except (TypeError, ValueError, OverflowError) as why:
+        raise DomainError(f"{name}: expected an array of numbers; {why}") from None
+
+
+def vector(name: str, value: Any) -> NDArray[np.float64]:
+    """Convert the value to a vector of numbers, (n,)."""
+    out = array(name, value, np.float64)
+    if out.ndim != 1:
+        raise DomainError(f"{name} has shape {out.shape}: expected (n,)")
+    return out
+
+
+def several(name: str, value: Any, what: str) -> list[Any]:
+    """Check that the value can be iterated; return the entries."""
+    try:
+        return list(value)
+    except TypeError:
+        raise DomainError(f"{name} is {clip(repr(value), 60)}: expected {what}") from None
 
 
 def seconds(name: str, value: Any) -> float:

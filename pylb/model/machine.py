@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core, files
 from pylb.errors import DomainError
-from pylb.model import probe
+from pylb.model import checks, probe
 from pylb.model.network import Network
 from pylb.model.places import Place, from_json, parse, to_json
 from pylb.model.snapshot import F64, I32
@@ -193,8 +193,8 @@ class Machine:
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
         """Return a copy of the machine whose ranks have these speeds (and loads)."""
-        fast = np.asarray(speed, float)
-        busy = self.load if load is None else np.asarray(load, float)
+        fast = checks.array("speed", speed, float)
+        busy = self.load if load is None else checks.array("load", load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
             raise DomainError(f"speed has shape {fast.shape}: expected ({self.n_ranks},)")
         leaves = iter(self.ranks)

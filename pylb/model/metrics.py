@@ -8,6 +8,8 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.errors import DomainError
+from pylb.model import checks
 
 
 def reduction(idle: float, other: float) -> float:
@@ -70,7 +72,10 @@ class Metrics(NamedTuple):
 
         If all times are 0, the ratios are 1: no rank waits for another.
         """
-        return cls(**_core.metrics(time))
+        times = checks.vector("time", time)
+        if not times.size:
+            raise DomainError("time is empty: expected one entry for each rank")
+        return cls(**_core.metrics(times))
 
     def reductions(self, other: Metrics) -> Reductions:
         """Return by how much these idle times are below those of another placement or run."""

@@ -72,6 +72,10 @@ class Place:
 
 def parse(text: str) -> Place:
     """Return the root of the machine that a string describes; see `Machine.parse`."""
+    if not isinstance(text, str):
+        raise DomainError(
+            f"text is {clip(repr(text), 60)}: expected a string, e.g. 'node:2 rank:4'"
+        )
     levels = []
     for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
         found = LEVEL.fullmatch(word)

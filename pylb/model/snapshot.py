@@ -237,7 +237,7 @@ class Snapshot:
     @property
     def n_blocks(self) -> int:
         """Number of blocks of data that objects share."""
-        return 0 if self.block_bytes is None else np.size(self.block_bytes)
+        return 0 if self.block_bytes is None else checks.array("block_bytes", self.block_bytes).size
 
     @property
     def rank_times(self) -> F64:

@@ -12,10 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core, files
 from pylb.errors import DomainError, StateError
+from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
 PAGING = 0.5  # a rank pages if its speed is below this fraction of its best speed with fewer rows
+
+
+PAIR = "a pair of rows and rows per second"
 
 
 class SpeedModels:
@@ -51,9 +55,14 @@ class SpeedModels:
 
     def __init__(self, points: Sequence[tuple[ArrayLike, ArrayLike]]) -> None:
         pairs = [
-            (np.atleast_1d(np.asarray(a, float)), np.atleast_1d(np.asarray(b, float)))
-            for a, b in points
+            tuple(
+                np.atleast_1d(checks.array("points", one, float))
+                for one in checks.several("points", pair, PAIR)
+            )
+            for pair in checks.several("points", points, "a pair for each rank")
         ]
+        if any(len(pair) != 2 for pair in pairs):
+            raise DomainError("points: expected {PAIR} for each rank")
         if not pairs:
             raise DomainError("points is empty: expected an entry for each rank")
         for rank, (rows, speed) in enumerate(pairs):
@@ -110,14 +119,14 @@ class SpeedModels:
         seconds : (p,) float
             A time of zero, which a coarse clock may give, counts as a nanosecond.
         """
-        times = np.asarray(seconds, float)
+        times, counts = checks.vector("seconds", seconds), _whole(counts)
         if not (np.isfinite(times) & (times >= 0)).all():
             raise DomainError("seconds has a value that is negative or not finite")
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Replace the models of the ranks with a measurement by this single measurement."""
-        rows = np.asarray(counts, np.int64)
+        rows = _whole(counts)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
         self.update(rows, seconds)
@@ -155,11 +164,11 @@ class SpeedModels:
         StateError
             No model has any point.
         """
-        return _core.fpm_split(*self._filled(), n)[0]
+        return _core.fpm_split(*self._filled(), checks.whole("n", n, 0))[0]
 
     def times(self, counts: ArrayLike) -> F64:
         """Return the seconds in which each rank does its given rows, by the models."""
-        return _core.fpm_times(*self._filled(), counts)
+        return _core.fpm_times(*self._filled(), checks.vector("counts", counts))
 
     def speeds(self, counts: ArrayLike) -> F64:
         """Return the rows per second of each rank if it has the given rows (at least one)."""
@@ -250,3 +259,12 @@ class SpeedModels:
 
     def __repr__(self) -> str:
         return f"<SpeedModels: {len(self)} ranks, {len(self.rows)} points>"
+
+
+def _whole(counts: ArrayLike) -> I64:
+    """Return numbers of rows as integers."""
+    given = checks.array("counts", counts)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        said = f"shape {given.shape}, dtype {given.dtype}"
+        raise DomainError(f"counts has {said}: expected integers, (p,)")
+    return checks.array("counts", given, np.int64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.model import checks
 from pylb.model.checks import integer as integer
 from pylb.partition.ranks import Numbering, Ranks
 
@@ -37,7 +38,7 @@ class Rows:
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     """Check that the value is a vector of integers, (n,); return int32 unchanged, else int64."""
-    given = np.asarray(value)
+    given = checks.array(name, value)
     if given.ndim != 1 or (n is not None and len(given) != n):
         shape = "(n,)" if n is None else f"({n},)"
         raise DomainError(f"{name} has shape {given.shape}: expected {shape}")

@@ -74,4 +74,6 @@ def traffic(
     entry = find(strategy)
     if not entry.distributed:
         raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
-    return Traffic(*_core.traffic(snapshot, entry.name, entry.values(params), seed))
+    return Traffic(
+        *_core.traffic(snapshot, entry.name, entry.values(params), checks.whole("seed", seed, 0))
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest, unknown
+from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
@@ -232,9 +233,9 @@ def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensi
 
 
 def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
-    given = [words] if isinstance(words, str) else list(words)
+    given = [words] if isinstance(words, str) else checks.several("looks_at", words, "a list")
     for word in given:
-        if word not in LOOKS_AT:
+        if not isinstance(word, str) or word not in LOOKS_AT:
             raise DomainError(f"looks_at has {word!r}: expected words of {', '.join(LOOKS_AT)}")
     return tuple(word for word in LOOKS_AT if word in given)
 

@@ -116,7 +116,7 @@ class Imbalance:
         self.start = checks.number("start", start)
         self.iterations = _length(iterations, growth, drift, noise)
         if callable(growth):
-            growth = [growth(k) for k in range(self.iterations)]
+            growth = [checks.number(f"growth({k})", growth(k)) for k in range(self.iterations)]
         self.growth = _series("growth", growth, self.iterations)
         self.drift = _series("drift", drift, self.iterations)
         self.noise = _series("noise", noise, self.iterations)
@@ -191,7 +191,11 @@ class Imbalance:
 
 
 def _length(iterations: Any, *series: Any) -> int:
-    known = [len(x) for x in series if x is not None and not callable(x)]
+    known = [
+        len(checks.several("growth, drift or noise", x, "a number for each iteration"))
+        for x in series
+        if x is not None and not callable(x)
+    ]
     n = known[0] if iterations is None and known else iterations
     return checks.whole("iterations", n, 1, "a number")
 

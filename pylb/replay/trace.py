@@ -16,6 +16,7 @@ from pylb.console import count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
 from pylb.io import records, vt, vt_generated
 from pylb.io.phases import Phases, frozen
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
@@ -87,7 +88,9 @@ class Trace(Phases):
         DuplicateKeyError
             A key occurs twice in one snapshot.
         """
-        return cls(**snapshot_fields(list(snapshots)))
+        return cls(
+            **snapshot_fields(checks.several("snapshots", snapshots, "a list of pylb.Snapshot"))
+        )
 
     @staticmethod
     def stems(folder: str | os.PathLike[str]) -> list[str]:

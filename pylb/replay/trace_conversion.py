@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pylb import _core
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import RunData, RunFacts, Stretch
+from pylb.model import checks
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import I64, Snapshot
 
@@ -85,6 +87,8 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
         raise DomainError("snapshots is empty: expected one for each phase")
     first = snapshots[0]
     for i, s in enumerate(snapshots):
+        checks.instance(f"snapshots[{i}]", s, Snapshot)
+        _core.rank_times(s)  # checks its arrays, which may have changed since it was made
         if s.n_components != 1:
             raise DomainError(f"snapshots[{i}] has {s.n_components} loads per object: expected 1")
         if s.n_ranks != first.n_ranks:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pylb.comm.agreement import Step
 from pylb.errors import SerializationError, StateError
+from pylb.files import named
 from pylb.io import checkpoint as disk
 from pylb.io.plain import encode
 from pylb.run.loops import IterationLoop
@@ -33,17 +34,18 @@ def checkpoint(
     pickled: bool,
 ) -> None:
     """Write a checkpoint.  Collective; an error on one rank is raised on all."""
-    folder, transport = Path(path), state.agreement.transport
+    folder, transport = Path(), state.agreement.transport
     name = b""
     error: Exception | None = None
     try:
+        folder = Path(named(path))
         _check_place(state, mode, loop)
         if transport.rank == 0:
             disk.make_folder(folder)
             name = disk.new_id().encode()
     except Exception as why:
         error = why
-    words = f"checkpoint({os.fspath(path)!r}), pickled={pickled}, pack={pack is not None}"
+    words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
     state.agreement.agree(Step.CHECKPOINT, words, error)
     loop.settle()
     which = bytes(transport.allgather(name)[0]).decode()

@@ -212,7 +212,7 @@ class Report:
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
     """Return the suffix of `path`; DomainError: it is not one of `SUFFIXES`."""
-    suffix = Path(path).suffix
+    suffix = Path(files.named(path)).suffix
     if suffix not in SUFFIXES:
         raise DomainError(
             f"path is {os.fspath(path)!r}: expected a suffix of {', '.join(SUFFIXES)}"

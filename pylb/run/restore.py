@@ -55,7 +55,7 @@ def restore(
         state.decider.core.network(*state.network())
     try:
         _check_options(state)
-        folder = Path(path)
+        folder = Path(files.decoded(path))
         head = disk.head(folder)
         _check_request(head, unpack, pickled)
         parts = [
@@ -68,7 +68,7 @@ def restore(
             _enter_run(state, mode, run, head)
     except Exception as why:
         error = why
-    words = f"restore({os.fspath(path)!r}), pickled={pickled}"
+    words = f"restore({str(path)!r}), pickled={pickled}"
     agreement.agree(Step.RESTORE, words, error)
 
 

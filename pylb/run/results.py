@@ -16,6 +16,7 @@ import numpy as np
 from pylb.comm.agreement import Step
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
+from pylb.files import named
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import Stretch
 from pylb.model import checks
@@ -160,7 +161,7 @@ class RunResults:
             return report
         write: Callable[[], object] = functools.partial(report.write, path)
         if check_suffix(path) == ".html":
-            course = self._course(title or Path(path).stem, names)
+            course = self._course(title or Path(named(path)).stem, names)
             if course is not None:
                 write = functools.partial(page.write, replace(course, coords=coords), path)
         state.agreement.on_root(Step.RECORDS, state.done, write)
@@ -226,7 +227,7 @@ class RunResults:
         """
         state, mode, loop = self._state, self._mode, self._loop
         records = state.records
-        if Path(path).suffix not in SUFFIXES:
+        if Path(named(path)).suffix not in SUFFIXES:
             raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
         if state.options.record is not True:
             where = records.writer and f"is written to {records.writer.path} during the run"

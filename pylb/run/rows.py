@@ -229,7 +229,7 @@ class RowPartition:
 
     def _step(self, words: str, data: bytes = b"", error: Exception | None = None) -> None:
         """Check, in a collective step, that all ranks make the same call."""
-        fingerprint = zlib.crc32(words.encode() + data)
+        fingerprint = zlib.crc32(words.encode(errors="backslashreplace") + data)
         self._agreement.step(Step.ROWS, self._calls, (fingerprint, words), error=error)
 
     @property

@@ -59,7 +59,7 @@ def report(
     >>> pylb.report(trace.replay("RefineLB", every=10), "refined.html").name
     'refined.html'
     """
-    out = Path(path)
+    out = Path(files.named(path))
     if out.suffix not in SUFFIXES:
         raise DomainError(f"path is {str(out)!r}: expected a suffix of {', '.join(SUFFIXES)}")
     shown = course.of(run, title=title, names=names, coords=coords, stem=stem)

@@ -280,7 +280,10 @@ def procedures(
 
 
 def _network(given: tuple[float, float]) -> tuple[float, float]:
-    alpha, beta = (float(value) for value in given)
+    try:
+        alpha, beta = (float(value) for value in given)
+    except (TypeError, ValueError):
+        alpha = beta = np.nan
     if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
         raise DomainError(f"network is {given!r}: expected (alpha, beta) in seconds, 0 or more")
     return alpha, beta

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.console import count
 from pylb.errors import DomainError, OutOfRangeError
+from pylb.model import checks
 from pylb.model.snapshot import F64, I32
 from pylb.whatif.recorder.layout import STEP, Collective, OpKind
 from pylb.whatif.recorder.recording import Recording
@@ -324,7 +325,7 @@ def _processors(
     place = np.arange(p) if placement is None else _integers("placement", placement)
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
-    speeds = np.asarray(1.0 if speed is None else speed, np.float64)
+    speeds = checks.array("speed", 1.0 if speed is None else speed, np.float64)
     _check_most("placement", place, MOST_PROCESSORS)
     if speeds.ndim == 0:
         sizes = [np.size(np.asarray(one)) for one in (share, node) if np.ndim(one) == 1]
@@ -359,7 +360,7 @@ def _check_most(name: str, values: NDArray[Any], most: int) -> None:
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(given)
+    array = checks.array(name, given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         owner = "rank" if name == "placement" else "processor"
         raise DomainError(f"{name} is {given!r}: expected integers, one for each {owner}")

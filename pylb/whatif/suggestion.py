@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb.console import percent
-from pylb.errors import DomainError, PylbError
+from pylb.errors import PylbError
+from pylb.model import checks
 from pylb.model.snapshot import I32, Edges, Snapshot
 from pylb.place.placement import place
 from pylb.whatif.factors import procedures
@@ -109,11 +110,8 @@ def suggest(
     recording = Recording.given(run)
     if tries is None:
         tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
-    if best < 1:
-        raise DomainError(f"best is {best}: expected 1 or more")
-    if tries < 0:
-        raise DomainError(f"tries is {tries}: expected 0 or more")
-    search = _Search(recording, np.asarray(placement), target)
+    best, tries = checks.whole("best", best, 1), checks.whole("tries", tries, 0)
+    search = _Search(recording, checks.array("placement", placement), target)
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)

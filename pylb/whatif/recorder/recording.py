@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.files import kind_of, understood, writing
+from pylb.files import kind_of, named, understood, writing
 from pylb.io import hdf5
 from pylb.whatif.recorder.layout import OP, OpKind
 
@@ -155,7 +155,8 @@ class Recording:
             The path is a folder, is a file that is not a recording, or is not writable.
         """
         optional.require("h5py")
-        name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
+        name = named(path)
+        folder = os.path.dirname(os.path.abspath(name))
         if not os.path.isdir(folder):
             raise MissingFileError(f"{name}: there is no folder {folder}")
         _check_regular(name)
@@ -177,6 +178,7 @@ class Recording:
             There is no such folder, or no space on the disk.
         """
         optional.require("h5py")
+        path = named(path)
         _check_regular(path)
         with writing(path, "w+b") as file:
             out = hdf5.Output(file)
