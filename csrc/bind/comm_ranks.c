@@ -137,11 +137,15 @@ static int begin(comm_t *self, plb_py_call_t *c)
     plb_parcel_t *parcel = total < 0 ? NULL : plb_py_memory(c, n, sizeof *parcel);
     void **part = parcel ? plb_py_memory(c, total, sizeof *part) : NULL;
     int64_t *size = part ? plb_py_memory(c, total, sizeof *size) : NULL;
-    if (self->received == NULL || size == NULL) {
-        return -1;
+    int failed = self->received == NULL || size == NULL ? -1 : 0;
+    if (!failed) {
+        fill_parcels(self, sends, parcel, part, size);
+        failed = plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
     }
-    fill_parcels(self, sends, parcel, part, size);
-    return plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
+    if (failed && self->step.phase == PLB_STEP_IDLE) { /* nothing is being sent */
+        release_held(self);
+    }
+    return failed;
 }
 
 /* Return (stats, received), or None after the timeout. */

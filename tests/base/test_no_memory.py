@@ -10,7 +10,17 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PROGRAM = TESTS / "mpi" / "no_malloc.py"
-GROUPS = ["strategies", "partitions", "replays", "files", "recordings", "models", "runs"]
+GROUPS = [
+    "strategies",
+    "partitions",
+    "replays",
+    "files",
+    "recordings",
+    "models",
+    "runs",
+    "over_mpi",
+]
+LIBRARY = {"over_mpi": "pylb/_mpi"}
 STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default, every 13th allocation
 
 
@@ -27,8 +37,10 @@ def preload(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_allocation_fails_once(preload, group):
+    if group == "over_mpi":
+        pytest.importorskip("mpi4py.MPI")
     path = os.pathsep.join([str(TESTS / "twins"), os.environ.get("PYTHONPATH", "")])
-    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": "pylb/_core"}
+    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": LIBRARY.get(group, "pylb/_core")}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(PROGRAM), group, str(STEP)],
         env={**os.environ, "PYTHONPATH": path, **switch},

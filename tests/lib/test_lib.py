@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -187,6 +189,31 @@ def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case
     assert any(words in row for row in said), said
     told = {int(row.split()[1].strip(":")) for row in said if re.match(r"rank \d+: -", row)}
     assert told == set(range(ranks)), said
+
+
+LOOPS = {"every": ["every", "2"], "lag": ["every", "2", "lag", "2"], "auto": []}  # options
+FAULTS = ["kill", "exit", "error"]
+EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
+DEATHS = [(loop, how, p) for loop in LOOPS for how in FAULTS for p in (2, 3, 5)]
+
+
+@pytest.mark.parametrize(("loop", "how", "ranks"), DEATHS if EXPLORE else DEATHS[1:-1:6])
+def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
+    """At each call (by default at every 17th): the job ends within 5 s, and the rank is named."""
+    words = [*mpiexec, "-n", str(ranks), str(mpi_program("dying"))]
+    n = int(re.search(r"(\d+) calls", run([*words, "none", "0", *LOOPS[loop]])).group(1))
+    assert n > 20
+    for at in range(0, n, 1 if EXPLORE else 17):
+        case = [*words, how, str(at), *LOOPS[loop]]
+        done = subprocess.run(case, capture_output=True, text=True, timeout=60, check=False)
+        end, said = time.time(), done.stdout + done.stderr
+        assert done.returncode != 0, said
+        died = re.search(rf"rank {ranks - 1} comes to ([\w ]+) at ([0-9.]+)", said)
+        passed = end - float(died.group(2))
+        print(f"{loop} {how} {ranks} {died.group(1)}: {passed:.1f} s", file=sys.stderr)
+        assert passed < (5.0 if EXPLORE else 20.0)  # the machine may be busy
+        if how == "error":
+            assert re.search(rf"rank {ranks - 1}: .* in MPI_I\w+", said), said
 
 
 def test_an_advisor_that_is_left_open_ends_with_mpi(mpi_program, mpiexec):

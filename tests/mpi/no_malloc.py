@@ -134,7 +134,7 @@ def program_of(comm, **how):
         lb.add(key, [key], nbytes=8)
     for it in lb.iterate(7):
         for key, _ in lb.local():
-            if comm is not None:
+            if isinstance(comm, pylb.VirtualComm):
                 comm.elapse(1e-3 * (1 + (key + it) % 5))
             if not how.get("lag"):
                 list(lb.inbox(key))
@@ -155,9 +155,38 @@ def runs():
     yield "shadow", on(2, mode="shadow")
 
 
+def over_mpi():
+    """Call what pylb._mpi does for a communicator of one rank."""
+    from mpi4py import MPI
+
+    def with_advisor(lag):
+        lb = pylb.Advisor(MPI.COMM_SELF, every=2, lag=lag, strategy="GreedyLB")
+        for _ in lb.iterate(5):
+            lb.advise(loads=np.ones(4), keys=np.arange(4))
+
+    def with_rows():
+        part = pylb.RowPartition(MPI.COMM_SELF, 20)
+        for _ in range(2):
+            with part.timed():
+                pass
+            part.redistribute(np.arange(20.0))
+
+    def with_plan():
+        plan = pylb.Plan(MPI.COMM_SELF, np.zeros(8, np.int32))
+        plan.reverse(plan.forward(np.arange(8.0)))
+        pylb.migrate(MPI.COMM_SELF, [{"a": 1}] * 8, to=np.zeros(8, np.int32))
+
+    yield "balancer", lambda: program_of(MPI.COMM_SELF, strategy="GreedyLB", every=3)
+    yield "balancer, lag", lambda: program_of(MPI.COMM_SELF, strategy="GreedyLB", every=3, lag=2)
+    yield "advisor", lambda: with_advisor(0)
+    yield "advisor, lag", lambda: with_advisor(2)
+    yield "rows", with_rows
+    yield "plan", with_plan
+
+
 GROUPS = {
     each.__name__: each
-    for each in (strategies, partitions, replays, files, recordings, models, runs)
+    for each in (strategies, partitions, replays, files, recordings, models, runs, over_mpi)
 }
 
 

@@ -122,6 +122,35 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
         pylb.Balancer.restore(None, tmp_path / "c")
 
 
+SERVICES = {  # the number of collective steps of each
+    **{"advisor": 15, "lag": 7, "asked": 14, "partition": 4, "directory": 10, "plan": 9},
+    **{"migrate": 6, "rows": 7, "tiles": 7},
+}
+EVERY = [
+    (way, at, how, p)
+    for way, n in SERVICES.items()
+    for at in range(n)
+    for how in FAULTS
+    for p in (2, 3, 5)
+]
+
+
+@pytest.mark.parametrize(
+    ("way", "at", "how", "ranks"), EVERY if EXPLORE else random.Random(4).sample(EVERY, 5)
+)
+def test_the_others_end_in_a_service(mpiexec, preloaded, way, at, how, ranks):
+    """A rank fails at a collective step of the advisor, a partition, a plan, rows and so on."""
+    words = (HERE / "dying_service.py", way, at, how)
+    code, out, said = launch(mpiexec, ranks, *words, **preloaded)
+    end, odd = time.time(), ranks - 1
+    assert f"rank {odd} comes to " in out, said
+    check_end(code, out, end, f"{way} {at} {how} {ranks}")
+    if how in SAID:
+        assert said.count(f"RemoteError: rank {odd}: {SAID[how]}") == ranks - 1, said
+    elif how == "call":
+        assert f"rank {odd}: MPI" in said
+
+
 def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_path):
     """Rank 0 raises because shadow mode has no checkpoints, while rank 1 raises another error."""
     code, _, said = launch(mpiexec, 2, HERE / "dying.py", "CHECKPOINT", "raise", tmp_path, "shadow")

@@ -15,11 +15,8 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     MPI_Group world;
     int size = 0;
     PMPI_Group_size(group, &size);
-    int *own = malloc(sizeof *own * (size_t)(size + 1));
-    int32_t *out = malloc(sizeof *out * (size_t)(size + 1));
-    if (own == NULL || out == NULL) {
-        abort();
-    }
+    int *own = plb_must_have(malloc(sizeof *own * (size_t)(size + 1)));
+    int32_t *out = plb_must_have(malloc(sizeof *out * (size_t)(size + 1)));
     for (int i = 0; i < size; i++) {
         own[i] = i;
     }
@@ -61,21 +58,16 @@ static void tell(const plb_group_t *self)
         int64_t number, id, size;
     } head = {self->number, (int64_t)self->id, self->n_remote ? 0 : self->size};
     const uint32_t bytes = (uint32_t)(sizeof head + (size_t)head.size * sizeof *self->world);
-    char *text = malloc(bytes);
-    if (text != NULL) {
-        memcpy(text, &head, sizeof head);
-        memcpy(text + sizeof head, self->world, (size_t)head.size * sizeof *self->world);
-        plb_frame('C', text, bytes);
-        free(text);
-    }
+    char *text = plb_must_have(malloc(bytes));
+    memcpy(text, &head, sizeof head);
+    memcpy(text + sizeof head, self->world, (size_t)head.size * sizeof *self->world);
+    plb_frame('C', text, bytes);
+    free(text);
 }
 
 static plb_group_t *new_group(void)
 {
-    plb_group_t *self = calloc(1, sizeof *self);
-    if (self == NULL) {
-        abort();
-    }
+    plb_group_t *self = plb_must_have(calloc(1, sizeof *self));
     self->number = n_groups++;
     return self;
 }

@@ -1,6 +1,7 @@
 #include "handles.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -19,11 +20,19 @@ static int put(plb_map_t *self, uint64_t key, void *value, plb_err_t *err)
     return PLB_OK;
 }
 
+void *plb_must_have(void *block)
+{
+    if (block == NULL) {
+        static const char why[] = "pylb record: out of memory: the program ends\n";
+        (void)!write(STDERR_FILENO, why, sizeof why - 1);
+        abort();
+    }
+    return block;
+}
+
 void plb_map_put(plb_map_t *self, uint64_t key, void *value)
 {
-    if (put(self, key, value, NULL) != PLB_OK) {
-        abort(); /* no memory is left, so the program itself could not go on, either */
-    }
+    (void)plb_must_have(put(self, key, value, NULL) == PLB_OK ? self : NULL);
 }
 
 void *plb_map_take(plb_map_t *self, uint64_t key)

@@ -13,6 +13,10 @@ typedef struct plb_map {
     int64_t room;
 } plb_map_t;
 
+/** Return the block, or end the program with a message if it is NULL: if no memory is left, the
+ * program itself cannot go on, either. */
+void *plb_must_have(void *block);
+
 void *plb_map_get(const plb_map_t *self, uint64_t key);
 void plb_map_put(plb_map_t *self, uint64_t key, void *value);
 void *plb_map_take(plb_map_t *self, uint64_t key);

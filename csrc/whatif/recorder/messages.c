@@ -88,10 +88,7 @@ static plb_map_t taken;
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)
 {
     plb_note_receive(PLB_OP_PROBE, source, tag, comm, status);
-    plb_op_t *op = malloc(sizeof *op);
-    if (op == NULL) {
-        abort();
-    }
+    plb_op_t *op = plb_must_have(malloc(sizeof *op));
     if (message != MPI_MESSAGE_NULL &&
         receive_of(op, PLB_OP_RECV, status->MPI_SOURCE, status->MPI_TAG, comm, status)) {
         plb_map_put(&taken, PLB_HANDLE(message), op);

@@ -26,10 +26,7 @@ static void return_number(int32_t number)
 {
     if (n_returned == room_returned) {
         room_returned = 2 * room_returned + 64;
-        returned = realloc(returned, (size_t)room_returned * sizeof *returned);
-        if (returned == NULL) {
-            abort();
-        }
+        returned = plb_must_have(realloc(returned, (size_t)room_returned * sizeof *returned));
     }
     returned[n_returned++] = number;
 }
@@ -42,8 +39,8 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     request_t *self = unused;
     if (self != NULL) {
         unused = self->next;
-    } else if ((self = malloc(sizeof *self)) == NULL) {
-        abort();
+    } else {
+        self = plb_must_have(malloc(sizeof *self));
     }
     op.request = new_number();
     *self = (request_t){.op = op, .group = group, .persistent = persistent};

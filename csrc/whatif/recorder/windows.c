@@ -30,18 +30,15 @@ static void meet(const plb_group_t *group)
 void plb_window_made(MPI_Comm comm, MPI_Win win)
 {
     plb_group_t *parent = plb_group(comm);
-    window_t *self = calloc(1, sizeof *self);
-    if (self == NULL || parent == NULL) {
+    window_t *self = plb_must_have(calloc(1, sizeof *self));
+    if (parent == NULL) {
         abort();
     }
     parent->own = NULL; /* the next window gets another group */
     self->group = plb_group_own(parent);
     parent->own = NULL;
-    self->pending = calloc((size_t)self->group->size, sizeof *self->pending);
+    self->pending = plb_must_have(calloc((size_t)self->group->size, sizeof *self->pending));
     self->opened = self->posted = MPI_GROUP_NULL;
-    if (self->pending == NULL) {
-        abort();
-    }
     plb_map_put(&windows, PLB_HANDLE(win), self);
     meet(self->group);
 }

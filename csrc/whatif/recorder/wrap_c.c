@@ -88,13 +88,10 @@ static MPI_Status *remember(many_t *self, int n, const MPI_Request *requests, MP
 {
     const bool many = n > 64;
     self->own_statuses = given == MPI_STATUSES_IGNORE || given == MPI_STATUS_IGNORE;
-    self->was = many ? malloc((size_t)n * sizeof *self->was) : self->few;
+    self->was = many ? plb_must_have(malloc((size_t)n * sizeof *self->was)) : self->few;
     self->status = !self->own_statuses ? given
-                   : many              ? malloc((size_t)n * sizeof *self->status)
+                   : many              ? plb_must_have(malloc((size_t)n * sizeof *self->status))
                                        : self->few_statuses;
-    if (self->was == NULL || self->status == NULL) {
-        abort();
-    }
     for (int i = 0; i < n; i++) {
         self->was[i] = PLB_HANDLE(requests[i]);
     }

@@ -78,14 +78,11 @@ typedef struct many {
 
 static many_t remember(int n, const MPI_Fint *requests, MPI_Fint *statuses)
 {
-    many_t out = {.was = malloc(((size_t)n + 1) * sizeof *out.was),
-                  .in_c = malloc(((size_t)n + 1) * sizeof *out.in_c),
+    many_t out = {.was = plb_must_have(malloc(((size_t)n + 1) * sizeof *out.was)),
+                  .in_c = plb_must_have(malloc(((size_t)n + 1) * sizeof *out.in_c)),
                   .status = statuses};
     if (statuses == MPI_F_STATUSES_IGNORE || statuses == MPI_F_STATUS_IGNORE) {
-        out.own = out.status = calloc((size_t)n + 1, STATUS_SIZE * sizeof *out.own);
-    }
-    if (out.was == NULL || out.status == NULL || out.in_c == NULL) {
-        abort();
+        out.own = out.status = plb_must_have(calloc((size_t)n + 1, STATUS_SIZE * sizeof *out.own));
     }
     for (int i = 0; i < n; i++) {
         out.was[i] = BITS(Request, &requests[i]);

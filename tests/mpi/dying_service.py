@@ -1,0 +1,130 @@
+"""A rank dies in a service: ``mpiexec -n 3 python tests/mpi/dying_service.py WAY AT HOW``.
+
+WAY names a function of this file.  The last rank dies at its AT-th collective step (0: the first;
+"count": no rank dies, and rank 0 prints the names of the steps).  HOW is as in dying.py.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+if "FAULTY_LIBRARY" in os.environ and "LD_PRELOAD" not in os.environ:
+    os.environ["LD_PRELOAD"] = os.environ["FAULTY_LIBRARY"]
+    os.execv(sys.executable, [sys.executable, "-W", "error", *sys.argv])
+
+import numpy as np
+from mpi4py import MPI
+
+import pylb
+from pylb.comm.agreement import Agreement, Step
+
+comm = MPI.COMM_WORLD
+way, at, how = sys.argv[1:4]
+odd = comm.rank == comm.size - 1
+names = []
+
+
+def die(name):
+    print(f"rank {comm.rank} comes to {name} at {time.time()}", flush=True)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "exit":
+        os._exit(3)
+    elif how == "raise":
+        raise ValueError(f"broken at {name}")
+    elif how == "memory":
+        ctypes.CDLL(None).no_malloc_at(ctypes.c_int64(0))
+    elif how == "call":
+        ctypes.CDLL(None).faulty_next()
+
+
+def faulty(self, sample, *args, **words):
+    names.append(Step(sample[0]).name)
+    if odd and at != "count" and len(names) - 1 == int(at):
+        die(names[-1])
+    return take(self, sample, *args, **words)
+
+
+take, Agreement.take = Agreement.take, faulty
+
+
+def advisor(lag=0, **words):
+    """Cells that migrate as the plan says."""
+    lb = pylb.Advisor(comm, every=2, lag=lag, strategy="GreedyLB", **words)
+    keys = np.arange(4) + 4 * comm.rank
+    load = np.ones(4) * (1 + 4 * odd)
+    for _ in lb.iterate(6):
+        if advice := lb.advise(loads=load, keys=keys):
+            keys, load = advice.migrate(keys, load)
+
+
+def lag():
+    advisor(lag=1)
+
+
+def asked():
+    """A trigger of the user, whose answers the ranks compare."""
+    lb = pylb.Advisor(comm, trigger=lambda cycle: cycle.n >= 2)
+    for _ in lb.iterate(6):
+        if lb.advise(seconds=1.0 + odd):
+            lb.rebalanced(0.1)
+
+
+def partition():
+    n = 40
+    start = np.arange(n + 1) * 2
+    here = np.arange(n) + n * comm.rank
+    total = n * comm.size
+    to = np.stack([(here + 1) % total, (here - 1) % total], 1).reshape(-1)
+    made = pylb.partition((start, to), comm.size, comm=comm)
+    coords = np.stack([here / total, (here * 7 % 13) / 13.0], 1)
+    pylb.partition(coords=coords, parts=comm.size, comm=comm, method="rib")
+    assert len(made.part) == n
+
+
+def directory():
+    d = pylb.Directory(comm, "f8")
+    ids = np.arange(5) * comm.size + comm.rank
+    d.update(ids, data=ids * 1.0)
+    assert (d.find(np.arange(5 * comm.size)).data == np.arange(5 * comm.size)).all()
+    d.remove(ids[:2])
+
+
+def plan():
+    made = pylb.Plan(comm, (np.arange(8) + comm.rank) % comm.size)
+    x = made.forward(np.arange(8.0))
+    made.reverse(x)
+    made.begin(np.arange(8.0)).wait()
+    pylb.plan_between(comm, np.arange(3) + 3 * comm.rank, np.arange(3) + 3 * comm.rank)
+
+
+def migrate():
+    to = (np.arange(8) + comm.rank) % comm.size
+    pylb.migrate(comm, np.arange(8.0), to=to)
+    pylb.migrate(comm, [{"a": comm.rank}] * 8, to=to)
+
+
+def rows():
+    part = pylb.RowPartition(comm, 40)
+    mine = np.arange(40.0)[part.local]
+    for _ in range(4):
+        with part.timed():
+            time.sleep(1e-3 * (1 + 5 * odd))
+        mine = part.redistribute(mine)
+
+
+def tiles():
+    part = pylb.TilePartition(comm, (20, 20))
+    mine = np.zeros((20, 20))[part.local]
+    for _ in range(3):
+        with part.timed():
+            time.sleep(1e-3 * (1 + 5 * odd))
+        mine = part.redistribute(mine)
+
+
+globals()[way]()
+if at == "count" and comm.rank == 0:
+    print("steps", *names, flush=True)
+print(f"rank {comm.rank} is through", flush=True)
