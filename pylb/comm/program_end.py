@@ -45,10 +45,13 @@ class ExitingAgreement(Agreement):
         self.transport.free()
 
     def stop(self, error: BaseException | None) -> None:
-        """Leave a loop with a lag, or join the step of the other ranks: this program ends."""
+        """Leave a loop with a lag, or join the step of the other ranks: this program ends.
+
+        After an error, do both: the other ranks may be in a step of an LB step.
+        """
         if self.running is not None:
             self.running.give_up(error is not None)
-        elif not self.transport.pending:
+        if not self.transport.pending and (self.running is None or error is not None):
             self.begin_exit(error)
 
     def begin_exit(self, error: BaseException | None) -> None:
@@ -62,9 +65,10 @@ class ExitingAgreement(Agreement):
 
         Returns a message to print (it may be empty), or None if they have not come yet.
         """
+        if self.running is not None and self.running.serve(seconds):
+            self.running = None
         if not self.transport.pending:  # other ranks may still be in a loop with a lag
-            if self.running is None or self.running.serve(seconds):
-                self.running = None
+            if self.running is None:
                 self.begin_exit(error)
             return None
         leaving = self.last_step[0] == Step.EXIT
