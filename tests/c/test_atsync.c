@@ -15,18 +15,7 @@
 #include "decide/atsync.h"
 #include "medium.h"
 
-<<<<<<< HEAD
-enum { RANKS = 5, OBJECTS = 12, MOST = 4096 };
-
-typedef struct world world_t;
-
-typedef struct net { /* the reductions of one rank */
-    world_t *world;
-    int begun, taken, begun_max, taken_max;
-} net_t;
-=======
 enum { RANKS = MEDIUM_RANKS, OBJECTS = 12, MOST = 4096 };
->>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 
 typedef struct object {
     int rank;
@@ -47,13 +36,8 @@ typedef struct world {
     int64_t balanced[MOST];
     int n_balanced;
     bool left[RANKS];
-<<<<<<< HEAD
     int errors[RANKS]; /* code of the error that each rank's own trigger caused */
-};
-=======
-    int errors[RANKS]; /* codes that a trigger of its own caused */
 } world_t;
->>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 
 static plb_err_t err;
 

@@ -1,12 +1,7 @@
 /* The decider and the advisor: any calls in any order, with any figures.  Each call succeeds or is
-<<<<<<< HEAD
  * refused with a message; a refused call changes neither what the decider waits for nor its
  * receipts. */
-=======
- * refused with a message; a refused one leaves what the decider waits for, and its receipts, as
- * they were. */
 #include <math.h>
->>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 #include <string.h>
 
 #include "anything.h"
@@ -31,17 +26,13 @@ typedef struct machine {
     int32_t rank[OBJECTS], new_rank[OBJECTS], src[MOST_EDGES], dst[MOST_EDGES];
     double load[OBJECTS], here[OBJECTS], speed[RANKS], edge_bytes[MOST_EDGES];
     plb_placing_t placing;
-<<<<<<< HEAD
     bool advised; /* true: the advisor drives the decider; false: the harness does */
-=======
-    bool advised; /* the advisor drives the decider */
     plb_advisor_outcome_t outcome;
 
     /* A program whose heavy objects move along, and sometimes jump; ranks differ in speed. */
     bool runs;
     uint8_t has; /* what its database has: bits */
     double place, step, height, growth, true_speed[RANKS], work[OBJECTS], drift[OBJECTS];
->>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 } machine_t;
 
 enum { HAS_DRIFT = 1, HAS_WORK = 2, HAS_BYTES = 4, HAS_MEMORY = 8, HAS_EDGES = 16, HAS_HERE = 32 };

@@ -1,13 +1,6 @@
-<<<<<<< HEAD
-/* plb_partition: any question, also with invalid values, to pylb's own partitioner.  Every vertex
- * gets a part, and fixed vertices get theirs.  V-cycles do not change this, and do not raise the
- * cut of a partition that keeps its limits.  Also the functions that evaluate and renumber a
- * partition. */
-=======
 /* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every
  * vertex gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.
  * Sometimes a library answers, also wrongly.  Then a call about a finished partition. */
->>>>>>> ef490c3e (lib: a failure on one rank is told to all before they wait for it; fuzz: loops, finished partitions)
 #include <string.h>
 
 #include "feed.h"
