@@ -223,7 +223,9 @@ def verdict(r: Row) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="every second size, 10⁶ lookups")
+    parser.add_argument(
+        "--quick", action="store_true", help="half of the sizes; 10⁶ lookups, not 10⁷"
+    )
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks, with commas")
     parser.add_argument("--json", metavar="FILE", default="out/services.json")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)

@@ -161,7 +161,7 @@ static bool has_considered(plb_reason_t reason)
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Reason of the last verdict, in words.")                                                    \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
-      "Whether the last verdict was against an LB step that the trigger had considered.")
+      "Whether the trigger, in its last verdict, considered an LB step and decided against it.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
 static PyObject *trigger_repr(PyObject *object)

@@ -198,7 +198,7 @@ static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, 
         if (*taken < PyList_GET_SIZE(others)) {
             return Py_NewRef(PyList_GET_ITEM(others, (*taken)++));
         }
-        PyErr_SetString(PyExc_ValueError, "others has fewer items than the wire needs");
+        PyErr_SetString(PyExc_ValueError, "`others` has fewer items than the wire needs");
         return NULL;
     default:
         return get_array(self, head);

@@ -26,7 +26,7 @@ static int check_mpi(PyObject *mpi)
     return theirs == NULL ? -1 : 0;
 }
 
-/* ---- the question --------------------------------------------------------------------------- */
+/* ---- partition ------------------------------------------------------------------------------ */
 
 static void leave_cuts(PyObject *capsule)
 {

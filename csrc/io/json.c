@@ -201,8 +201,8 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    if (p == self->end) { /* JSON text may not end in a number, so strtod always finds a character
-                             that ends it */
+    /* Files of pylb are objects, so a number is never last.  strtod needs a character after it. */
+    if (p == self->end) {
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;

@@ -79,7 +79,7 @@ static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_er
     const layout_t *lay = &self->lay;
     const section_t *c = &lay->section[lay->section_of[self->phase]];
     const int32_t *slot = lay->slot + c->slots;
-    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed};
+    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed, true};
     int ret = PLB_OK;
     if (!self->has_database) {
         ret = plb_phases_database(&self->phases, &self->database, err);

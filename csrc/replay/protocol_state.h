@@ -39,9 +39,9 @@ typedef struct node {
     double since; /* time at which the rank began to wait */
     int64_t n_taken; /* number of rulings that its state machine has taken */
     plb_consensus_t machine;
-    double max_at; /* time at which the latest part of the maximum that is being reduced arrives */
+    double max_at; /* time at which the last contribution to the present maximum arrives */
     int64_t max_reach;
-    int32_t max_missing;              /* number of parts of that maximum that have not arrived */
+    int32_t max_missing;              /* number of contributions to it that have not arrived */
     double waited[N_WAITS], received; /* seconds of waiting: at AtSync, and for neighbours */
     int64_t bytes, messages;          /* sent for the protocol by this rank */
 } node_t;

@@ -87,7 +87,7 @@ class Addresses:
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
-        """Group rows (rank, key, value) by rank; a rank gets (key, value) once for each key."""
+        """Group rows (rank, key, value) by rank; equal rows are sent once."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T

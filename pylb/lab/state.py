@@ -88,7 +88,7 @@ class State:
         self.name = self.folder.name
 
     def will(self, kind: str, name: str) -> None:
-        """Write to the journal what will be made: its kind, a key of `UNDO`, and its name."""
+        """Write to the journal what will be made: its kind (a key of `UNDO`) and its name."""
         with open(self.folder / JOURNAL, "a") as journal:
             journal.write(f"{kind} {name}\n")
             journal.flush()

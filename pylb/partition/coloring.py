@@ -28,6 +28,7 @@ class Coloring:
     counts : (n_colors,) int64
         Number of vertices of each colour, on all ranks together.
     distance : int
+        The argument of `color`: 1 or 2.
     conflicts : int
         Number of pairs of neighbours with equal colours, on all ranks together; it is always 0.
     seconds : float

@@ -155,7 +155,7 @@ def _graph_figures(
 
 
 def _highest_ratio(load: F64, shares: F64) -> float:
-    """Return the largest ratio of a part to its share."""
+    """Return the largest ratio of a part's load to its share of the total load; 1 without loads."""
     total = float(load.sum())
     if total == 0:
         return 1.0

@@ -148,9 +148,10 @@ class LoadHistory:
         return self._first + len(self._loads)
 
     def cut(self) -> None:
-        """End a part, because the objects or their ranks change after the last iteration.
+        """End a part of the record, because the objects or their ranks change now.
 
-        An empty part lists the objects that remain after the last iteration.
+        If they have changed since the last part and no iteration has followed, the part has no
+        loads, and lists the objects that are left.
         """
         if self._loads or self._changed:
             now = (self._facts, self._coords)

@@ -355,7 +355,7 @@ def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
 
 
 def as_recorded(run: Replay) -> Replay:
-    """Replay the recorded placement, with the same network."""
+    """Replay the recorded placement, with the network of `run`."""
     return replay(run.trace, "none", alpha=run.network.alpha, beta=run.network.beta)
 
 

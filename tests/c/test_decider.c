@@ -370,9 +370,13 @@ static void test_strategies_are_told_the_network(void **state)
     }
     assert_true(told >= 2);
     unmake(&m);
-    /* given by the user: its parameters do not change */
-    assert_int_equal(make(&m, "periodic", "GreedyLB", &err), PLB_OK);
+    /* a strategy that the user chose keeps its parameters */
+    assert_int_equal(make(&m, "periodic", "RefineCommLB", &err), PLB_OK);
     assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
+    const plb_candidate_strategy_t *c = &m.decider.candidates[0];
+    for (int k = 0; k < c->strategy.n_params; k++) {
+        assert_true(c->params[k] == c->strategy.params[k].fallback);
+    }
     unmake(&m);
 }
 

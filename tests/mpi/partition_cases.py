@@ -281,7 +281,7 @@ def others(comm):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         out = pylb.partition(graph=pair, ids=few, comm=comm, parts=9, method="zoltan")
-    if comm.size == 1:  # over several ranks Zoltan does not report it
+    if comm.size == 1:  # on several ranks, Zoltan does not warn of edges that it leaves out
         assert any("PHG_EDGE_SIZE_THRESHOLD" in str(w.message) for w in said)
     assert sorted(out.evaluation.objects.tolist()) == [0] * 7 + [1, 1]
 

@@ -117,7 +117,7 @@ def test_when_only(ranks, own):
 
 
 def test_one_rank_is_never_advised():
-    lb = pylb.Advisor(clock="wall")  # "auto" might leave out such short times as waits
+    lb = pylb.Advisor(clock="wall")  # "auto" might take such short times for waits
     for _ in lb.iterate(30):
         with lb.timed():
             pass

@@ -343,7 +343,7 @@ def test_paging_defeats_the_constant_model_and_not_the_functional_one():
 def test_a_processor_that_changes_is_followed(factor):
     history = clarke("fpm", 7000, 24, lambda rank, k: factor if rank == 3 and k >= 10 else 1.0)
     assert history[9].moved == 0
-    assert history[10].moved == 0  # the slow or fast step may have been an exception
+    assert history[10].moved == 0  # the slow or fast step may be an outlier
     assert history[11].moved > 0
     assert max(d.moved for d in history[16:]) == 0
     best = shortest_paging(7000, [1.0, 1.0, 1.0, factor])

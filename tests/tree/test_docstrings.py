@@ -69,7 +69,7 @@ def test_every_example_is_true(name, folder, monkeypatch):
 
 
 def public():
-    """Return the names of `pylb`, those that the page of the interface lists, and the plots."""
+    """Return the names of `pylb`, those that docs/api.md lists, and the plots."""
     names = {f"pylb.{name}" for name in pylb.__all__}
     names |= {f"pylb.plots.{name}" for name in plots.__all__ if name.islower()}
     page = (ROOT / "docs" / "api.md").read_text()

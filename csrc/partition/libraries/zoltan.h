@@ -43,9 +43,9 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
 
-    bool imports; /* true: the method finds out which objects arrive on a rank, and pylb tells the
-                     owners of these objects, which is cheaper than if Zoltan does it; false: the
-                     method finds out which objects leave a rank */
+    bool imports; /* true: the method finds out which objects arrive on a rank, and pylb tells
+                     their owners where they go, which is cheaper than if Zoltan does it; false:
+                     the method finds out which objects leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;

@@ -14,8 +14,8 @@
 
 #define SEED "SEED"
 
-/* Only one call at a time, because a process has one standard error and one random stream of
- * Zoltan. */
+/* Only one call at a time, because a process has one stderr and Zoltan one random stream in
+ * it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */

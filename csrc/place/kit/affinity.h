@@ -10,7 +10,7 @@ typedef struct plb_affinity {
     double *sent, *received; /* [entries] cost of the messages to the other object, and from it */
 } plb_affinity_t;
 
-/** Make the rows of the objects on each rank r that has wanted[r]; the other rows are empty.  A
+/** Make the rows of the objects on the ranks r with wanted[r] != 0; the other rows are empty.  A
  * message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
  * from an object to itself are left out.  Free `self` also after a failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,

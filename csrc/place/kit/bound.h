@@ -9,9 +9,9 @@
  * with only its fixed objects; the time of the heaviest object on its best rank. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** Compute a bound by the pigeonhole principle, if all ranks are equal; else 0.  Of the k p + 1
- * heaviest objects, k + 1 or more are on one rank; their load is at least that of the k + 1
- * lightest of these objects. */
+/** Compute a bound by the pigeonhole principle, if all ranks are equal; else 0.  For p ranks and
+ * any k: some rank has at least k + 1 of the k p + 1 heaviest objects, and so at least the load of
+ * the k + 1 lightest of them.  The largest bound of all k is taken. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 #endif

@@ -101,7 +101,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     PLB_NEW0(of, p);
     PLB_TRY(plb_loads_sorted(&order, share, p, PLB_DESCENDING, err));
     above[0] = 0.0;
-    /* processors without a share are in column 0 */
+    /* processors without a share keep of[] = 0, which is the column of the largest share */
     for (; n < p && share[order.item[n].id] > 0.0; n++) {
         above[n + 1] = above[n] + share[order.item[n].id];
     }

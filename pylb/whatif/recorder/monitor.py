@@ -178,7 +178,7 @@ class RecordMonitor:
             if length > LIMIT:
                 raise ProtocolError(f"a frame of {length} bytes: expected at most {LIMIT}")
             if kind > 127:
-                raise ProtocolError(f"a frame of the kind {kind}")
+                raise ProtocolError(f"a frame of kind {kind}: expected at most 127")
             if len(one.buffer) < HEAD.size + length:
                 return
             body = bytes(one.buffer[HEAD.size : HEAD.size + length])
