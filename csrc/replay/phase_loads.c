@@ -20,10 +20,14 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
-/* Return the loads of the phase as seconds on the present ranks of its objects. */
-static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
+/* Return the loads of the phase, whose tasks begin with `first`, as seconds on the present ranks
+ * of its objects; as work, if that is what the trace has. */
+static const double *loads_here(plb_phases_t *self, int64_t first)
 {
-    const double *speed = self->trace->measured;
+    const plb_trace_t *t = self->trace;
+    const double *speed = self->in_seconds ? t->speed : t->measured;
+    const double *recorded = (self->in_seconds ? t->task_seconds : t->task_load) + first;
+    const int32_t *where = t->task_rank + first;
     if (speed == NULL || self->all_as_recorded) {
         return recorded;
     }
@@ -39,7 +43,8 @@ static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
     int64_t end = i + 1;
-    const bool can = self->all_movable && t->measured == NULL && !self->opt.as_recorded;
+    const bool can =
+        self->all_movable && t->measured == NULL && !self->in_seconds && !self->opt.as_recorded;
     while (end < i + PLB_SUM_PHASES && end < t->n_phases &&
            (can || (self->opt.as_recorded && plb_trace_same_ranks(t, end))) &&
            plb_trace_alike(t, end) && plb_trace_check_tasks(t, end, true, NULL) == PLB_OK) {
@@ -57,9 +62,10 @@ static void add_loads(plb_phases_t *self, int64_t i)
                       self->opt.n_ranks, self->sum, self->total, self->room_of_sums);
     }
     const plb_trace_t *t = self->trace;
+    const double *pace = plb_phases_pace(self);
     for (int32_t r = 0; r < t->n_ranks; r++) {
         const double load = self->sum[(int64_t)r * PLB_SUM_PHASES + i - self->sums_begin];
-        const double own = t->speed == NULL ? load : load / t->speed[r];
+        const double own = pace == NULL ? load : load / pace[r];
         self->time[r] = t->background == NULL ? own : t->background[r] + own;
     }
 }
@@ -129,7 +135,7 @@ void plb_phases_run(plb_phases_t *self)
                             (t->figures != NULL &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
-    self->phase_load = loads_here(self, t->task_load + first, t->task_rank + first);
+    self->phase_load = loads_here(self, first);
     if (t->task_bytes != NULL && self->n > 0) {
         memcpy(self->bytes, t->task_bytes + first, (size_t)self->n * sizeof *self->bytes);
     }
@@ -194,7 +200,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
     const plb_trace_t *t = self->trace;
     const plb_metrics_t *m = &self->metrics;
     const double *measured = figures_of(self);
-    const bool plain = t->speed == NULL && t->background == NULL &&
+    const bool plain = plb_phases_pace(self) == NULL && t->background == NULL &&
                        self->opt.network.alpha + self->opt.network.beta == 0.0;
     const double total =
         plain ? self->total[self->phase - self->sums_begin] : m->mean * t->n_ranks;

@@ -74,6 +74,16 @@ static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
     s->multicast_messages = self->amount + self->edge_room + e;
 }
 
+/* Write to `work` what these loads or drifts, in seconds on the present ranks, are as work; return
+ * `work`. */
+static double *as_work(const plb_phases_t *self, const double *seconds, double *work)
+{
+    for (int64_t k = 0; k < self->n; k++) {
+        work[k] = seconds[k] * self->trace_speed[self->rank[k]];
+    }
+    return work;
+}
+
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 {
     const int ret =
@@ -102,7 +112,10 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     };
     if (self->opt.estimates && !self->opt.own_loads) {
         plb_estimate_drift(self->estimate, self->n, self->drift);
-        out->drift = self->drift;
+        out->drift = self->in_seconds ? as_work(self, self->drift, self->drift) : self->drift;
+    }
+    if (self->in_seconds) {
+        out->snapshot.load = as_work(self, out->snapshot.load, self->spare);
     }
     if (self->opt.edges) {
         add_edges(self, &out->snapshot);
@@ -167,7 +180,7 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks;
-    const double *given = self->trace_speed, *background = self->background;
+    const double *given = plb_phases_pace(self), *background = self->background;
     plb_exact_t *now = NULL, *then = NULL;
     PLB_NEW0(now, p);
     PLB_NEW0(then, p);

@@ -128,6 +128,7 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
 out:
     self->trace = t;
     self->trace_speed = t->speed;
+    self->in_seconds = t->task_seconds != NULL;
     self->background = t->background;
     self->sums_end = -1;
     self->has_bytes = t->task_bytes != NULL;

@@ -65,7 +65,8 @@ typedef struct plb_phases {
     double *drift;            /* [n] drift of the estimates */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
-    const double *phase_load; /* [n] seconds of this phase on the present ranks */
+    const double *phase_load; /* [n] seconds of this phase on the present ranks; work, if
+                                 plb_phases_pace gives speeds */
     int64_t iterations;       /* number of iterations since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
@@ -94,8 +95,15 @@ typedef struct plb_phases {
     /* [n_ranks] of each rank: its seconds; the messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
+    bool in_seconds;       /* whether the trace has task_seconds: loads are not work */
     bool all_as_recorded;  /* whether every object is on its recorded rank */
 } plb_phases_t;
+
+/* Return the speeds by which sums of `phase_load` are divided; NULL: these sums are seconds. */
+static inline const double *plb_phases_pace(const plb_phases_t *self)
+{
+    return self->in_seconds ? NULL : self->trace_speed;
+}
 
 /* Return the number of rows of `estimate`. */
 static inline int plb_phases_rows(const plb_phases_t *self)

@@ -157,6 +157,17 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
 }
 
+/* Return the speeds by which load estimates change with the rank; NULL or zeros: they do not. */
+static const double *speeds_used(const plb_replay_t *self)
+{
+    const plb_phases_t *phases = &self->phases;
+    if (plb_phases_pace(phases) != NULL) {
+        return NULL; /* loads are work */
+    }
+    /* with a distributed strategy, the decider tells none: each rank knows its own as given */
+    return phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
+}
+
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -179,8 +190,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    /* with given speeds, loads are work, which does not depend on the rank */
-    plb_phases_move(phases, self->answer, phases->trace_speed == NULL ? self->speed : NULL);
+    plb_phases_move(phases, self->answer, speeds_used(self));
     return PLB_OK;
 }
 
@@ -317,10 +327,11 @@ static void keep(plb_replay_t *self)
     self->metrics[self->n - self->first] = ph->metrics;
     self->seconds[self->n - self->first] = plb_phases_time(ph);
     if (self->times != NULL) {
+        const double *pace = plb_phases_pace(ph);
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {
             const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->sums_begin];
-            const double own = ph->trace->speed == NULL ? load : load / ph->trace->speed[r];
+            const double own = pace == NULL ? load : load / pace[r];
             time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
         }
     }

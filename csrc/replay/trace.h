@@ -40,7 +40,9 @@ typedef struct plb_trace {
     const int32_t *task_rank;   /* [tasks] the rank where the task ran */
     /* [tasks] rank where the object was created; NULL: where it first appears */
     const int32_t *task_home;
-    const double *task_load;    /* [tasks] seconds */
+    const double *task_load; /* [tasks] seconds; if `speed` is given, work: seconds * speed */
+    /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
+    const double *task_seconds;
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
     const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */

@@ -1,5 +1,7 @@
 #include "replay/trace_check.h"
 
+#include <math.h>
+
 #include "base/check.h"
 #include "model/check_arrays.h"
 
@@ -21,10 +23,26 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
                 t->n_ranks);
     PLB_PASS(check_ptr("task_ptr", t->task_ptr, t->n_phases, err));
     PLB_PASS(check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err));
+    PLB_FAIL_IF(t->task_seconds != NULL && t->speed == NULL, err, PLB_ERR_VALUE,
+                "task_seconds is given, but no speed: expected both");
     PLB_PASS(plb_check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
     PLB_PASS(plb_check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
     PLB_PASS(plb_check_i64("memory_limit", t->memory_limit, 0, t->n_ranks, err));
     PLB_PASS(plb_check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
+    return PLB_OK;
+}
+
+/* Check that loads are seconds * speed: somebody may have changed only the loads. */
+static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err)
+{
+    for (int64_t k = a; k < b; k++) {
+        const double work = t->task_seconds[k] * t->speed[t->task_rank[k]];
+        PLB_FAIL_IF(
+            fabs(work - t->task_load[k]) > 1e-9 * work, err, PLB_ERR_VALUE,
+            "task_load[%lld] is %g: expected %g, task_seconds times speed; or task_seconds "
+            "absent",
+            (long long)k, t->task_load[k], work);
+    }
     return PLB_OK;
 }
 
@@ -38,7 +56,8 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
     PLB_PASS(plb_check_index("task_rank", t->task_rank, a, b, t->n_ranks, err));
     PLB_PASS(plb_check_index("task_home", t->task_home, a, b, t->n_ranks, err));
     PLB_PASS(plb_check_f64("task_load", t->task_load, a, b, 0.0, err));
-    return PLB_OK;
+    PLB_PASS(plb_check_f64("task_seconds", t->task_seconds, a, b, 0.0, err));
+    return t->task_seconds == NULL ? PLB_OK : check_work(t, a, b, err);
 }
 
 int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)

@@ -83,6 +83,9 @@ class Phases:
         Bytes that the objects of each rank may occupy.
     task_coords : (t, 3) float64 or None
         Positions of the objects.
+    task_seconds : (t,) float64 or None
+        Seconds of each task as measured on its rank, if the run was given the speeds of its ranks;
+        ``task_load`` is then work, i.e. seconds times speed.
     measured : (p,) float64 or None
         Speeds of the ranks that the run has learned; the loads are seconds on ranks of these
         speeds.  None: equal speeds.
@@ -122,6 +125,7 @@ class Phases:
     memory_limit: I64 | None = None
     task_coords: F64 | None = None
     task_home: I32 | None = None
+    task_seconds: F64 | None = None
     measured: F64 | None = None
     figures: F64 | None = None
     recorded: RunFacts | None = None
@@ -208,6 +212,7 @@ class Phases:
             "task_rank",
             "task_home",
             "task_load",
+            "task_seconds",
             "task_bytes",
             "task_memory",
             "task_coords",

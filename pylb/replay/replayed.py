@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
@@ -128,11 +129,19 @@ class Replay:
         t = self.trace
         if self._times is not None:
             return self._times
-        load = t.task_load
+        load, seconds = t.task_load, t.task_seconds
         if t.measured is not None:
             load = load * (t.measured[t.task_rank] / t.measured[self.rank])
+        if t.speed is not None and seconds is not None:
+            seconds = seconds * (t.speed[t.task_rank] / t.speed[self.rank])
         there = dataclasses.replace(
-            t, task_rank=self.rank, task_load=load, measured=None, figures=None, recorded=None
+            *(t,),
+            task_rank=self.rank,
+            task_load=load,
+            task_seconds=seconds,
+            measured=None,
+            figures=None,
+            recorded=None,
         )
         plain = {**DEFAULTS, "as_recorded": True, "keep_times": True}
         core = _core.Replay(**plain, n_ranks=t.n_ranks)
@@ -384,9 +393,12 @@ def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     early and the record does not list them, the loop ends with the next phase.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
-    ranks = {name: getattr(trace, name) for name in OF_RANKS}
     if left is not None:
-        core.settle(one_phase(trace.n_ranks, left, trace.entity_key, **ranks), early)
+        facts = {name: getattr(trace, name) for name in OF_RANKS}
+        phase = one_phase(trace.n_ranks, left, trace.entity_key, facts)
+        if trace.task_seconds is None:
+            phase = dataclasses.replace(phase, task_seconds=None)
+        core.settle(phase, early)
     elif not early or end == trace.n_phases:
         core.settle(None, early)
 
@@ -423,6 +435,10 @@ def _with_ranks(
     }
     if memory_limit is not None:
         given["memory_limit"] = checks.sizes("memory_limit", memory_limit, trace.n_ranks)
+    if "speed" in given and (
+        trace.speed is None or not np.array_equal(given["speed"], trace.speed)
+    ):
+        given["task_seconds"] = None  # they were measured on ranks of other speeds
     return dataclasses.replace(trace, **given) if given else trace
 
 

@@ -26,8 +26,7 @@ def trace_fields(run: RunData) -> Arrays:
     remaining = {end: on_ranks(s, ranks) for end, s in run.remaining.items()}
     return {
         "n_ranks": run.n_ranks,
-        **trace_arrays([on_ranks(s, ranks) for s in run.stretches]),
-        **facts_of(ranks),
+        **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), facts_of(ranks)),
         "figures": frozen(run.figures),
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         "recorded": RunFacts(
@@ -47,23 +46,34 @@ def facts_of(ranks: dict[str, list[float]]) -> Arrays:
 def on_ranks(s: Stretch, ranks: dict[str, list[float]]) -> Stretch:
     """Convert a recorded stretch to one on ranks of which these facts are given.
 
-    With speeds, a load is work.  With memory limits, an object whose memory is not known occupies
-    the bytes that a migration sends.
+    With memory limits, an object whose memory is not known occupies the bytes that a migration
+    sends.
     """
     if "memory_limit" in ranks:
         s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.bytes))
-    if "speed" in ranks:
-        s = s._replace(load=s.load * np.array(ranks["speed"])[s.rank])
     return s
 
 
-def one_phase(n_ranks: int, left: Stretch, known: I64, **ranks: Any) -> Phases:
+def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
+    """Join the fields of a trace, whose loads are seconds, with the facts about its ranks.
+
+    With speeds, ``task_load`` is work, and the seconds are kept as measured, because
+    work / speed may differ from them in the last bit.
+    """
+    out = arrays | facts
+    if (speed := facts.get("speed")) is not None:
+        seconds, rank = arrays["task_load"], arrays["task_rank"]
+        out |= {"task_load": frozen(seconds * speed[rank]), "task_seconds": seconds}
+    return out
+
+
+def one_phase(n_ranks: int, left: Stretch, known: I64, facts: Arrays) -> Phases:
     """Return a trace with one phase, in which the objects of `left` exist but take no time.
 
     known: keys of entities that already have numbers, in order of these numbers.
     """
     phase = left._replace(load=np.zeros((1, len(left.key))))
-    return Phases(n_ranks, **trace_arrays([phase], known), **ranks)
+    return Phases(n_ranks, **on_speeds(trace_arrays([phase], known), facts))
 
 
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:

@@ -21,7 +21,13 @@ from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.replayed import DEFAULTS
 from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import facts_of, on_ranks, one_phase, trace_arrays
+from pylb.replay.trace_conversion import (
+    facts_of,
+    on_ranks,
+    on_speeds,
+    one_phase,
+    trace_arrays,
+)
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.modes import MeasuringMode, Prices
 from pylb.run.records import EVERY, LoadHistory
@@ -141,17 +147,17 @@ class ShadowMode(MeasuringMode):
             self._run(stretches, rows, facts)
         self._remaining = None
         if left is not None:
-            self._remaining = one_phase(n_ranks, left, self._keys, **facts)
+            self._remaining = one_phase(n_ranks, left, self._keys, facts)
             self._keys = self._remaining.entity_key
 
     def _run(self, stretches: list[Stretch], rows: F64, facts: dict[str, Any]) -> None:
         self._followed = stretches[-1].first + stretches[-1].iterations
-        arrays = trace_arrays(stretches, self._keys)
+        arrays = on_speeds(trace_arrays(stretches, self._keys), facts)
         self._keys = arrays["entity_key"]
         figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
         self._measured += float(figures[:, 1].sum())
         n_ranks = self._state.agreement.transport.size
-        self._replay.feed(Trace(n_ranks, **arrays, **facts, figures=figures))
+        self._replay.feed(Trace(n_ranks, **arrays, figures=figures))
         self._log.extend(self._new_rows())
 
     def _share(self) -> None:

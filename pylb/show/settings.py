@@ -125,6 +125,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         n_ranks=n_ranks,
         task_rank=rank,
         task_home=None,
+        task_seconds=None,
         entity_home=where,
         speed=None,
         background=None,

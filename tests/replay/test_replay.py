@@ -58,13 +58,18 @@ def rotate(snapshot):
     return np.where(may, (snapshot.rank + 1) % snapshot.n_ranks, snapshot.rank)
 
 
-def rank_times(trace, i, rank, alpha, beta, speed, background):
-    """Return the seconds of each rank in phase i: exact sums, rounded once."""
+def rank_times(trace, i, rank, alpha, beta, speed, background, loads=None):
+    """Return the seconds of each rank in phase i: exact sums, rounded once.
+
+    loads: of the phase's tasks; default: as in the trace.
+    """
     p = trace.n_ranks
     first, end = trace.task_ptr[i : i + 2]
     load, messages, volume = [[] for _ in range(p)], [0.0] * p, [0.0] * p
     for k in range(first, end):
-        load[rank[k - first]].append(float(trace.task_load[k]))
+        load[rank[k - first]].append(
+            float(trace.task_load[k]) if loads is None else loads[k - first]
+        )
     out = [
         (background[r] if background is not None else 0.0)
         + math.fsum(load[r]) / (speed[r] if speed is not None else 1.0)
@@ -118,6 +123,8 @@ class Twin:
         self.trace, self.cost, self.foresight = trace, cost, foresight
         self.speed = trace.speed if speed is None else speed
         self.background = trace.background if background is None else background
+        self.in_seconds = trace.task_seconds is not None and speed is None
+        self.pace = None if self.in_seconds else self.speed  # by which loads are divided
         self.traffic = alpha, beta
         unlike = words.pop("unlike", None)
         self.given = settings(
@@ -170,16 +177,19 @@ class Twin:
         t = self.trace
         for k, o in zip(self.tasks, self.here.values(), strict=True):
             o.load = float(t.task_load[k])
+            if self.in_seconds:
+                o.load = seconds_there(t, k, o.rank)
             self.take_sizes(o, k)
         if self.foresight:
             self.edges = i
         rank = [o.rank for o in self.here.values()]
-        times = rank_times(t, i, rank, *self.traffic, self.speed, self.background)
+        loads = [o.load for o in self.here.values()]
+        times = rank_times(t, i, rank, *self.traffic, self.pace, self.background, loads)
         self.m = pylb.Metrics.of(times)
 
     def statistics(self, i):
         m, p = self.m, self.trace.n_ranks
-        plain = self.speed is None and self.background is None and not any(self.traffic)
+        plain = self.pace is None and self.background is None and not any(self.traffic)
         total = math.fsum(o.load for o in self.here.values()) if plain else m.mean * p
         lowest = m.min / m.max if m.max > 0 else 1.0
         crossing = [k for k in self.among(i) if self.looks]
@@ -223,7 +233,7 @@ class Twin:
         ]
         entity = np.array(list(self.here), np.int64)
         return pylb.Snapshot(
-            load=[o.load if self.foresight else o.past[0] for o in objects],
+            load=self.as_work([o.load if self.foresight else o.past[0] for o in objects]),
             rank=np.array([o.rank for o in objects], np.int32),
             n_ranks=t.n_ranks,
             edges=pylb.Edges(
@@ -240,6 +250,11 @@ class Twin:
             background=self.background,
         )
 
+    def as_work(self, x):
+        """Return loads, or drifts, as the strategy gets them."""
+        factor = [self.speed[o.rank] if self.in_seconds else 1.0 for o in self.here.values()]
+        return np.array(x, float) * factor
+
     def database(self):
         learned = np.array([o.past[4] for o in self.here.values()])
         return self.snapshot(), learned if self.given.learns else None, None
@@ -253,7 +268,7 @@ class Twin:
 
     def judge(self):
         """The saving of the last LB step, by the loads of the present objects since then."""
-        p, v = self.trace.n_ranks, self.speed
+        p, v = self.trace.n_ranks, self.pace
         now, then = ([[] for _ in range(p)] for _ in range(2))
         for e, o in self.here.items():
             r, s = o.rank, self.was.get(e, o.rank)
@@ -283,7 +298,7 @@ class Twin:
         self.decider.choose()
         n, p = len(self.here), self.trace.n_ranks
         figures, speed, rank = np.zeros(_core.PLACING), np.zeros(p), np.zeros(n, np.int32)
-        drift = np.array([drift_of(o.past[2], o.past[3]) for o in self.here.values()])
+        drift = self.as_work([drift_of(o.past[2], o.past[3]) for o in self.here.values()])
         known = None if self.foresight else drift
         self.decider.core.place(*self.database(), figures, speed, rank, known)
         figures[FIGURES.index("seconds_statistics")] = math.nan
@@ -293,8 +308,8 @@ class Twin:
         ]
         nbytes = sum(o.bytes for o, _ in moved)
         self.core.balanced(len(moved), nbytes, math.nan, self.cost, True, True)
-        learned = self.speed is None  # with given speeds, loads are work
-        self.move(moved, [x if x > 0 and learned else 1.0 for x in speed.tolist()])
+        timed = self.pace is None  # else loads are work
+        self.move(moved, [x if x > 0 and timed else 1.0 for x in speed.tolist()])
 
     def move(self, moved, speed):
         self.was = {e: o.rank for e, o in self.here.items()}
@@ -352,6 +367,11 @@ def check_against_twin(trace, strategy, **words):
     return run
 
 
+def seconds_there(trace, k, r):
+    """Return the seconds of task k on rank r, by its seconds on the recorded rank."""
+    return float(trace.task_seconds[k] * (trace.speed[trace.task_rank[k]] / trace.speed[r]))
+
+
 def check_plainly(trace, strategy, **words):
     """Check the two baselines without decisions against the twin."""
     run = pylb.replay(trace, strategy, **words)
@@ -359,13 +379,16 @@ def check_plainly(trace, strategy, **words):
     began, rank = {}, []
     for i in range(trace.n_phases):
         first, end = trace.task_ptr[i : i + 2].tolist()
-        of_phase = []
+        of_phase, loads, pace = [], None, trace.speed
         for k in range(first, end):
             e, r = int(trace.task_entity[k]), int(trace.task_rank[k])
             fixed = strategy == "none" or not trace.entity_migratable[e]
             of_phase.append(r if fixed else began.setdefault(e, r))
+        if trace.task_seconds is not None:
+            loads = [seconds_there(trace, first + k, r) for k, r in enumerate(of_phase)]
+            pace = None
         m = pylb.Metrics.of(
-            rank_times(trace, i, of_phase, alpha, beta, trace.speed, trace.background)
+            rank_times(trace, i, of_phase, alpha, beta, pace, trace.background, loads)
         )
         assert {name: run.metrics[name][i] for name in m._fields} == m._asdict()
         rank += of_phase
@@ -408,11 +431,14 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         ptr.append(len(entity))
     n_edges = rng.integers(0, 3 * n_entities + 1, n_phases)
     m = int(n_edges.sum())
+    speed = rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None
+    seconds = rng.exponential(1.0, len(entity))
+    timed = speed is not None and rng.random() < 0.5
     return make_trace(
         n_ranks,
         entity,
         rank,
-        rng.exponential(1.0, len(entity)),
+        seconds * speed[rank] if timed else seconds,
         ptr,
         n_entities,
         entity_migratable=rng.random(n_entities) < 0.8,
@@ -422,7 +448,8 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         edge_dst=rng.integers(0, n_entities, m).astype(np.int32),
         edge_bytes=rng.exponential(100.0, m),
         edge_messages=rng.integers(1, 5, m).astype(float),
-        speed=rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None,
+        speed=speed,
+        task_seconds=seconds if timed else None,
         background=rng.uniform(0.0, 1.0, n_ranks) if rng.random() < 0.5 else None,
     )
 
@@ -475,14 +502,16 @@ def repeating(trace, rng, all_movable):
 
     ptr = [np.cumsum([0, *(s.stop - s.start for s in which)]) for which in (tasks, edges)]
     rank = picked(trace.task_rank, tasks)
-    other = rng.random() < 0.3
+    rank = rng.permutation(rank) if rng.random() < 0.3 else rank
+    load, timed = rng.exponential(1.0, len(rank)), trace.task_seconds is not None
     return replace(
         trace,
         task_ptr=ptr[0],
         edge_ptr=ptr[1],
         task_entity=picked(trace.task_entity, tasks),
-        task_rank=rng.permutation(rank) if other else rank,
-        task_load=rng.exponential(1.0, len(rank)),
+        task_rank=rank,
+        task_load=load * trace.speed[rank] if timed else load,
+        task_seconds=load if timed else None,
         task_bytes=rng.integers(0, 1000, len(rank)),
         entity_migratable=trace.entity_migratable | all_movable,
         **{f"edge_{x}": picked(getattr(trace, f"edge_{x}"), edges) for x in EDGES},
@@ -712,6 +741,20 @@ def test_traffic_is_that_to_other_ranks():
     run = pylb.replay(trace, "none", alpha=0.5, beta=0.01)
     assert run.iteration_time[0] == 1 + (0.5 * 2 + 0.01 * 10)
     assert run.metrics["min"][0] == 1 + (0.5 * 1 + 0.01 * 40)
+
+
+def test_seconds_that_are_not_the_work():
+    """A changed `task_load` would have no effect beside `task_seconds`."""
+    trace = replace(two_ranks(), speed=np.array([2.0, 1.0]))
+    seconds = trace.task_load / trace.speed[trace.task_rank]
+    timed = replace(trace, task_seconds=seconds)
+    assert (
+        timed.replay("none").metrics["max"].tolist() == trace.replay("none").metrics["max"].tolist()
+    )
+    with pytest.raises(DomainError, match=r"task_load\[0\] is 0: .*task_seconds times speed"):
+        replace(timed, task_load=np.zeros_like(seconds)).replay("none")
+    with pytest.raises(DomainError, match="task_seconds is given, but no speed"):
+        replace(timed, speed=None).replay("none")
 
 
 def test_speed_and_background_given():

@@ -337,6 +337,19 @@ def test_nothing_said(tmp_path_factory, program, words):
     check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
 
 
+@examples(12)
+@given(
+    program=programs,
+    strategy=strategy_words,
+    when=trigger_words,
+    speed=st.lists(st.sampled_from([0.5, 0.7, 1.0, 1.3]), min_size=8, max_size=8),
+)
+def test_speeds_that_are_given(tmp_path_factory, program, strategy, when, speed):
+    """Loads are work then, but the sums of their seconds are still those of the run."""
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    check(program, {**strategy, **when}, path, speed=speed[: program.n_ranks])
+
+
 @examples(6)
 @given(
     program=programs.filter(lambda p: not p.is_left_early),
