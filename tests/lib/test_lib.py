@@ -209,6 +209,7 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
         end, said = time.time(), done.stdout + done.stderr
         assert done.returncode != 0, said
         died = re.search(rf"rank {ranks - 1} comes to ([\w ]+) at ([0-9.]+)", said)
+        assert died, said
         passed = end - float(died.group(2))
         print(f"{loop} {how} {ranks} {died.group(1)}: {passed:.1f} s", file=sys.stderr)
         assert passed < (5.0 if EXPLORE else 20.0)  # the machine may be busy
