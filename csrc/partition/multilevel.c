@@ -152,7 +152,7 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest,
         self->cluster[at + 1] = NULL;
         self->n++;
         if (label != NULL) {
-            ret = coarsen_labels(self->cluster[at], fine->n_vertices, label, err);
+            PLB_TRY(coarsen_labels(self->cluster[at], fine->n_vertices, label, err));
         }
     }
 out:

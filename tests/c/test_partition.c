@@ -191,6 +191,39 @@ static void failed_allocations_are_survived(void **state)
     }
 }
 
+/* A ring that is coarsened several times. */
+static void no_failed_allocation_is_forgotten(void **state)
+{
+    (void)state;
+    enum { RING = 600 };
+    static int32_t start[RING + 1], to[2 * RING], part[RING];
+    for (int32_t v = 0; v < RING; v++) {
+        start[v] = 2 * v;
+        to[2 * v] = (v + 1) % RING;
+        to[2 * v + 1] = (v + RING - 1) % RING;
+    }
+    start[RING] = 2 * RING;
+    const plb_question_t in = {.n_vertices = RING,
+                               .n_parts = 3,
+                               .n_weights = 1,
+                               .start = start,
+                               .to = to,
+                               .imbalance = 1.03};
+    int64_t at = 0;
+    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; at++) {
+        plb_err_t err = {0, ""};
+        for (int32_t v = 0; v < RING; v++) {
+            part[v] = v % 3;
+        }
+        plb_mem_fail_at(at);
+        ret = plb_partition_improve(&in, 1, part, &err);
+        plb_mem_fail_at(-1);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+        assert_true((ret == PLB_OK) == (err.text[0] == '\0'));
+    }
+    assert_true(at > 50);
+}
+
 /* ---- libraries that answer badly
  * ------------------------------------------------------------------- */
 
@@ -447,6 +480,7 @@ int main(void)
         cmocka_unit_test(overfull_parts_are_emptied),
         cmocka_unit_test(contraction_keeps_connectivity),
         cmocka_unit_test(failed_allocations_are_survived),
+        cmocka_unit_test(no_failed_allocation_is_forgotten),
         cmocka_unit_test(bad_answers_are_errors_or_mended),
         cmocka_unit_test(moves_are_packed_by_part),
         cmocka_unit_test(names_keep_as_much_as_any),
