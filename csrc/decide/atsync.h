@@ -104,7 +104,7 @@ typedef struct plb_atsync {
                                 caller may read them and then set n_rows to 0 */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */
-    bool votes; /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */
+    bool votes;   /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */
     plb_wish_t wish;
     plb_dispute_t dispute;
     int64_t n_ended; /* number of ranks that had ended, from the last statistics */

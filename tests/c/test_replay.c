@@ -327,7 +327,8 @@ static void loops_may_be_left_early(void **state)
             .decider = &s.decider, .n_ranks = RANKS, .moves = true, .cost = 0.0};
         plb_trace_t part = o.trace;
         part.n_phases = 2; /* the trigger asks for an LB step after these */
-        const plb_loop_t loop = {0, 9, NAN, NAN}, wrong = {3, 1, NAN, NAN}, next = {2, 4, NAN, NAN};
+        const plb_loop_t loop = {0, 9, NAN, NAN}, wrong = {3, 1, NAN, NAN},
+                         next = {2, 4, NAN, NAN};
         assert_int_equal(plb_replay_init(&s.replay, &opts, &err), PLB_OK);
         assert_int_equal(plb_replay_loop(&s.replay, &loop, &err), PLB_OK);
         assert_int_equal(plb_replay_feed(&s.replay, &part, &err), PLB_OK);
