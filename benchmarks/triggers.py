@@ -346,7 +346,7 @@ def knows_increments(program, cost):
 
 
 def knows_autoregression(program, cost):
-    """Return the optimal rule, as `knows_increments` does, for a state that returns to zero."""
+    """Return the optimal rule for a state that returns to zero; see `knows_increments`."""
     rho, deviation = program.known["rho"], program.known["deviation"]
     grid = np.linspace(-4, 4, 121) * deviation
     kernel = (grid - rho * grid[:, None]) / (deviation * math.sqrt(1 - rho**2))

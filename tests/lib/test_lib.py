@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from compiled import flags, installed, needs, run
+from compiled import finished, flags, installed, needs, run
 
 import pylb
 from pylb.cli.main import main
@@ -205,10 +205,7 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
     assert n > 20
     for at in range(0, n, 1 if EXPLORE else 17):
         case = [*words, how, str(at), *LOOPS[loop]]
-        env = {**os.environ}  # a copy lacks variables that MPI sets in this process
-        done = subprocess.run(
-            case, capture_output=True, text=True, timeout=60, check=False, env=env
-        )
+        done = finished(case, timeout=60)
         end, said = time.time(), done.stdout + done.stderr
         assert done.returncode != 0, said
         died = re.search(rf"rank {ranks - 1} comes to ([\w ]+) at ([0-9.]+)", said)

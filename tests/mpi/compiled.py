@@ -10,11 +10,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def finished(words, timeout=400, **kwargs):
+    """Run a command to its end; return it with its return code and what it printed."""
+    kwargs.setdefault("env", {**os.environ})  # a copy lacks variables that MPI sets in this process
+    return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
+
+
 def run(words, timeout=400, **kwargs):
     """Return what a command printed; it must succeed."""
     words = [*map(str, words)]
-    kwargs.setdefault("env", {**os.environ})  # a copy lacks variables that MPI sets in this process
-    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
+    done = finished(words, timeout, **kwargs)
     assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
