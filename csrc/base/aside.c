@@ -18,7 +18,7 @@ typedef struct job {
     bool ended, left;
 } job_t;
 
-/* One pair for all jobs, because they are long and few. */
+/* All jobs share one mutex and one condition: jobs are long and few. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 
@@ -65,7 +65,8 @@ static void pause_a_little(void)
     pthread_cond_timedwait(&ended, &mutex, &until);
 }
 
-/* Wait a little, then look for signals, without the mutex: the interpreter may be busy. */
+/* Wait a little, then check for signals.  The check gives up the mutex, because it may have to
+ * wait for Python's interpreter. */
 static int look(const plb_aside_t *how)
 {
     pause_a_little();
@@ -78,7 +79,7 @@ static int look(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the calls whose callers have gone on after a signal. */
+/* Wait for the end of earlier calls whose callers were interrupted by a signal. */
 static int wait_for_turn(const plb_aside_t *how)
 {
     int ret = PLB_OK;
@@ -115,7 +116,7 @@ int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err)
     job_t *job = plb_calloc(1, sizeof *job);
     PLB_FAIL_IF(job == NULL, err, PLB_ERR_NOMEM, "out of memory");
     *job = (job_t){.how = *how, .data = data};
-    if (!start(job)) { /* no thread could be started: the call runs on this one */
+    if (!start(job)) { /* no thread could be started: use the calling thread */
         plb_free(job);
         return how->run(data, err);
     }

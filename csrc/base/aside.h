@@ -1,5 +1,5 @@
-/* Calls of libraries that do not check for signals run aside, in a thread of their own.  So a
- * signal ends the caller's wait at once; the thread goes on until its call ends. */
+/* Runs a library call that does not check for signals in a thread of its own.  A signal then ends
+ * the caller's wait at once, while the thread goes on until the library returns. */
 #ifndef PLB_BASE_ASIDE_H
 #define PLB_BASE_ASIDE_H
 
@@ -12,18 +12,16 @@ typedef struct plb_aside {
     int (*run)(void *data, plb_err_t *err);
     void (*free)(void *data);
     void (*watch)(void); /* the thread that waits calls it every few milliseconds; or NULL */
-    atomic_int *left; /* number of calls that still run although their callers have gone on after a
-                         signal; the next call waits until it is 0 */
+    atomic_int *left;    /* number of running calls whose callers were interrupted by a signal; the
+                            next call waits until it is 0 */
 } plb_aside_t;
 
-/** Run `run(data)`, and wait for its end.  Returns its code.
- *
- * PLB_ERR_INTERRUPTED: a signal came first.  Then `data` no longer belongs to the caller;
- * `free(data)` is called when the run has ended.  So `data` must own all memory to which it
- * points. */
+/** Call `run(data)` in a thread, wait for its end, and return its code.  PLB_ERR_INTERRUPTED: a
+ * signal came first; the thread then calls `free(data)` after `run`.  So the caller must not use
+ * `data` any more, and `data` must own all memory to which it points. */
 int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 
-/** Wait until no call runs whose caller has gone on after a signal. */
+/** Wait for the end of all calls whose callers were interrupted by a signal. */
 void plb_aside_wait(atomic_int *left);
 
 /* ---- memory of its own ---------------------------------------------------------------------- */

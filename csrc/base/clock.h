@@ -1,6 +1,7 @@
-/* The clocks that measure an object's load.  A thread that plays a virtual rank has a time of its
- * own, which runs between plb_clock_enter and plb_clock_leave.  This interval is called a frame.
- * In a frame the time runs at the speed of that rank, and plb_clock_declare adds seconds to it. */
+/* The clocks that measure an object's load.  A thread that runs a virtual rank has its own time
+ * between plb_clock_enter and plb_clock_leave; this interval is called a frame.  In a frame, the
+ * thread's own time runs at the speed of the virtual rank, and plb_clock_declare adds time to
+ * it. */
 #ifndef PLB_BASE_CLOCK_H
 #define PLB_BASE_CLOCK_H
 
@@ -42,8 +43,8 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** Return this thread's own time in nanoseconds, by the clock `clock`.  Call it only in a frame.
- */
+/** Return this thread's own time in nanoseconds, driven by `clock`.  Call it only between
+ * plb_clock_enter and plb_clock_leave. */
 int64_t plb_clock_own_ns(plb_clock_t clock);
 
 static inline int64_t plb_clock_ns(plb_clock_t clock)
@@ -57,7 +58,8 @@ void plb_clock_enter(plb_clock_t source, int64_t own, double pace);
 /** End the frame, and return the thread's own time. */
 int64_t plb_clock_leave(void);
 
-/** Add `ns` nanoseconds to the own time, whichever clock drives it.  Call it only in a frame. */
+/** Add `ns` nanoseconds to the thread's own time.  Call it only between plb_clock_enter and
+ * plb_clock_leave. */
 void plb_clock_declare(int64_t ns);
 
 typedef struct plb_words {

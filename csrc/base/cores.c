@@ -15,7 +15,7 @@ enum { WORDS = PLB_CORES_MOST / 64, PATH = 4352 };
 
 /* ---- of this process ------------------------------------------------------------------------ */
 
-/* The first line of a file. */
+/* Read the first line of a file; false: there is none. */
 static bool read_line(const char *path, char *line, int size)
 {
     FILE *f = fopen(path, "re");
@@ -26,7 +26,8 @@ static bool read_line(const char *path, char *line, int size)
     return found;
 }
 
-/* Identify the kernel, not the host name: containers of one kernel share its cores. */
+/* Return a hash of the kernel's boot id.  The host name does not do: containers have different
+ * names, but share the cores of one kernel. */
 static uint64_t host_here(void)
 {
     char name[256] = "";
@@ -185,8 +186,8 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* Ranks of c[p] that are alike follow each other and form a group.  If a group has fewer cores
- * per rank than the group in `out`, write it to `out`. */
+/* Divide c[p] into groups of successive ranks that are alike.  If a group has fewer cores per rank
+ * than the group in `out`, write it to `out`. */
 static void find_crowd(const plb_cores_t *c, int32_t p,
                        bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                        double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
@@ -209,7 +210,7 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
     PLB_NEW(c, p);
     *out = (plb_crowd_t){0, 0.0, ""};
     memcpy(c, all, (size_t)p * sizeof *c);
-    qsort(c, (size_t)p, sizeof *c, by_mask); /* also sorts by host, which is compared first */
+    qsort(c, (size_t)p, sizeof *c, by_mask); /* sorts by host first, then by mask */
     find_crowd(c, p, same_host, cores_of_masks, out);
     find_crowd(c, p, same_mask, cores_of_masks, out);
     qsort(c, (size_t)p, sizeof *c, by_group);

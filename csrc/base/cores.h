@@ -1,10 +1,10 @@
 /* Which cores a rank may use, and which ranks share them.
  *
  * Ranks that share a core wait for one another.  The clock "auto" leaves these waits out, because
- * they do not depend on the object that runs.  A quota (of a Linux control group) that limits
- * only one rank is different: it makes every object slow there, like a slow processor.  But the
- * kernel counts the time in which a quota stops a thread as a wait for a core, too.  So on a rank
- * with such a quota, loads are elapsed time, which includes all waits. */
+ * they do not depend on the object that runs.  A quota (of a Linux control group) for a single
+ * rank is different: it slows every object of the rank, like a slow processor.  But the kernel
+ * also counts the time in which a quota stops a thread as a wait for a core.  So on a rank with
+ * its own quota, loads are elapsed times, which include all waits. */
 #ifndef PLB_BASE_CORES_H
 #define PLB_BASE_CORES_H
 

@@ -27,7 +27,7 @@ static inline uint64_t plb_hash(int64_t key)
 typedef struct plb_keys {
     int64_t *key; /* [n] by number */
     int64_t n, room;
-    int32_t *bucket; /* [n_buckets] numbers, or -1: empty */
+    int32_t *bucket; /* [n_buckets] number of the key in each bucket; -1: empty */
     int64_t n_buckets;
     bool borrowed; /* true: `key` is the caller's array; false: owned */
 } plb_keys_t;

@@ -1,4 +1,4 @@
-/* Lets a signal end long loops.
+/* Lets a signal end a long loop.
  *
  * A loop that may take long calls plb_interrupted again and again; n is the number of steps since
  * its last call:
@@ -6,9 +6,9 @@
  *     ret = plb_interrupted(n);          PLB_OK, or PLB_ERR_INTERRUPTED
  *
  * The program sets a function that checks for signals on this thread (plb_interrupt_set), and
- * plb_interrupted calls it every few milliseconds.  After an interrupt, each further
- * plb_interrupted returns PLB_ERR_INTERRUPTED, too.  So a function that returns no code may just
- * return early; its caller then calls plb_interrupted(0). */
+ * plb_interrupted calls it every few milliseconds.  After an interrupt, every later call also
+ * returns PLB_ERR_INTERRUPTED. So a function without a return code can return early, and its
+ * caller calls plb_interrupted(0). */
 #ifndef PLB_BASE_INTERRUPT_H
 #define PLB_BASE_INTERRUPT_H
 
@@ -28,7 +28,7 @@ typedef struct plb_interrupt {
 /** Set the function that checks for signals on this thread; return the previous setting. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
-/* A number of steps so large that the clock is read at once. */
+/* So many steps that plb_interrupted reads the clock at once. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */

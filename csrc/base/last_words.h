@@ -1,13 +1,13 @@
-/* Prints a message if the process is still there some seconds after the end of the program, and
- * may then end it.  This reports a deadlock that nothing else can report: this process waits in
- * MPI_Finalize, and other ranks wait for it in another call. */
+/* Prints a message, and may end the process, if it still runs some seconds after the program's
+ * end.  So a deadlock is reported in which this process waits in MPI_Finalize, while other ranks
+ * wait for it in another call. */
 #ifndef PLB_BASE_LAST_WORDS_H
 #define PLB_BASE_LAST_WORDS_H
 
 #include <stdbool.h>
 
-/** Write `text` (at most 500 bytes) to standard error after `seconds`, in a handler of SIGALRM.
- * ends: true: the process then ends at once with code 1; false: it goes on. */
+/** Write `text` (at most 500 bytes) to standard error after `seconds`, in a handler of SIGALRM. If
+ * `ends`, the process then ends at once with code 1. */
 void plb_last_words(double seconds, const char *text, bool ends);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { HUGE_BLOCK = 1 << 22 };
 
-/* Number of allocations before the one that a test lets fail; -1: none fails. */
+/* Number of allocations that still succeed before a test makes one fail; -1: none fails. */
 static _Atomic int64_t fail_at = -1;
 
 void plb_mem_fail_at(int64_t n)

@@ -1,4 +1,4 @@
-/* Memory allocation that checks for overflow.  A test can let the n-th allocation fail. */
+/* Memory allocation that checks for overflow.  A test can make the n-th allocation fail. */
 #ifndef PLB_BASE_MEM_H
 #define PLB_BASE_MEM_H
 
@@ -23,12 +23,12 @@ void plb_mem_trim(void);
 #define PLB_FREE(...)                                                                             \
     plb_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
 
-/** Tests only: let the n-th allocation from now (0 = the next) fail; -1 switches this off. */
+/** Tests only: make the n-th allocation from now fail (0: the next one); -1: no allocation. */
 void plb_mem_fail_at(int64_t n);
 
-/* Allocate n entries for the pointer `var`; 0: zeroed.  On failure, set the error `err` and leave:
- * PLB_NEW sets `ret` and jumps to `out`; PLB_PASS_NEW returns the code.  The macros below leave in
- * the same two ways. */
+/* Allocate n entries for the pointer `var`; a 0 in the name: filled with zeros.  On failure, set
+ * the error `err`; then PLB_NEW... sets `ret` and jumps to `out`, and PLB_PASS_NEW... returns the
+ * code.  So do the macros below. */
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_JUMP)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_JUMP)
 #define PLB_PASS_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_RETURN)

@@ -29,8 +29,8 @@ static void close_meter(void *arg)
     *self = (meter_t){0};
 }
 
-/* After a fork, the open file still belongs to the parent's thread: close it, so that the next
- * reading opens that of this thread. */
+/* After a fork, the open file is that of the parent's thread: close it, so that the next reading
+ * opens this thread's file. */
 static void after_fork(void)
 {
     close_meter(&meter);
@@ -42,7 +42,7 @@ static void set_up(void)
     pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* The library may be unloaded while its threads still run: they must not call into it when they
+/* If the library is unloaded while threads still run, these must not call its functions at their
  * end. */
 __attribute__((destructor)) static void tear_down(void)
 {
@@ -60,7 +60,8 @@ static void open_meter(meter_t *self)
 
 static int64_t read_meter(meter_t *self)
 {
-    char text[80]; /* three numbers: time on a core, run delay, turns */
+    char text[80]; /* three numbers: nanoseconds on a core, run delay in nanoseconds, number of
+                      time slices */
     if (!self->open) {
         open_meter(self);
     }

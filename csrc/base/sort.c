@@ -11,8 +11,10 @@ enum {
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
     FEW_LOADS = 4096, /* with fewer items, a pass of the radix sort costs more than it saves */
-    CROWD = 16,       /* in a bin with more items, insertion sort takes too long */
-    MOST_DEPTH = 1,   /* most levels of bins within bins; a bin below them is sorted by merging */
+    CROWD = 16,       /* a bin with more items is sorted into bins of its own, because insertion
+                         sort would take too long */
+    MOST_DEPTH = 1,   /* most levels of bins within bins; below them, a crowded bin is sorted by
+                         merging */
     LARGE = 1 << 16,  /* this many items do not fit into the cache: they first go into large bins
                          (depth -1) */
     MANY = 512,
@@ -96,8 +98,8 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Sort each crowded bin by its own range of keys.  So if a few outliers put most items into one
- * bin, one more round sorts them. */
+/* Sort each crowded bin into new bins over its own range of keys.  If a few outliers have pressed
+ * most items into one bin, one such round is enough. */
 static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
                         int depth)
 {
@@ -214,8 +216,8 @@ static inline uint64_t part_of(const struct plb_sort_parts *self, double key)
     return (image(key) - self->first) >> self->shift;
 }
 
-/* Choose the parts, and set end[k] to the index where part k begins (it becomes the end when the
- * items are written). */
+/* Choose the parts, and set end[k] to the index where part k begins.  Writing the items then moves
+ * end[k] to the end of the part. */
 static void split(struct plb_sort_parts *self, const double *x, int64_t n, double sign)
 {
     double low = 0.0, high = 0.0;

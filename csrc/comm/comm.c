@@ -106,7 +106,7 @@ int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, 
         start[r] = (int)total;
         count[r] = (int)size[r];
         total += size[r];
-        if (total > INT_MAX) { /* all ranks compute the same sum, so all return here */
+        if (total > INT_MAX) { /* all ranks have the same sum, so all fail */
             ret = PLB_FAIL(err, PLB_ERR_RANGE, "more than %d bytes to gather", INT_MAX);
             goto out;
         }

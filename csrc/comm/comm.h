@@ -11,11 +11,11 @@
 
 #include "base/err.h"
 
-/* Every tag used on the duplicate.  A rank may be one step ahead of another, but not two, so the
- * parity of the step tells their messages apart. */
+/* The message tags.  A rank can be at most one step ahead of another, so odd and even steps use
+ * different tags. */
 enum plb_tag {
-    PLB_TAG_HEAD = 1, /* 1 or 2, by the parity of the step: the head of a parcel (step.h) */
-    PLB_TAG_PART = 3, /* 3 or 4: a part of a parcel */
+    PLB_TAG_HEAD = 1, /* in even steps; 2 in odd steps: the head of a parcel (step.h) */
+    PLB_TAG_PART = 3, /* in even steps; 4 in odd steps: a part of a parcel */
 };
 
 typedef struct plb_comm {

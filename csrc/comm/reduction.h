@@ -1,6 +1,6 @@
-/* Nonblocking reductions of statistics and of maxima, several at a time.  Statistics and
- * maxima have a communicator each: all ranks begin the reductions of one kind in the same
- * order, but ranks may mix the two kinds differently. */
+/* Nonblocking reductions of statistics and of maxima, several at a time.  All ranks must begin the
+ * reductions of one kind in the same order, but the order of the two kinds may differ between
+ * ranks.  So each kind has its own communicator. */
 #ifndef PLB_COMM_REDUCTION_H
 #define PLB_COMM_REDUCTION_H
 

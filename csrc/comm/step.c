@@ -14,8 +14,8 @@ enum {
 
 /* ---- which parts go where ------------------------------------------------------------------- */
 
-/* Whether a part goes into the head.  Sender and receiver ask this for the sizes in the same
- * order, so both get the same answers. */
+/* Whether a part goes into the head.  Sender and receiver ask for the parts in the same order, so
+ * they get the same answers. */
 static bool is_inline(int64_t size, int64_t *used)
 {
     if (size > INLINE || *used + size > HEAD_MOST) {
@@ -142,8 +142,8 @@ out:
     return ret;
 }
 
-/* End a step that has failed.  If nothing was sent yet, a new step may begin.  If heads were sent,
- * it may not: the other ranks could not tell the two steps apart. */
+/* End a step that has failed.  A new step may begin only if no head was sent: the other ranks
+ * could not tell the heads of the two steps apart. */
 static void give_up(plb_step_t *self)
 {
     if (self->heads.n > 0) {

@@ -1,14 +1,14 @@
 /* One collective step: sends parcels of bytes to some ranks and, at the same time, reduces one
  * record of statistics (measure/stats.h).
  *
- * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the
- * contents of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
+ * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the contents
+ * of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
  *
  * The exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
- * sends, then a nonblocking barrier, while receiving.  There are two differences.  The barrier is
- * the Iallreduce of the record, so a step costs one collective call.  And only the heads are sent
- * synchronously.  When the reduction is complete, all heads have been received, and every rank
- * has the same record. */
+ * sends, then a nonblocking barrier, while receiving.  There are two differences: the barrier is
+ * the Iallreduce of the record, so a step costs one collective call; and only the heads are sent
+ * synchronously.  When the reduction is complete, every rank has the same record, and all heads
+ * have been received. */
 #ifndef PLB_COMM_STEP_H
 #define PLB_COMM_STEP_H
 
@@ -38,7 +38,7 @@ typedef enum plb_phase {
     PLB_STEP_SENDING,
     PLB_STEP_REDUCING,
     PLB_STEP_DRAINING,
-    PLB_STEP_BROKEN /* some heads were sent, others were not: no more steps are possible */
+    PLB_STEP_BROKEN /* a step failed after it had sent some heads: no more steps are possible */
 } plb_phase_t;
 
 typedef struct plb_step {
@@ -65,8 +65,8 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
 
 /** Wait until self->all is the merged record and all parcels have arrived, for at most
  * `timeout_ns` nanoseconds (negative: no limit); other ranks can use the processor meanwhile.
- * *done: true: they have arrived; false: the time is over.  In that case, and after
- * PLB_ERR_INTERRUPTED, the step is still under way: call it again. */
+ * *done: whether they have arrived.  If not, or after PLB_ERR_INTERRUPTED, the step is still under
+ * way: call this again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

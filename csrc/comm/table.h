@@ -17,9 +17,10 @@ enum { PLB_FREE = -1, PLB_STAGED = -2 };
 
 typedef struct plb_table {
     int64_t *id;    /* [n_slots] id of the entry */
-    int32_t *owner; /* [n_slots] the owner's rank, or PLB_FREE, PLB_STAGED */
-    int64_t *local; /* [n_slots]; NULL without local ids */
-    int32_t *row;   /* [n_slots] row of the user data; NULL without data */
+    int32_t *owner; /* [n_slots] the owner's rank; PLB_FREE: no entry; PLB_STAGED: the entry is not
+                       yet written */
+    int64_t *local; /* [n_slots] local id; NULL: the table has none */
+    int32_t *row;   /* [n_slots] row of the entry in the user data; NULL: the table has none */
     int64_t n_slots, n;
     bool has_local;
     char *data;

@@ -10,16 +10,16 @@
 
 enum {
     PIECE = 1 << 30, /* bytes of a message: MPI counts in int */
-    /* A rank that sleeps while a message arrives slows the message down.  So at first a rank only
-     * yields its core: for PATIENCE nanoseconds, plus PATIENCE_BYTE for each byte of the message.
-     */
+    /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
+     * its core, for PATIENCE nanoseconds plus PATIENCE_BYTE nanoseconds for each byte of the
+     * message. */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-/* Make a datatype of that many bytes, for messages that an int cannot count. */
+/* Make a datatype for a message with more bytes than an int can count. */
 static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -168,7 +168,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
-/* Report an error if something other than the expected items has come. */
+/* Report an error if a message does not have the expected tag or size. */
 static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
                 plb_err_t *err)
 {
@@ -256,8 +256,8 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
     told.data = &nothing;
     PLB_PASS(plb_transfer_init(&notes, comm, out->n, err));
     int ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
-    if (ret == PLB_ERR_VALUE) { /* own rows that do not match need no error here: this rank has
-                                   failed already */
+    if (ret == PLB_ERR_VALUE) { /* the numbers of own rows differ: not reported, because this rank
+                                   has failed already */
         ret = PLB_OK;
     }
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {

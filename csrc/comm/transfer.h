@@ -1,10 +1,10 @@
 /* An exchange of rows with a known pattern: each rank knows how many rows it gets from which
  * ranks, and communicates only with these ranks, its partners.
  *
- * The ranks do not agree on an exchange first, because that would cost more than the exchange
- * itself.  Instead the tag of a message identifies the exchange (plan, direction, kind of items),
- * and each receive accepts any tag.  If a rank is in another exchange, its partners get an error.
- * A rank that has failed sends its partners an empty message with PLB_TAG_FAILED. */
+ * The ranks do not agree beforehand which exchange they are in, because that would cost more than
+ * the exchange itself.  Instead the tag of each message identifies the exchange (plan, direction,
+ * kind of items).  A receive accepts any tag, and raises an error if it is not the tag of this
+ * exchange.  A rank that has failed sends its partners an empty message with PLB_TAG_FAILED. */
 #ifndef PLB_COMM_TRANSFER_H
 #define PLB_COMM_TRANSFER_H
 
@@ -31,8 +31,8 @@ typedef struct plb_transfer {
     int64_t *bytes;         /* [n] size of each message */
 } plb_transfer_t;
 
-/** Make room for the requests of an exchange with this many partners; one exchange can follow
- * another. */
+/** Allocate the requests of an exchange with this many partners; they serve for any number of
+ * exchanges, one after the other. */
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 

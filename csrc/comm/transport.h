@@ -12,21 +12,21 @@ struct plb_transport {
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
     const int64_t *sizes;             /* [size] bytes of each rank in the last gather */
 
-    /** Make room for `depth` reductions of records under way at once.  An error is raised on all
-     *  ranks. */
+    /** Make room for `depth` reductions of records at a time.  If one rank fails, all return an
+     * error. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
-     * other ranks).  A negative n is the code of an error of this rank: it takes part, so that no
-     * other rank waits.  An error is raised on all ranks, and names the rank. */
+     * other ranks).  A rank that has failed passes the code of its error as n (negative), so that
+     * no other rank waits for it.  All ranks then return an error, which names this rank. */
     int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, plb_err_t *err);
 
-    /** Return `ret`, or the error of the lowest rank that has one: if one rank has failed, all
-     *  fail. */
+    /** Return `ret` if it is an error, else the error of the lowest rank that has one: if one rank
+     * has failed, all fail. */
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
-    /** Tell the others that this rank takes part in no more gathers: a rank that waits for it in
-     *  one gets an error.  Returns at once. */
+    /** Announce that this rank takes part in no more gathers; ranks that wait for it in a gather
+     * get an error.  Returns at once. */
     int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
@@ -34,8 +34,8 @@ struct plb_transport {
 
     /** Exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from` go to
      * rank r; those that come from rank r become receive[r] ... receive[r + 1] - 1 of `to`.
-     * failed: PLB_OK, or the code of an error of this rank: as in `gather`, all ranks then fail,
-     * before any item is sent. */
+     * failed: PLB_OK, or the code of an error of this rank; all ranks then fail before any item is
+     * sent. */
     int (*exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
                     char *to, const int64_t *receive, int64_t bytes, plb_err_t *err);
 

@@ -15,7 +15,7 @@ typedef struct by_mpi {
     plb_reducer_t reducer;
     int64_t *size;      /* [p] owned: face.sizes */
     int *count, *start; /* [p] owned: of a gather */
-    bool leaves;        /* true: this rank has left, or has heard that another one has */
+    bool leaves;        /* true: this rank has called `leave`, or knows that another rank has */
     int64_t *farewell;  /* [1 + p] owned: what this rank sends when it leaves, and what it gets */
     MPI_Request leaving;
 } by_mpi_t;
@@ -30,7 +30,7 @@ static int raise_for(int code, int rank, plb_err_t *err)
 int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int own[2] = {mine, 0}, lowest[2]; /* a code and its rank, as MPI_2INT has them */
+    int own[2] = {mine, 0}, lowest[2]; /* error code and rank, as in MPI_2INT */
     MPI_Request request;
     const plb_err_t said = *err;
     PLB_MPI(MPI_Comm_rank(comm, &own[1]));
@@ -59,8 +59,8 @@ static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
     return agree(face, plb_reducer_reserve(&self->reducer, depth, err), err);
 }
 
-/* Compute count[p] and start[p] of a gather.  All ranks compute the same, so an error is raised on
- * all of them. */
+/* Compute count[p] and start[p] of a gather.  All ranks have the same sizes, so they fail
+ * together. */
 static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 {
     const int64_t *size = self->size;
@@ -75,7 +75,7 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Exchange the sizes of a gather; an error of a rank is raised on all. */
+/* Exchange the sizes of a gather; if one rank has failed, all fail. */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -114,8 +114,9 @@ out:
     return ret;
 }
 
-/* Take part in the sizes of the next gather of the other ranks, or of their leaving.  If a rank
- * has heard in a gather that another one has left, it has done so already. */
+/* Announce that this rank leaves: it takes part in the exchange of sizes with which the other
+ * ranks begin their next gather, or leave.  A rank that was told in a gather that another rank has
+ * left has taken part in this exchange already. */
 static int leave(plb_transport_t *face, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -140,7 +141,7 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Keep only the ranks with which items are exchanged. */
+/* Describe one side of an exchange, without the ranks that get or send nothing. */
 static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64_t *at, int size,
                     char *data)
 {
@@ -211,7 +212,7 @@ static void free_mpi(plb_transport_t *face)
     free_arrays(self);
 }
 
-/* Allocate what gathers need, so that none of them can fail half-way. */
+/* Allocate the memory of gathers in advance, so that no gather can fail half-way. */
 static int allocate(by_mpi_t **out, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK, size;

@@ -6,8 +6,8 @@
 
 #include "comm/transport.h"
 
-/** Return `mine`, or, if it is PLB_OK, the lowest code of all ranks: if one rank has failed, all
- * fail, with an error that names the rank.  Collective. */
+/** Return `mine` if it is an error, else the lowest code of all ranks, with an error that names
+ * the rank.  So if one rank has failed, all fail.  Collective. */
 int plb_agree(MPI_Comm comm, int mine, plb_err_t *err);
 
 /** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which

@@ -17,8 +17,8 @@ static uint64_t power_of_five(int k)
     return out;
 }
 
-/* Round (bits, plus a fraction below 1 if `rest`) * 2^scale to a double; the top bit of `bits` is
- * in its upper half. */
+/* Round (bits + fraction) * 2^scale to a double.  `rest`: the fraction is above 0, and below 1.
+ * The highest bit of `bits` is in its upper half. */
 static double rounded(uint64_t bits, bool rest, int scale)
 {
     const int drop = 64 - __builtin_clzll(bits) - 53;
@@ -42,7 +42,7 @@ static double product(uint64_t digits, int k)
     const unsigned __int128 exact = (unsigned __int128)digits * power_of_five(k);
     const uint64_t high = (uint64_t)(exact >> 64), low = (uint64_t)exact;
     if (high == 0) {
-        return ldexp((double)low, k); /* converting to double rounds */
+        return ldexp((double)low, k); /* the conversion to double rounds */
     }
     const int up = __builtin_clzll(high);
     const unsigned __int128 top = exact << up;

@@ -77,7 +77,7 @@ static int escape(plb_json_t *self)
     return c == 'u' ? hex_digits(self) : PLB_OK;
 }
 
-/* One character of two to four bytes (Unicode 15, table 3-7: no overlong forms, no surrogates,
+/* Skip a character of two to four bytes (Unicode 15, table 3-7: no overlong forms, no surrogates,
  * nothing above U+10FFFF). */
 static int utf8(plb_json_t *self)
 {
@@ -162,10 +162,8 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
         return NULL;
     }
     for (; digit(self, p); p++) {
-        value = value > 9999
-                    ? value
-                    : value * 10 + (*p - '0'); /* the exponent is already larger than that of any
-                                                  double: further digits change nothing */
+        value = value > 9999 ? value : value * 10 + (*p - '0'); /* beyond the exponents of doubles,
+                                                                   further digits change nothing */
     }
     out->exponent += negative ? -value : value;
     return p;
@@ -201,14 +199,15 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    /* Files of pylb are objects, so a number is never last.  strtod needs a character after it. */
+    /* strtod needs a character after the number.  Files of pylb are JSON objects, so there is
+     * one. */
     if (p == self->end) {
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
 }
 
-/* The general case: more than 19 digits, or an exponent that plb_decimal does not take. */
+/* Convert a number that plb_decimal does not take: more than 19 digits, or a large exponent. */
 static double slow_decimal(const plb_number_t *x)
 {
     locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);

@@ -1,10 +1,9 @@
 /* A strict JSON reader of text in memory.  It reads the text once, and allocates no memory.
  *
  * For each object the caller lists the keys that it knows; values of other keys are checked and
- * skipped.  The text must be strict RFC 8259 (no NaN, no comments, no trailing commas; strings
- * in UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an object.
- * Errors give file, byte, line and what was expected.
- */
+ * skipped.  The text must follow RFC 8259 exactly (no NaN, no comments, no trailing commas;
+ * strings in UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an
+ * object.  Errors give file, byte, line and what was expected. */
 #ifndef PLB_IO_JSON_H
 #define PLB_IO_JSON_H
 
@@ -14,8 +13,7 @@
 
 #include "base/err.h"
 
-/* Deepest nesting of objects and arrays; deeper text is an error, because the reader is
- * recursive. */
+/* Deepest nesting of objects and arrays; a limit, because the reader is recursive. */
 enum { PLB_JSON_MAX_DEPTH = 128 };
 
 typedef struct plb_json {
@@ -33,8 +31,8 @@ typedef struct plb_span {
 typedef struct plb_number {
     uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
     int exponent;
-    bool negative, integer; /* integer: neither point nor exponent in the text */
-    bool long_;             /* whether the digits do not fit into `digits`; if so, use the text */
+    bool negative, integer; /* integer: the text has neither a point nor an exponent */
+    bool long_;             /* true: the digits do not fit into `digits`; use the text */
     const char *begin;
 } plb_number_t;
 
@@ -49,7 +47,7 @@ typedef struct plb_key {
         name, sizeof name - 1, required                                                           \
     }
 
-/** Reads the value of key number `key`; `into` is a pointer of the caller. */
+/** Reads the value of key number `key`, e.g. into `into`, the caller's pointer. */
 typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
 typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
 

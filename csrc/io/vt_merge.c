@@ -7,10 +7,10 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* Finds an entity by its name.  `ids` gives each id a number; `names` has that number together
- * with the kind of the id. */
+/* Finds an entity by its name.  `ids` numbers the ids; `names` numbers the pairs of an id's number
+ * and the id's kind and type. */
 typedef struct names {
-    /* ids: the number of each id; names: the number of each name, which is that of its entity */
+    /* an entity has the number that `names` gives to its name */
     plb_keys_t ids, names;
 } names_t;
 
@@ -92,7 +92,7 @@ typedef struct merger {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
     names_t names;
-    int64_t *seen;   /* [entities] phase of the last task that was seen of this entity, or -1 */
+    int64_t *seen;   /* [entities] phase of the last task of each entity so far, or -1 */
     int32_t *holder; /* [entities] file of that task */
     bool has_user[PLB_VT_N_USER];
     plb_err_t *err;
@@ -184,7 +184,7 @@ static int add_phase(merger_t *self, int64_t i, int64_t source)
             }
         }
     }
-    for (int32_t f = 0; f < self->n_files; f++) { /* now all tasks of the phase are known */
+    for (int32_t f = 0; f < self->n_files; f++) { /* only now, all tasks of the phase are known */
         const plb_vt_scan_t *file = self->files[f];
         const plb_vt_phase_t *phase = &file->phases[source];
         for (int64_t k = phase->comm_begin; k < phase->comm_end; k++) {
@@ -218,7 +218,7 @@ static int new_arrays(merger_t *self, int64_t entities, int64_t tasks, int64_t c
     return PLB_OK;
 }
 
-/* Find out which of the user_defined numbers occur in any file. */
+/* Find out which of the user_defined numbers occur in the files. */
 static void find_user(merger_t *self, const plb_vt_scan_t *file)
 {
     for (int64_t i = 0; i < file->n_user; i++) {

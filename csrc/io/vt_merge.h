@@ -27,7 +27,7 @@
     X(comm_bytes, double, comms)                                                                  \
     X(comm_messages, double, comms)
 
-/* Arrays are owned; a caller that takes one over sets it to NULL. */
+/* Owns its arrays; a caller that takes one sets it to NULL here. */
 typedef struct plb_vt_run {
     int64_t n_bounds, n_entities, n_tasks, n_comms;
 #define X(name, type, length) type *name;
@@ -39,14 +39,13 @@ typedef struct plb_vt_run {
 /** Join the ranks: files[r] is rank r's scan.  Phase i of the run is phase source[i] of the files.
  *  Tasks and communications of a phase are in the order of the ranks, then of the file.
  *
- *  vt appends a task of zero time to phase 0 of each rank, under the id 0 that no object has
- *  (LBDataHolder::addInitialTask).  These do not count as tasks of the run; only the text keeps
- *  them. */
+ *  vt appends a task of zero time to phase 0 of each rank, with the id 0 that no object has
+ *  (LBDataHolder::addInitialTask).  These are no tasks of the run, but remain in the text. */
 int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                  const int64_t *source, int64_t n_phases, plb_err_t *err);
 void plb_vt_run_free(plb_vt_run_t *self);
 
-/** Whether this is the task of zero time that vt appends to phase 0. */
+/** Whether `task` is the task of zero time that vt appends to phase 0. */
 bool plb_vt_is_initial(const plb_vt_phase_t *phase, const plb_vt_task_t *task);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* What the functions that read fields write to: `scan` grows; the other fields belong to the
+/* The target of the functions that read fields: `scan` grows; the other fields belong to the JSON
  * object that is being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;

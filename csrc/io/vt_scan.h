@@ -1,10 +1,9 @@
 /* Reads VT's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
  *
  * A scan is the index of one rank's text: the numbers of each task and communication, and their
- * positions in the text.  So a copy of the run can keep data that the index does not contain
- * (unknown keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
- * the caller, who must keep it as long as the scan.
- */
+ * positions in the text.  So a copy of the run can keep what the index does not contain (unknown
+ * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
+ * the caller, who must keep it as long as the scan. */
 #ifndef PLB_IO_VT_SCAN_H
 #define PLB_IO_VT_SCAN_H
 
@@ -62,8 +61,8 @@ enum {
 typedef struct plb_vt_name {
     int64_t id;
     uint8_t type;
-    uint8_t kind; /* which of the two numbers `id` was: 0: "id", 1: "seq_id", PLB_VT_NAMELESS:
-                     neither */
+    uint8_t kind; /* PLB_VT_ID, PLB_VT_SEQ_ID: the number is the text's "id" or "seq_id";
+                     PLB_VT_NAMELESS: the text has neither */
 } plb_vt_name_t;
 
 enum { PLB_VT_ID, PLB_VT_SEQ_ID, PLB_VT_NAMELESS };
@@ -80,7 +79,7 @@ typedef struct plb_vt_task {
     plb_vt_entity_t entity;
     int32_t node;
     double time;
-    int64_t user; /* row of scan.user, or -1 */
+    int64_t user; /* row of the task in scan.user, or -1 */
     plb_span_t text, node_text;
 } plb_vt_task_t;
 
@@ -93,7 +92,7 @@ typedef struct plb_vt_comm {
 
 typedef struct plb_vt_phase {
     int64_t id;
-    /* indices into the scan's tasks and comms: first, and last plus 1 */
+    /* the phase's tasks and comms in the scan: begin ... end - 1 */
     int64_t task_begin, task_end, comm_begin, comm_end;
     /* texts of the whole phase and of its two arrays; empty: there is none */
     plb_span_t text, tasks_text, comms_text;

@@ -22,7 +22,7 @@ static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Order moves by destination, phase and kind, then as in the ranks' files. */
+/* Compare two moves by destination, phase and kind, then by their order in the ranks' files. */
 static int compare(const void *left, const void *right)
 {
     const plb_vt_move_t *a = left, *b = right;
@@ -39,8 +39,8 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* Index of the first move into file r of this phase and kind; if there is none, of the next move.
- */
+/* Index of the first move into file r of this phase and kind; if there is none, of the move after
+ * that. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -62,12 +62,13 @@ static bool is_move(const plb_vt_plan_t *self, int64_t i, int32_t r, int64_t pha
            self->moves[i].comm == comm;
 }
 
-/* The state of planning: `t` and `c` run over the tasks and communications of the run. */
+/* The state of planning.  `t`, `c`: the next task and communication of the run. */
 typedef struct planner {
     plb_vt_plan_t *plan;
     const plb_vt_run_t *run;
     const int32_t *rank;
-    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase, before and now */
+    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase: the old one, and
+                           the new one */
     int64_t t, c;
     plb_err_t *err;
 } planner_t;
@@ -110,7 +111,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* new file; the old one if neither end has a task in it */
+        int32_t to = f; /* the file does not change if neither end has a task in the old one */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {
@@ -201,7 +202,7 @@ void plb_vt_plan_free(plb_vt_plan_t *self)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* A growing text; after a failed allocation or an interrupt, nothing more is added. */
+/* A growing text.  After a failed allocation or an interrupt, it does not grow any more. */
 typedef struct out {
     char *text;
     size_t size, room;
@@ -298,8 +299,7 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* Write an array: the elements that stay, then those that arrive, with the white space of the
- * file. */
+/* Write an array: the elements that stay, then those that arrive, spaced as in the file. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {
@@ -347,7 +347,7 @@ static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t 
         if (!list_changes(self, r, phase, list)) {
             continue;
         }
-        /* a comma is needed: the phase has at least an id, which follows */
+        /* written with a comma, because more fields follow (at least `id`) */
         if (list->text.end == 0) {
             put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
             put_list(self, out, r, phase, list);

@@ -18,8 +18,8 @@ typedef struct plb_vt_move {
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
-    int64_t n_kept;   /* number of phases of the files that are written */
-    int64_t *kept;    /* [n_kept] these phases in the files, ascending */
+    int64_t n_kept;   /* number of phases that are written */
+    int64_t *kept;    /* [n_kept] their indices in the files, ascending */
     int32_t **node;   /* [n_files][tasks of the file] new rank of each task */
     int32_t **target; /* [n_files][comms of the file] file to which each communication goes */
     plb_vt_move_t *moves;

@@ -63,7 +63,8 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
     PLB_NEW0(comm, self->n);
     PLB_TRY(sums(self, cpu, err));
     for (int64_t v = 1; v < self->n; v++) {
-        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* a sum with a NaN is NaN */
+        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* NaN if one term
+                                                                        is */
     }
     power[0] = 1.0;
     for (int64_t v = 1; v < self->n; v++) {

@@ -1,5 +1,5 @@
 /* The computing power of each place (node, socket, core) of a machine, as in DRUM (Devine 2005 and
- * 2008, "Heterogeneous architectures"): numbers in proportion to which work is divided. */
+ * 2008, "Heterogeneous architectures").  Work is divided in proportion to it. */
 #ifndef PLB_MEASURE_DRUM_H
 #define PLB_MEASURE_DRUM_H
 
@@ -11,8 +11,8 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu; /* p_n: computing power of the leaves, 0 or more, not all 0; only the
-                          leaves' values are used */
+    const double *cpu; /* p_n: computing power; only the values of leaves are used: 0 or more, not
+                          all 0 */
     /* c_n: communication power, 0 or more; NaN for all children of a place: unknown */
     const double *comm;
 } plb_drum_t;

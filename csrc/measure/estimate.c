@@ -12,7 +12,7 @@ static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
  * and by more than NOISES times its noise. */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
-/* Add a load of object i to one estimator, which is four rows of the table. */
+/* Add a load of object i to an estimator, i.e. to four rows of the table. */
 static void follow(double load, int64_t i, int64_t n, double *table)
 {
     double *mean = table + PLB_ESTIMATE_MEAN * n, *count = table + PLB_ESTIMATE_COUNT * n;
@@ -33,8 +33,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
-/* Whether the rank as a whole is slower than before (1), faster (-1), or unchanged (0).  Only
- * objects whose noise on this rank is known count. */
+/* Return 1 if the rank as a whole is slower than before, -1 if it is faster, else 0.  Objects
+ * whose noise on this rank is unknown are left out. */
 static int change_of(const double *load, int64_t n, const double *here)
 {
     const double *count = here + PLB_ESTIMATE_COUNT * n, *spread = here + PLB_ESTIMATE_SPREAD * n;
@@ -86,7 +86,7 @@ void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *t
     }
 }
 
-/* Do `follow` for each object, without branches, so that the compiler vectorizes it. */
+/* `follow` for all objects, without branches, so that the compiler vectorizes the loop. */
 PLB_MULTIVERSION
 static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
                        double *restrict count, double *restrict error, double *restrict spread)

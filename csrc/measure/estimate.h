@@ -4,16 +4,15 @@
  * This is exponential smoothing.  Its gain is the tracking signal |smoothed error| / smoothed
  * |error| (Trigg and Leach, Operational Research Quarterly 18, 1967) of the previous iteration
  * (Shone, in the same volume).  Noise gives a small gain.  A drift or a step, whose errors have
- * one sign, gives a large gain.  A single spike has little effect, because the gain that it
- * causes is applied to the next load, which is normal.  (The mean over the iterations since the
- * last LB step would follow a step slowly, and would rest on one or two loads if LB steps are
- * close.)
+ * one sign, gives a large gain.  A single spike has little effect, because the gain that it causes
+ * is applied to the next load, which is normal.  (The mean over the iterations since the last LB
+ * step would follow a step slowly, and would rest on one or two loads if LB steps are close.)
  *
  * A second estimator of the same kind uses only the iterations since the object came to its
  * present rank; from these the speeds of the ranks are learned (measure/speeds.h).  It starts
- * again when all loads of the rank change abruptly and stay changed in the next iteration, e.g.
- * because of a power cap.  The loads of the first such iteration are set aside; if they were a
- * spike, they are dropped. */
+ * again if all loads of the rank change abruptly, e.g. because of a power cap, and stay changed in
+ * the next iteration.  Until then, the loads of the first changed iteration are set aside; if they
+ * were a spike, they are dropped. */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
 
@@ -26,8 +25,8 @@ enum {
     PLB_ESTIMATE_COUNT, /* number of iterations */
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* this row and the next three: the same four figures, from the iterations
-                          on the present rank only; 0 for an object that has just arrived */
+    PLB_ESTIMATE_HERE, /* this row and the next three: the four figures above, but only from
+                          iterations on the present rank; 0 for an object that has just arrived */
     PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* a load that may be a spike; 0: none */
     PLB_ESTIMATE_ROWS
 };

@@ -10,16 +10,16 @@ typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between; /* where bytes between ranks are added: first to the figure of edges, then to
+    double *between; /* the figure to which bytes between ranks are added: that of edges, later
                         that of multicasts */
-    int64_t *out_start, *in_start; /* [p + 1] where the deliveries from and to each rank begin, in
-                                      `to` and `from` */
+    int64_t *out_start, *in_start; /* [p + 1] where the deliveries of each rank begin: those from
+                                      it in `to`, those to it in `from` */
     int64_t *out_next, *in_next;   /* [p] where the next delivery goes, in `to` and `from` */
-    int32_t *to, *from; /* [deliveries between ranks] receivers, sorted by sender; senders, sorted
-                           by receiver */
+    int32_t *to, *from; /* [deliveries between ranks] to: the receivers, sorted by sender; from:
+                           the senders, sorted by receiver */
     double *bytes;      /* [deliveries between ranks] bytes, in the order of `to` */
     double *received;   /* [p] bytes that each rank receives */
-    double *pair;       /* [p] bytes from one rank to each rank */
+    double *pair;       /* [p] bytes from the present sender to each rank */
     int64_t *mark;      /* [p] scratch memory */
 } work_t;
 
@@ -71,7 +71,7 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Include the links and neighbours of rank r in the maxima. */
+/* Update the maxima with the links and neighbours of rank r. */
 static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;

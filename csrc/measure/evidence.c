@@ -12,7 +12,8 @@ static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
 static const double FLOOR = 0.02;  /* smaller changes count as none */
 /* More objects than this do not make a mean more exact, because they change together. */
 static const double ENOUGH = 4.0;
-/* Weight, in objects, of the average over all ranks in each rank's control group. */
+/* Each rank's control group also contains the average over all ranks, with the weight of this many
+ * objects. */
 static const double PRIOR = 4.0;
 /* The explained change must be shared by at least this many objects. */
 static const double FEW = 4.0;
@@ -22,8 +23,8 @@ enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
 /* Sums over the objects that have left a rank, or over those that have come to it. */
 struct plb_evidence_side {
-    double n, noise; /* number of objects; sum of their noise, as mean squares of changes */
-    double miss[PREDICTIONS];   /* sum of the errors of each prediction */
+    double n, noise;          /* number of objects; sum of their noise (mean squares of changes) */
+    double miss[PREDICTIONS]; /* sum of the errors of each prediction */
     double square[PREDICTIONS]; /* sum of the squared errors of each prediction */
 };
 
@@ -88,7 +89,7 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
     }
 }
 
-/* By how much an object's time has changed from `then` to `last`; 0 if `then` does not have it. */
+/* Change of an object's log time from `then` to `last`; 0: the object is not in `then`. */
 static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, double y)
 {
     if (then == NULL) {
@@ -203,8 +204,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
     return false;
 }
 
-/* The part of a change that the speeds would not explain if they had been fitted without this
- * object: each of the m objects that link a rank contributes 1 / m of its speed. */
+/* The part of a change that speeds fitted without this object would leave unexplained.  Each of
+ * the m objects that link a rank is taken to contribute 1 / m of its speed. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];
@@ -222,7 +223,7 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    /* here `stayed` counts the moved objects */
+    /* here `stayed` is the number of moved objects */
     memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {

@@ -1,8 +1,9 @@
 /* Tests whether fitted speeds of ranks predict times to which they were not fitted.
  *
- * The balancer moves objects whose loads are high or grow, not objects drawn at random.  If an
- * object's work changes when it moves, this looks like a difference of speed.  But only real
- * speeds also predict the next placement: an object that moves from rank a to rank b takes
+ * The balancer does not move objects at random, but those whose loads are high or grow.  If the
+ * work of such objects changes at that time, this looks like a difference between the ranks'
+ * speeds.  But only real speeds also predict the next placement: an object that moves from rank a
+ * to rank b takes
  * exp(s_a - s_b) times as long there; s are the logarithms of the speeds.  So each new placement
  * tests the speeds that were fitted before it.  They must predict better than each of five rivals.
  * The rivals assume that an object's time
@@ -13,13 +14,12 @@
  *   - changes as on average over all remembered placements.
  *
  * The objects of a rank do not change independently, because a hot spot covers neighbours.  So all
- * objects that leave a rank are one observation, and all objects that come to it are another; the
- * gain is summed over the first kind of observations and over the second, and the smaller sum
- * counts.  The noise is measured by the changes of the objects that stayed on these ranks (the
- * control group), and by the differences between the moved objects.  The gain of the speeds over a
- * rival is a log likelihood ratio by Student's t distribution.  No observation and no interval
- * counts more than MOST, so that several intervals are needed.
- */
+ * objects that leave a rank are one observation, and all objects that come to it are another.  The
+ * gains are summed separately for leaving and for coming, and the smaller sum counts.  The noise
+ * is measured by the changes of the objects that stayed on these ranks (the control group), and by
+ * the differences between the moved objects.  The gain of the speeds over a rival is a log
+ * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
+ * MOST, so that several intervals are needed. */
 #ifndef PLB_MEASURE_EVIDENCE_H
 #define PLB_MEASURE_EVIDENCE_H
 
@@ -62,16 +62,18 @@ void plb_evidence_free(plb_evidence_t *self);
 /** Record how well the speeds predict an interval.  Without moved objects, nothing changes. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** The fraction of all changes in an interval that the speeds explain, at most 1.  Objects that
- * stayed on their rank count, too.  0 if only a few objects changed when they moved.  On a rank
- * that has itself changed, nothing counts as explained.  The speeds may have been fitted to this
- * interval: each object counts as if the fit had left it out. */
+/** The fraction of all changes in an interval, those of unmoved objects included, that the speeds
+ * explain, at most 1. 0 if only a few objects changed when they moved.  On a rank that has itself
+ * changed, nothing counts as explained.  The speeds may have been fitted to this interval: each
+ * object is judged as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** A rank has changed: forget the evidence against the speeds, which is about the old speeds. */
+/** Call this after a rank has changed: forget the evidence against the speeds, because it concerns
+ * the old speeds. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
-/** The gain over the best rival in the last intervals: a natural logarithm of likelihoods. */
+/** The gain over the best rival in the last intervals: the natural logarithm of a likelihood
+ * ratio. */
 double plb_evidence_total(const plb_evidence_t *self);
 
 #endif

@@ -7,18 +7,18 @@
 #include "base/quantile.h"
 #include "measure/suspicion.h"
 
-static const double AGEING = 0.7; /* weight of a placement relative to the next one */
+static const double AGEING = 0.7; /* weight of a placement relative to the placement after it */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
 /* A rank has changed, and counts as a new one, if at least LEAST of its objects have changed by
  * the same factor.  (Objects whose work grows change by different factors.)  The test is on the
- * changes of these objects.  Their median is CHANGED or more, and at least ERRORS times its own
- * error.  And their outer deciles differ by at most half of the median, plus noise.  The noise is
+ * changes of these objects.  Their median must be CHANGED or more, and at least ERRORS times its
+ * own standard error.  Their outer deciles must differ by at most half of the median, plus noise:
  * the median of this difference over all ranks, but at most the difference that the noise of the
  * fit causes. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-/* distance between the outer deciles, in sigma */
+/* distance between the outer deciles of a normal distribution, in sigma */
 static const double NOISE = 1.5 * 2.56 * 1.4142135623730951;
 enum { LEAST = 4 };
 /* Ranks count as different if three conditions hold together.  The speeds explain the fraction
@@ -27,14 +27,12 @@ enum { LEAST = 4 };
  * than expected by chance, by ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
-/* Speeds are proven if their predictions have gained PROVEN (evidence.h), which takes at least
- * three intervals; or if they explain the fraction CLEAR of all changes in the last interval,
- * of moved and unmoved objects; or by a mixture of both. */
+/* Speeds are proven if the gain of their predictions is PROVEN (evidence.h), which takes at least
+ * three intervals; or if they explain the fraction CLEAR of all changes of moved and unmoved
+ * objects in the last interval; or if both hold in part. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* Factor on the measured changes of speeds (add_unrest), which are uncertain because they rest on
- * few values.
- */
+/* Factor by which add_unrest increases the measured changes of speeds: they rest on few values. */
 static const double WARY = 1.5;
 /* The model of changing work is chosen only if it explains at least this fraction of the variance
  * more than the model of constant work. */
@@ -48,16 +46,16 @@ enum {
 
 /* ---- ranks that change ---------------------------------------------------------------------- */
 
-/* How a rank's m objects have changed: quantiles. */
+/* Quantiles of the changes of a rank's m objects. */
 typedef struct change {
     int32_t rank;
     int64_t m;
     double low, middle, high;
 } change_t;
 
-/* Whether an object that was on rank a and is now on rank b shows by how much b has changed.  It
- * does if a is b.  If it has moved, it does only if the speeds are in use, so that the effect of
- * its move is known. */
+/* Whether the time of an object that was on rank a and is now on rank b shows by how much rank b
+ * has changed.  An unmoved object (a is b) shows this.  For a moved one, the speeds must be in
+ * use, so that the effect of the move is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
     return a == b ||
@@ -110,7 +108,7 @@ static bool has_changed(const change_t *of, double by, double noise)
     return alike && sure && of->m >= LEAST;
 }
 
-/* Move the old observations of each changed rank r to the number past_of[r]. */
+/* For each changed rank r, assign the old observations to the rank number past_of[r]. */
 static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
@@ -234,7 +232,7 @@ out:
     return ret;
 }
 
-/* Give up the numbers of old ranks that no longer occur in a remembered placement. */
+/* Renumber the old ranks, without those that no longer occur in a remembered placement. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -297,7 +295,7 @@ static int remember(plb_learner_t *self, plb_err_t *err)
 
 /* ---- the fit -------------------------------------------------------------------------------- */
 
-/* One object in all placements that have it, the oldest first. */
+/* The observations of an object in all placements that have it, the oldest first. */
 typedef struct history {
     int32_t n;
     int32_t placement[MOST + 1], rank[MOST + 1];

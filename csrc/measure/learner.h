@@ -9,13 +9,9 @@
  *
  * Speeds are used only after they have predicted placements to which they were not fitted
  * (evidence.h).  Without this test, a program whose work changes together with its placement could
- * look like a program on slow and fast ranks.  If the user gives estimates of the work, speeds are
- * used at once.
- *
- * There is one exception: a rank that seems to have become much slower (suspicion.h).
- *
- * It reads and writes no files and no messages.
- */
+ * look like a program on slow and fast ranks.  There are two exceptions: with the user's estimates
+ * of the work, speeds are used at once, and so is the speed of a rank that seems to have become
+ * much slower (suspicion.h). */
 #ifndef PLB_MEASURE_LEARNER_H
 #define PLB_MEASURE_LEARNER_H
 
@@ -37,16 +33,16 @@ typedef struct plb_learner {
     double *suspected; /* [p] below 0: logarithm of the assumed speed of a rank that is suspected
                           (suspicion.h); 0: not suspected */
     double *guess;     /* [p] the speeds of the last fit, used or not */
-    double *error;     /* [p] standard errors; infinite where nothing is known */
+    double *error;     /* [p] standard errors of log_speed; infinite: unknown */
     plb_speeds_t fit;  /* result of the last fit that had any data */
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the remembered placements, the oldest first */
     int32_t n_seen;
     int32_t n_past; /* Number of old ranks.  If rank r has changed, the new rank keeps the number
-                       r, and the old observations get a number from p to p + n_past - 1. */
+                       r, and its old observations get a rank number from p to p + n_past - 1. */
     uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] whether a placement has objects on a rank */
     double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
-    int64_t n_shifts;  /* number of shifts so far */
+    int64_t n_shifts;  /* number of entries written to `shift` so far */
     int64_t n_remembered; /* number of placements so far */
     bool has_changed;     /* whether a rank has changed since the previous placement */
     int32_t doubts;       /* number of fits in a row that show no difference between the ranks,
@@ -72,8 +68,8 @@ void plb_learner_free(plb_learner_t *self);
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);
 
-/** Compute speed[p].  suspects: true: suspected ranks count as slower, too.  Returns false if all
- * ranks count as equally fast: then all speeds are 1. */
+/** Compute speed[p].  If `suspects`, suspected ranks also count as slower.  Returns false if all
+ * ranks count as equally fast; then all speeds are 1. */
 bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* log 1.25: noise is rarely larger; model/fpm.c has the same limit */
 static const double CHANGED = 0.22314355131420976;
-/* A deviation may be a change of the processor if it is larger than CHANGED and than SURE times
+/* A deviation may mean that the processor has changed if it is above CHANGED and above SURE times
  * the noise. */
 static const double SURE = 3.0;
 /* By chance, the slowest rank's mean may be this many standard deviations too large. */

@@ -16,9 +16,9 @@ typedef struct plb_repeats {
     int32_t p;
     double *mean;  /* [p] seconds: mean of each rank's measurements */
     int64_t *n;    /* [p] number of measurements in the mean */
-    double *doubt; /* [p] 1: the last measurement was far above the mean; -1: far below it; 0:
-                      neither */
-    /* relative deviations (a ring buffer), then as much scratch memory to sort them */
+    double *doubt; /* [p] the last measurement was 1: far above the mean; -1: far below it; 0: near
+                      it */
+    /* a ring buffer of relative deviations, then scratch memory of the same size to sort them */
     double *off;
     int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
@@ -50,7 +50,7 @@ typedef enum plb_division {
 /* Seconds of the slowest rank with different parts. */
 typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
-    double bold;        /* with the parts of PLB_DIVIDE_BOLD, by the models */
+    double bold;        /* with the parts of PLB_DIVIDE_BOLD, computed by the models */
     double bold_paging; /* with the same parts, if a rank pages as soon as it gets more rows than
                            before */
     double safe; /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets more rows

@@ -56,8 +56,8 @@ typedef struct fit {
     float *weight;   /* [m] weights by Huber's rule */
     float *miss;     /* [m] y + s minus the mean of its object */
     uint32_t *count; /* [BINS] number of observations for each bin of |miss| */
-    double *share;   /* [n] 1 / (sum of an object's weights); but for two observations the strength
-                        of the spring between their ranks */
+    double *share;   /* [n] 1 / (sum of an object's weights); of an object with two observations:
+                        the strength of the spring between their ranks */
     double *s;       /* [p] the unknowns: logarithms of the speeds */
     double *r, *z, *d, *q; /* [p] vectors of the conjugate gradients */
     double *total;         /* [p] sum of the weights of a rank's observations */
@@ -84,8 +84,9 @@ out:
     return ret;
 }
 
-/* q = S v, where S is the matrix after elimination of the objects' work.  Most objects have been
- * on two ranks: they act as springs between these, and are not included in the ranks' totals. */
+/* Set q = S v, where S is the matrix after elimination of the objects' work.  Most objects have
+ * been on two ranks: such an object acts as a spring between them, and is not part of the ranks'
+ * totals. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
     const int64_t *start = self->in->start;
@@ -178,7 +179,7 @@ static void set_up(fit_t *self, double sigma)
     }
 }
 
-/* z = r / diagonal; returns r . z. */
+/* Set z = r / diagonal; return r . z. */
 static double precondition(fit_t *self)
 {
     double rz = 0.0;
@@ -189,8 +190,8 @@ static double precondition(fit_t *self)
     return rz;
 }
 
-/* Improve s by conjugate gradients, until r . z is at most `tolerance` times `first`; if `first`
- * is 0, times the value of r . z at the start.  Returns `first`, or that value. */
+/* Improve s by conjugate gradients, until r . z is at most `tolerance` times `first`.  If `first`
+ * is 0, r . z at the start is used in its place.  Returns the value that was used. */
 static double solve(fit_t *self, double tolerance, double first)
 {
     double rz = precondition(self);
@@ -223,7 +224,8 @@ static inline uint32_t bin_of(float x)
     return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
-/* The factor that corrects the residuals of an object's n observations for its fitted mean. */
+/* The factor by which the residuals of n observations are too small because their mean was
+ * fitted. */
 static inline double freedom_of(int64_t n)
 {
     static const double few[] = {0.0, 0.0, 1.4142135623730951, 1.224744871391589,
@@ -280,8 +282,8 @@ static double find_sigma(fit_t *self)
     return median_miss(self);
 }
 
-/* Compute the residuals for the s and the sigma of an earlier fit.  The weights in an object's
- * mean follow Huber's rule, too; they are found in a few rounds for each object alone. */
+/* Begin with the speeds of an earlier fit, and with its sigma: for each object alone, compute its
+ * residuals and its weights by Huber's rule in turn, for a few rounds. */
 static void begin_from(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -312,7 +314,7 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     double whole = 0.0, left = 0.0;
     for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
-        /* differences from the first observation have small squares */
+        /* differences from the first observation are small, so their squares lose few digits */
         const double origin = in->y[in->start[o]];
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
             const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
@@ -355,8 +357,8 @@ static void hand_over(const fit_t *self, double sigma, double *log_speed, double
     }
 }
 
-/* Fit weights and speeds in turn, until sigma converges.  Start from s and sigma of an earlier
- * fit, whose first residual was `first`; if sigma is 0, from 0.  Returns the first residual. */
+/* Fit weights and speeds in turn, until sigma converges.  Starts from s and sigma of an earlier
+ * fit, whose first r . z was `first`; if sigma is 0, from s = 0.  Returns the first r . z. */
 static double iterate(fit_t *self, double first, plb_speeds_t *out)
 {
     double before;

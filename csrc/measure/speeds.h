@@ -41,12 +41,12 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* Where a large fit starts: at the result of the previous fit, so that a few steps are enough.
- * {0}: there is no previous fit. */
+/* The start of a large fit: the result of the previous fit, so that a few steps are enough. {0}:
+ * there is none. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] logarithms of the speeds */
-    double first;      /* the first residual of a fit that starts from zero */
+    double first;      /* r . z (solve in speeds.c) at the start of a fit from zero */
     double sigma;
 } plb_speeds_start_t;
 

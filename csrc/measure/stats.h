@@ -57,8 +57,8 @@ void plb_stats_init(plb_stats_t *self);
  * PLB_STATS_MIXED. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 
-/** Utilization, load / (load + idle); 1 if both are 0.  This is what the text of Menon 3.4 means;
- * the formula printed there (eq. 3.2) is the fraction of idle time. */
+/** Utilization, load / (load + idle); 1 if both are 0.  This is the definition in the text of
+ * Menon 3.4; the formula printed there (eq. 3.2) gives the fraction of idle time. */
 double plb_utilization(double load, double idle);
 
 #endif

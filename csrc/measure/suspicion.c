@@ -2,9 +2,9 @@
 
 #include "base/mem.h"
 
-/* A rank is suspected if at least LEAST objects take longer by a factor above exp(SLOWER) = 1.93
- * (a core that is shared with one other program gives 2), and the outer deciles of their changes
- * differ by at most the fraction ALIKE of the change.  In 800 random programs on equal ranks
+/* A rank is suspected if at least LEAST objects take longer by a factor above exp(SLOWER) = 1.93,
+ * and the outer deciles of their changes differ by at most the fraction ALIKE of the change.  (If
+ * another program shares the core, the factor is 2.)  In 800 random programs on equal ranks
  * (tests/twins/like_programs.py) this happens to one in a hundred. */
 static const double SLOWER = 0.66, ALIKE = 0.1;
 enum { LEAST = 8 };

@@ -8,8 +8,7 @@
 
 enum {
     ENOUGH = 250
-}; /* number of objects per rank: if there are more than twice as many, only a part is remembered
-    */
+}; /* objects per rank that are remembered; from twice as many on, only a sample is */
 
 static const float LEAST_WEIGHT = 1e-6F;
 
@@ -113,15 +112,15 @@ static int check(const plb_times_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Is the object in the sample, which is one part out of `parts`?  Fibonacci hashing gives the
- * same sample each time. */
+/* Whether the object is in the sample, which is 1 / `parts` of all objects.  Fibonacci hashing
+ * gives the same sample each time. */
 static bool is_sampled(int64_t key, uint64_t parts)
 {
     const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
     return (mixed >> 32) % parts == 0;
 }
 
-/* If there are very many objects, one object in this many is remembered. */
+/* One object in this many is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

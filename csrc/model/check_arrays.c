@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* The first loop of each check has no branches, so that compilers vectorize it: the sign bit of
- * `doubt` is set if an element may be wrong.  Only then a second loop finds the element. */
+/* The first loop of each check has no branches, so that compilers vectorize it: it sets the sign
+ * bit of `doubt` if an element may be wrong.  Only then does a second loop look for the
+ * element. */
 
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err)

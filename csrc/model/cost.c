@@ -7,7 +7,7 @@
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
-/* Messages and bytes that each rank sends to other ranks. */
+/* Adds up the messages and bytes that each rank sends to other ranks. */
 typedef struct sent {
     double *messages, *bytes; /* [p] what each rank sends */
 } sent_t;

@@ -2,16 +2,15 @@
  *
  * In an iteration each rank takes
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * where messages and bytes are those that the rank sends to other ranks: an edge is one message
- * to the receiver's rank, and a multicast is one message to each rank that has receivers.
+ * where messages and bytes are those that the rank sends to other ranks: an edge is one message to
+ * the receiver's rank, and a multicast is one message to each rank that has receivers.
  *
  * An LB step takes
  *     steps + strategy + migration
  * where `steps` is the constant part (to gather the load database, and the collective steps),
- * `strategy` is the time to compute the placement, and `migration` is the time that the busiest
- * rank needs for the objects that leave it or come to it: `handling` seconds for each object that
- * it packs or unpacks, and one message to each rank that receives objects from it.
- */
+ * `strategy` is the time to compute the placement, and `migration` is the time of the busiest
+ * rank: `handling` seconds for each object that it packs or unpacks, and one message to each rank
+ * that receives objects from it. */
 #ifndef PLB_MODEL_COST_H
 #define PLB_MODEL_COST_H
 
@@ -46,8 +45,8 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Estimate the seconds of the first LB step, before one was measured.  `objects` objects with
- * `bytes` bytes in all leave the busiest rank. */
+/** Estimate the seconds of the first LB step, before any was measured.  The busiest rank sends
+ * away `objects` objects, with `bytes` bytes in all. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
 
 #endif

@@ -76,8 +76,8 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds)
 
 /* ---- models built online -------------------------------------------------------------------- */
 
-/* Drop the inner point (not `keep`) whose relative distance from the line between its
- * neighbours is smallest. */
+/* Drop the inner point, other than `keep`, that lies closest (in relative distance) to the line
+ * between its neighbours. */
 static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
 {
     int64_t least = -1;
@@ -97,8 +97,8 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
 
 /* The factor by which the speed of the processor has changed (e.g. by a power cap or another
  * program), or 1.  It has changed if the same number of rows now has a speed that differs by more
- * than noise.  Points with a small fraction of the best speed do not count, because times of a
- * processor that pages vary. */
+ * than noise.  Points with a small fraction of the best speed are ignored: there the processor
+ * pages, and its times vary. */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
     const int64_t k = lower_bound(x, 0, n, d);
@@ -211,7 +211,7 @@ static double meet(lines_t *self, int32_t i, double seconds, double *rate)
     }
     /* On this piece x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
     const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
-    const double below = dx - seconds * ds; /* above 0, because the time rises along the piece */
+    const double below = dx - seconds * ds; /* > 0, because the time rises along the piece */
     *rate = dx * (s1 * dx - x1 * ds) / (below * below);
     return x1 + (seconds * s1 - x1) / below * dx;
 }
@@ -228,9 +228,9 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* Find the line that meets n rows to within a quarter of a row.  It uses Newton's method, and
- * Lastovetsky and Reddy's bisection where a Newton step leaves the interval or hardly shortens
- * it. */
+/* Find the line at which the rows of all models add up to n, to within a quarter of a row.  Uses
+ * Newton's method; where a Newton step leaves the interval or hardly shortens it, Lastovetsky and
+ * Reddy's bisection. */
 static double find_line(lines_t *self, double n)
 {
     double low = 0.0, high = INFINITY, rate;
@@ -262,8 +262,8 @@ static double find_line(lines_t *self, double n)
     return seconds;
 }
 
-/* Distribute the rows that are left after rounding down: each goes to the processor that would
- * finish it first. */
+/* Distribute the rows that are left after rounding down, each to the processor that would finish
+ * it first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

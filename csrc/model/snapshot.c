@@ -34,8 +34,8 @@ static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
     return plb_check_f64("multicast_messages", s->multicast_messages, 0, m, 0.0, err);
 }
 
-/* Check that the sum of all x[i] + block_bytes[block[i]] is below 2^63: then no sum over the
- * objects of a rank overflows. */
+/* Check that the sum of x[i] + block_bytes[block[i]] over all objects is below 2^63, so that no
+ * sum over the objects of a rank can overflow. */
 static int check_sum(const char *name, const int64_t *x, const int32_t *block,
                      const int64_t *block_bytes, int64_t n, plb_err_t *err)
 {
@@ -106,9 +106,9 @@ static void to_seconds(const plb_snapshot_t *s, double *time)
     }
 }
 
-/* Consecutive objects often share a rank: its sum stays in a register until the rank changes.
- * The order of additions, and so the bits, are those of the plain loop.  If runs are short,
- * this is slower, because the branch at the end of each run is mispredicted. */
+/* Successive objects are often on the same rank: the sum of such a run stays in a register.  The
+ * order of additions, and so the bits, are those of the plain loop.  With short runs this loop is
+ * slower, because the branch at the end of a run is mispredicted. */
 enum { FEW_A_RUN = 4 };
 
 static int64_t runs_of(const int32_t *rank, int64_t n)
@@ -162,7 +162,7 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
     double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
         const double load = s->load[i * s->n_components];
-        if (s->rank[i] != r0) { /* only sums of long runs stay in a register, see FEW_A_RUN */
+        if (s->rank[i] != r0) { /* long runs only, see FEW_A_RUN */
             out->before[r0] = sum;
             r0 = s->rank[i];
             sum = out->before[r0];

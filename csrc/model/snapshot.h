@@ -1,12 +1,11 @@
-/* The snapshot of the load database: the value that all parts of pylb exchange.
+/* The snapshot of the load database, which all parts of pylb exchange.
  *
- * A struct of arrays, which the caller owns.  NULL means the default: all objects may migrate, all
- * speeds are 1, no background, no limit.  Units are seconds and bytes.
+ * A struct of arrays that the caller owns.  A NULL array means the default: all objects may
+ * migrate, all speeds are 1, no background load, no memory limit.  Units are seconds and bytes.
  *
  * The time of a rank in one iteration is
  *     background[r] + (sum of load[i] over the objects on r) / speed[r]
- * so `load` is the time of an object on a rank of speed 1.
- */
+ * so `load` is the time of an object on a rank of speed 1. */
 #ifndef PLB_MODEL_SNAPSHOT_H
 #define PLB_MODEL_SNAPSHOT_H
 
@@ -76,8 +75,8 @@ static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
     return self->migratable == NULL || self->migratable[i];
 }
 
-/* Takes what one rank sends to another (or to itself) in an iteration by an edge or a multicast.
- */
+/* Called for a delivery: what an edge or a multicast sends from one rank to another (or to itself)
+ * in an iteration. */
 typedef void (*plb_delivery_fn)(void *arg, int32_t src, int32_t dst, double bytes,
                                 double messages);
 
@@ -123,8 +122,8 @@ typedef struct plb_change {
     int64_t migrations, bytes;
 } plb_change_t;
 
-/** Check a placement and compute what it changes: the ranks' times, the number of objects that
- * move, and their bytes (0 if the snapshot has no `bytes`). */
+/** Check a placement; compute the ranks' times, the number of objects that move, and their bytes
+ * (0 if the snapshot has no `bytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
 

@@ -68,8 +68,8 @@ double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-/* Add bytes to the links from a up to the common vertex and down to b.  link[2 v] goes up from
- * vertex v, and link[2 v + 1] comes down to it; the vertices of a level begin at `base`. */
+/* Add bytes to the links from a up to the common vertex and down to b. link[2 v] leads up from
+ * vertex v, and link[2 v + 1] leads down to it; `base` is the first vertex of a level. */
 static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double bytes, double *link)
 {
     int64_t base = 0, width = self->n_places;
@@ -109,7 +109,7 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
     double *link = NULL;
     const int64_t n_links = (int64_t)self->n_places * self->n_levels * 2;
     *most = 0.0;
-    PLB_NEW0(link, n_links); /* long enough for a tree and for a torus */
+    PLB_NEW0(link, n_links); /* enough links for a tree and for a torus */
     for (int32_t a = 0; a < self->n_places; a++) {
         for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
             (self->kind == PLB_TREE ? load_tree : load_torus)(self, place[a], place[flows->to[k]],
@@ -126,8 +126,8 @@ out:
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* The state of a mapping.  A row of `bytes` holds the bytes of both directions, since both have
- * the same hops. */
+/* The state of a mapping.  `bytes` adds up both directions, because both have the same number of
+ * hops. */
 typedef struct mapper {
     const plb_topology_t *machine;
     plb_csr_t rows;
@@ -196,8 +196,8 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull = NULL; /* bytes exchanged with the parts that were placed so far; negative: the
-                            part itself was placed */
+    double *pull = NULL; /* bytes that each part exchanges with the placed parts; negative: the
+                            part is placed itself */
     int64_t *far = NULL; /* sum of hops from each place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
@@ -245,9 +245,9 @@ out:
     return ret;
 }
 
-/* Let each part change places with the part with which this saves most hop-bytes, until nothing
- * saves more than rounding errors.  A part next to all of its partners is skipped: it cannot cost
- * less than one hop for each of its bytes (two in a tree). */
+/* Exchange the places of pairs of parts, for each part the pair that saves most hop-bytes, until
+ * nothing saves more than rounding errors.  A part next to all its partners is skipped: its cost
+ * is already the least possible, one hop per byte (two in a tree). */
 static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };

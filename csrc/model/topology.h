@@ -43,8 +43,8 @@ typedef struct plb_flows {
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** Compute *most, the bytes over the most loaded link; the two directions of a cable are two
- * links. In a torus messages go along the first dimension first; if both directions are equally
- * long, they go in the positive one. */
+ * links.  In a torus, messages go along the first dimension first, and in the positive direction
+ * if both are equally long. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 

@@ -8,7 +8,8 @@
 #include "base/mem.h"
 
 enum {
-    SMALL = 4096, /* vertices, edges and pins: answered within some 30 ms */
+    SMALL = 4096, /* number of vertices, edges and pins; a question with fewer takes a library
+                     about 30 ms at most */
     PIECES = 12,
 };
 
@@ -86,7 +87,7 @@ static bool is_small(const plb_question_t *in)
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err)
 {
-    /* on a virtual rank, the work must be done on its own thread, whose clock counts it */
+    /* a virtual rank must do the work on its own thread, whose clock measures it */
     const bool aside = plb_interruptible() && !plb_clock_frame.on && !is_small(in);
     if (with->left == NULL || !aside) {
         return with->run(in, part, err);

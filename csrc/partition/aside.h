@@ -1,4 +1,5 @@
-/* Asks a library that a signal cannot interrupt. */
+/* Asks a partitioning library such that a signal ends the wait, although libraries ignore
+ * signals. */
 #ifndef PLB_PARTITION_ASIDE_H
 #define PLB_PARTITION_ASIDE_H
 

@@ -7,8 +7,8 @@
 
 enum { NONE = -1 };
 
-/* The dual problem: profit[i] >= gain - price[p] for each gain of item i at place p, with
- * equality if i is at p.  A place with room left has price 0; an item without a place has profit
+/* The dual problem: profit[i] >= gain - price[p] for each gain of item i at place p, with equality
+ * if item i is at place p.  A place with room left has price 0; an item without a place has profit
  * 0. */
 typedef struct search {
     const plb_gains_t *in;
@@ -22,8 +22,7 @@ typedef struct search {
     plb_heap_t heap; /* the places by distance; a place may be in it several times */
 } search_t;
 
-/* The end of the cheapest path so far.  It is a place with room, or an item that loses its place.
- */
+/* The end of the cheapest path so far: a place with room, or an item that loses its place. */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -64,7 +63,8 @@ static end_t find(search_t *s, int32_t item)
             break;
         }
         if (top.key > s->distance[top.id]) {
-            continue; /* an old entry: the search has found a cheaper path to this place */
+            continue; /* an outdated entry: the search has since found a cheaper path to this
+                         place */
         }
         if (s->room[top.id] > 0) {
             return (end_t){top.key, top.id, NONE};
@@ -79,8 +79,8 @@ static end_t find(search_t *s, int32_t item)
     return end;
 }
 
-/* Update prices and profits so that the found path costs nothing; reset distances for the next
- * search. */
+/* Update prices and profits so that the found path costs nothing.  Reset the distances for the
+ * next search. */
 static void settle(search_t *s, int32_t item, double distance)
 {
     s->profit[item] -= distance;

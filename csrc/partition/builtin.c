@@ -45,7 +45,7 @@ int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *par
                                                    : cycles_on(in, false, cycles, part, err);
 }
 
-/* Partition from scratch; if there is an old partition, take that. */
+/* Start from the old partition; if there is none, partition from scratch. */
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE, "pylb has no option %s", in->option[0]);

@@ -180,7 +180,7 @@ static void drop_merged(plb_hypergraph_t *self)
         }
         memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
         self->net_weight[kept] = self->net_weight[e];
-        /* what is written never overwrites what is still to be read */
+        /* an entry is only overwritten after it was read: kept <= e */
         self->net_start[kept++] = at;
         at += n;
     }
@@ -195,7 +195,8 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     plb_loads_t order = {0};
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
-        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits: exact */
+        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double holds
+                                                            exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
@@ -260,10 +261,12 @@ enum { LARGE_NET = 400 };
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest weight that a cluster may have; weight: weight of each
-                              cluster, by the number of its first vertex */
-    int32_t *of, *fixed;   /* [n_vertices] cluster of each vertex; its fixed part */
-    double *score;         /* how strongly the current vertex is connected with each cluster */
+    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: weight of each
+                              cluster.  A cluster has the number of its first vertex */
+    int32_t *of, *fixed;   /* [n_vertices] of: cluster of each vertex; fixed: fixed part of each
+                              cluster, or -1 */
+    double *score;         /* score of each cluster: how strongly it is connected with the current
+                              vertex */
     int32_t *beside, n_beside;
 } clusters_t;
 
@@ -360,7 +363,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     for (int32_t i = 0; i < self->n_vertices; i++) {
         PLB_TRY(plb_interrupted(32));
         const int32_t v = order[i];
-        /* v has joined a cluster, or others have joined that of v */
+        /* v has joined another cluster, or other vertices have joined v's cluster */
         if (c.of[v] != v || size[v] > 1) {
             continue;
         }

@@ -1,9 +1,8 @@
 /* Hypergraphs (with the vertices of each net, and the nets of each vertex), their contraction, and
  * connectivity - 1.
  *
- * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This
- * is the volume of multicasts if each part gets the message once (Catalyurek and Aykanat 1999).
- */
+ * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This is
+ * the volume of multicasts, if each part gets a message once (Catalyurek and Aykanat 1999). */
 #ifndef PLB_PARTITION_HYPERGRAPH_H
 #define PLB_PARTITION_HYPERGRAPH_H
 
@@ -51,11 +50,11 @@ typedef struct plb_limits {
     const int64_t *limit; /* [n_parts] largest weight of each part */
 } plb_limits_t;
 
-/** Refine a partition by k-way local searches after Fiduccia and Mattheyses.  Each search starts
- * from a vertex at the boundary, makes the moves of best gain, even if the gain is negative, and
- * undoes the moves after the best state.  First, parts above their limit are brought below it, if
- * possible. connectivity - 1 only increases if the limits require it.  *after: connectivity - 1.
- */
+/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Each search starts from
+ * a vertex at the boundary, makes the moves of best gain, even negative ones, and finally undoes
+ * the moves after the best state.  Before the searches, parts above their limit are brought below
+ * it, if possible. connectivity - 1 increases only if the limits require it.  *after: connectivity
+ * - 1. */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 

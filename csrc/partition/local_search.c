@@ -23,7 +23,7 @@ enum {
 
 typedef struct queue {
     int64_t *key;       /* [n_vertices] key of each vertex, a gain */
-    int32_t *heap, *at; /* at[v]: index of v in the heap, or -1 */
+    int32_t *heap, *at; /* [n_vertices] index of each vertex in the heap, or -1 */
     int32_t n;
 } queue_t;
 
@@ -106,8 +106,8 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    slot_t *slot; /* the parts that net e touches: slot[net_start[e]] and the n_slot[e] - 1 entries
-                     after it */
+    slot_t *slot;    /* the parts that net e touches: the n_slot[e] entries from slot[net_start[e]]
+                        on */
     int32_t *n_slot; /* [n_nets] number of parts that each net touches */
     queue_t queue;
     int64_t *conn; /* [k] for the present vertex: total weight of its nets that touch each part */
@@ -217,8 +217,8 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v, and queue the vertices whose gains rise.  If a gain falls, this is noticed when the
- * vertex is taken from the queue. */
+/* Move v, and queue the vertices whose gains rise.  Gains that fall are corrected when their
+ * vertices are taken from the queue. */
 static void move(search_t *s, int32_t v, int32_t to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -352,7 +352,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
             drop(&s->queue, v);
-        } else { /* begin, or begin again in another component */
+        } else { /* the first vertex, or the first one of another component */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }
@@ -477,7 +477,8 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     }
     for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
     }
-    PLB_TRY(plb_interrupted(0)); /* the searches may have ended early because of an interrupt */
+    PLB_TRY(plb_interrupted(0)); /* return the code of an interrupt, which ends the searches
+                                    early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
         *after += (int64_t)self->net_weight[e] * (s.n_slot[e] - 1);

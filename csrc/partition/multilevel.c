@@ -12,7 +12,7 @@ enum {
     MAX_LEVELS = 48,
     PER_PART = 60,  /* number of vertices of the coarsest hypergraph, for each part */
     COARSEST = 200, /* least number of vertices of the coarsest hypergraph */
-    TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
+    TRIES = 8,      /* number of bisections that are tried for a coarsest hypergraph */
 };
 
 /* Larger than any sum of weights, but so small that the sum over all parts does not overflow. */
@@ -29,8 +29,8 @@ static int64_t total_weight(const plb_hypergraph_t *self)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* Put each vertex, heaviest first, into the least full part.  *most: the largest ratio of weight
- * to share that results; a partition can keep this as a limit. */
+/* Put each vertex, heaviest first, into the least full part.  *most: the resulting largest ratio
+ * of weight to share, a limit that some partition can keep. */
 static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
                        plb_err_t *err)
 {
@@ -96,7 +96,7 @@ out:
 
 typedef struct levels {
     plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
-    /* cluster[i]: the vertex of hg[i + 1] for each vertex of hg[i] */
+    /* cluster[i][v]: the vertex of hg[i + 1] that contains vertex v of hg[i] */
     int32_t *cluster[MAX_LEVELS];
     int n;
 } levels_t;
@@ -112,8 +112,8 @@ static void levels_free(levels_t *self)
     self->n = 0;
 }
 
-/* Replace label[], one label per vertex, by the labels of the coarser level.  This needs a copy,
- * because the clusters' numbers are in no order. */
+/* Replace the labels of the vertices by the labels of their clusters.  This needs a copy, because
+ * a cluster's number may be above or below those of its vertices. */
 static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -173,8 +173,8 @@ static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool 
     }
 }
 
-/* Carry the partition coarse[] of the coarsest level over to part[] of the finest level, and
- * refine it on each level. */
+/* Turn the partition coarse[] of the coarsest level into part[] of the finest level, and refine it
+ * on each level. */
 static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                      int32_t *coarse, int32_t *part, int64_t *after, plb_err_t *err)
 {
@@ -226,7 +226,7 @@ out:
     return ret;
 }
 
-/* Do a V-cycle: from the partition part[] to next[]. */
+/* Do a V-cycle: compute the partition next[] from part[]. */
 static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                  const int32_t *part, int32_t *next, int64_t *after, plb_err_t *err)
 {
@@ -324,7 +324,7 @@ out:
 static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, double slack,
                    plb_rng_t *rng, int32_t *part, plb_err_t *err);
 
-/* Divide one side of a bisection into the parts base ... base + k - 1 of part[]. */
+/* Divide one side of a bisection into the parts base ... base + k - 1. */
 static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t which,
                         const int64_t *limit, int32_t k, int32_t base, double slack,
                         plb_rng_t *rng, int32_t *part, plb_err_t *err)

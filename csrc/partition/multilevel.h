@@ -5,9 +5,9 @@
 
 #include "partition/hypergraph.h"
 
-/** Compute limit[n_parts], the largest allowed weight of each part.  It is the imbalance times its
- * share of the total weight.  If vertices are too few or too heavy for that, it is the weight
- * that a greedy distribution reaches. */
+/** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times its share
+ * of the total weight.  If vertices are too few or too heavy for this limit, it is the weight in a
+ * greedy distribution. */
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 

@@ -1,7 +1,6 @@
 /* Evaluates a partition: each rank counts edges and nets between parts for its own rows.
  *
- * Objects are numbered over all ranks; those of this rank from `first` on.
- */
+ * Objects are numbered over all ranks; `first` is this rank's first object. */
 #ifndef PLB_PARTITION_QUALITY_H
 #define PLB_PARTITION_QUALITY_H
 
@@ -29,9 +28,9 @@ typedef struct plb_scan {
     uint64_t skew; /* a sum of hashes; the sum over all ranks is 0 if the graph is symmetric */
 } plb_scan_t;
 
-/** Check that `start` rises from 0 to n_entries and that every entry is below n_objects; the
- * error names the array `name`.  Then count loops and `skew`, a sum of hashes that shows a lack
- * of symmetry with a probability of 1 - 2^-64. */
+/** Check that `start` rises from 0 to n_entries and that every entry is below n_objects; the error
+ * names the array `name`.  Then count the loops and compute `skew`, which shows that a graph is
+ * not symmetric with a probability of 1 - 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 

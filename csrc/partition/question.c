@@ -35,8 +35,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check every `stride`-th value.  It must be in least ... most; if `sum` is true, the sum of all
- * must be below 2^31. */
+/* Check every `stride`-th value: it must be in least ... most.  If `sum` is true, their sum must
+ * be below 2^31. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -154,12 +154,12 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 
 /* ---- what libraries are not asked ----------------------------------------------------------- */
 
-/* The question without the parts that can get no vertices.  If there are fewer vertices than
- * parts, only the parts with the lowest numbers remain. */
+/* The question without the parts that cannot get vertices.  If there are fewer vertices than
+ * parts, the parts with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of, *index_of; /* part_of[k]: the k-th remaining part; index_of: the inverse, -1:
-                                    the part was left out */
+    int32_t *part_of, *index_of; /* part_of[k]: the k-th remaining part; index_of[r]: the index k
+                                    of part r, -1: it was left out */
     double *share;
     int32_t *fixed, *old;
     bool same; /* whether no part was left out */
@@ -340,7 +340,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* part r must not give its only vertex to another part */
+            count[r] = 1; /* part r must not lose its only vertex */
         }
     }
 out:
@@ -350,8 +350,7 @@ out:
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
-/* If nothing is connected: fill the parts in order with vertices in order, each part up to its
- * share. */
+/* For vertices without connections: fill the parts one after the other, each up to its share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

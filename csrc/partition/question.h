@@ -12,12 +12,12 @@
 
 #include "base/err.h"
 
-/* What a partitioner can use (bits).  If a question has anything else, this is an error. */
+/* What a partitioner can use (bits).  A question with anything else is an error. */
 enum {
     PLB_TAKES_GRAPH = 1,
     PLB_TAKES_HYPERGRAPH = 2,
     PLB_TAKES_COORDS = 4,
-    PLB_TAKES_WEIGHTS = 8, /* several weights per vertex */
+    PLB_TAKES_WEIGHTS = 8, /* more than one weight per vertex */
     PLB_TAKES_FIXED = 16,
     /* repartitioning: a present part of each vertex, and the cost of leaving it */
     PLB_TAKES_OLD = 32,
@@ -25,7 +25,7 @@ enum {
 
 typedef struct plb_question {
     int32_t n_vertices, n_parts;
-    int32_t n_weights; /* of each vertex */
+    int32_t n_weights; /* number of weights of each vertex */
     /* [n_vertices * n_weights] the weights of each vertex, one after the other, zero or more; the
      * sum of each kind is below 2^31; NULL: all are 1 */
     const int32_t *weight;
@@ -66,9 +66,9 @@ typedef struct plb_partitioner {
      * enough vertices for all parts, and something is connected.  After an error part[] is
      * undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
-    /* For a library that does not check for signals, and therefore runs in a thread of its own
-     * (base/aside.h): number of calls that a signal has interrupted and that still run.  NULL: it
-     * runs in the caller's thread. */
+    /* Not NULL: the library does not check for signals, and therefore runs in a thread of its own
+     * (base/aside.h); this is the number of running calls whose callers were interrupted by a
+     * signal.  NULL: it runs in the caller's thread. */
     atomic_int *left;
     void (*watch)(void); /* while `run` runs in a thread of its own, the thread that waits calls
                             this every few milliseconds; or NULL */
@@ -92,12 +92,13 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 /** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
  * without a share, fewer vertices than parts, no weights, no connections.  The answer is checked:
  * every part is in range, fixed vertices are in their parts, no part is empty unless necessary.
- * PLB_ERR_VALUE: the library cannot use a part of the question; PLB_ERR_LIBRARY: it fails. */
+ * PLB_ERR_VALUE: the question has something that the library does not take; PLB_ERR_LIBRARY: the
+ * library has failed. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** Give each empty part that has a share one vertex, from the part with most vertices.  Parts
- * without a share keep only their fixed vertices. */
+/** Give one vertex to each empty part that has a share; take it from the part with most vertices.
+ * Parts without a share keep only their fixed vertices. */
 int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do

@@ -12,9 +12,9 @@ typedef struct namer {
     const plb_new_names_t *in;
     int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: it has none yet */
     bool *taken;    /* [n_parts] whether a part already has this name */
-    int32_t *room;  /* [n_parts] input of plb_assign: room of each place */
+    int32_t *room;  /* [n_parts] argument of plb_assign: room of each place */
     int32_t *place; /* [n_parts] result of plb_assign */
-    int64_t *start; /* the gains, an input of plb_assign */
+    int64_t *start; /* start, to, gain: the gains, an argument of plb_assign */
     int32_t *to;
     double *gain;
 } namer_t;
@@ -87,8 +87,8 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* Return the first free name on a rank that the part may get; all such names on the rank are
- * equally good. */
+/* Return the first free name on a rank that the part may get.  (All free names on a rank are
+ * equally good.) */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);

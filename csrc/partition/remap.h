@@ -1,6 +1,6 @@
-/* Renumbers new parts such that objects of the largest total size stay in their part.  Among
- * these solutions, it takes the one by which objects of the largest total size stay on their
- * rank.  This is the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
+/* Renumbers new parts such that objects of the largest total size stay in their part.  Among these
+ * solutions, takes the one in which objects of the largest total size stay on their rank.  This is
+ * the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 
@@ -23,7 +23,7 @@ typedef struct plb_new_names {
     /* [n_kept] new part; the pairs (part, old) ascend, and each occurs once */
     const int32_t *part;
     const int32_t *old; /* [n_kept] old part */
-    const double *kept; /* [n_kept] size of the objects that the two have in common */
+    const double *kept; /* [n_kept] size of the objects that the two parts have in common */
 
     const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: ranks do
                               not matter */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest sum of weights: libraries add them in 32 bits, for both directions of an edge. */
+/* Largest sum of weights: libraries add the weights of both directions of each edge in 32 bits. */
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
 /** Return the factor that scales the sum to PLB_MOST_WEIGHT; 1 for integers that are small enough.

@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/** Sort m messages by (receiver, source, order of arrival).  to[m]: the receivers, 0 ... n-1, or
- *  -1: no object here; source[m]: keys of the senders.  Object i reads the messages
+/** Sort m messages by receiver, source and order of arrival. to[m]: the receivers, 0 ... n-1; -1:
+ * the receiver is not on this rank. source[m]: keys of the senders.  Object i reads the messages
  * order[start[i]] ... order[start[i + 1] - 1]; start[n + 1] and order[m] are filled.  O(n + m) if
  * each object's messages arrive in order of their sources, else O(m log m). */
 int plb_inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t n, int64_t *start,

@@ -113,12 +113,12 @@ static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64
     return PLB_OK;
 }
 
-/* The first edge of a message to target[n]; new edges with 0 bytes if there are none.  NULL with
- * an error. */
+/* Return the first edge of a message to target[n]; append edges with 0 bytes if there are none.
+ * NULL: an error. */
 static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
                             plb_err_t *err)
 {
-    /* after the last edge, a new iteration begins */
+    /* after the last edge, a new iteration probably begins */
     int64_t k = self->next < self->n ? self->next : 0;
     if (k == self->n || !is_at(self, k, source, target, n)) {
         const int32_t found = self->n > 0 ? *bucket_of(self, source, target, n) : -1;

@@ -11,17 +11,17 @@
 
 typedef struct plb_edge {
     int64_t source, target, bytes, messages;
-    int64_t cast; /* number of the multicast, 1 or more; its edges follow each other, and each has
-                   * the multicast's bytes and messages.  0: no multicast */
+    int64_t cast; /* number of the multicast, 1 or more; 0: no multicast.  The edges of a multicast
+                   * follow each other, and each has the multicast's bytes and messages */
 } plb_edge_t;
 
-/* The edges.  Programs send the same messages in each iteration, so plb_talk_add first tries the
- * edge after the last one, and then the hash table. */
+/* The edges.  Programs usually send the same messages in each iteration, so plb_talk_add looks
+ * first at the edge after the last one, and only then in the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge; /* [n] in the order of their first messages */
     int64_t n, room, next, casts;
-    int32_t *bucket; /* [n_buckets] indices of edges (the first of a multicast), or -1: empty; at
-                      * most half full */
+    int32_t *bucket; /* [n_buckets] index of an edge (of a multicast: the first); -1: empty.  At
+                      * most half of the buckets are used */
     int64_t n_buckets;
 } plb_talk_t; /* {0}: no edges */
 
@@ -35,7 +35,8 @@ int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_
 /** Forget all edges, and keep the memory. */
 void plb_talk_clear(plb_talk_t *self);
 
-/** Forget the edges from and to these objects.  A multicast to one remaining object is an edge. */
+/** Forget the edges from and to these objects.  A multicast of which one receiver remains becomes
+ * an edge. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);
 
 #endif

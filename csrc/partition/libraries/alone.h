@@ -1,4 +1,4 @@
-/* Which calls that use MPI may run in a thread of their own (base/aside.h). */
+/* Whether a call that uses MPI may run in a thread of its own (base/aside.h). */
 #ifndef PLB_PARTITION_LIBRARIES_ALONE_H
 #define PLB_PARTITION_LIBRARIES_ALONE_H
 
@@ -6,8 +6,8 @@
 
 #include <mpi.h>
 
-/** Whether this process is alone in comm, and each of its threads may call MPI.  If there are
- * other ranks, a caller must not leave a call after a signal: they would wait for this rank. */
+/** Whether this process is alone in comm, and each of its threads may call MPI. With other ranks,
+ * a signal must not end the wait for a call, because they would wait for this rank. */
 static inline bool plb_may_run_aside(MPI_Comm comm)
 {
     int size = 0, level = MPI_THREAD_SINGLE, runs = 0, over = 0;

@@ -8,7 +8,7 @@
 #include "partition/libraries/dgraph.h"
 
 enum {
-    SMALL = 4096, /* vertices and edges: done within some milliseconds */
+    SMALL = 4096, /* number of vertices and edges; with fewer, a call takes some milliseconds */
     PIECES = 3,
 };
 

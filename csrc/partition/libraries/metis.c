@@ -11,14 +11,15 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
 
-/* METIS uses rand() of the process.  Only one call at a time is made, so that a seed determines
- * the result. */
+/* METIS uses the process's rand().  So only one call at a time is made: then a seed determines the
+ * result. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const struct {
     const char *name;
     int index;
-    const char *word[3]; /* words for the values 0, 1, ...; no words: the value is a number */
+    const char *word[3]; /* words that stand for the values 0, 1, ...; none: the value is a
+                            number */
 } OPTIONS[] = {
     {"PTYPE", METIS_OPTION_PTYPE, {"rb", "kway"}},
     {"OBJTYPE", METIS_OPTION_OBJTYPE, {"cut", "vol"}},
@@ -68,7 +69,7 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
  * than a half, or if many have no weight.  METIS then prints these lines and goes on; the empty
  * parts are filled later.  METIS prints to `stdout`.  So during a call, `stdout` is a stream that
  * drops these lines and passes on the output of other threads. */
-#ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
+#ifdef __GLIBC__ /* other C libraries need not have `stdout` as a variable */
 static FILE *real_stdout;
 
 static bool is_complaint(const char *line, size_t n)
@@ -146,7 +147,7 @@ static void direct(int number)
     if (inside) {
         gk_sigthrow(number);
     } else {
-        signal(number, before); /* as METIS does itself at the end of its call */
+        signal(number, before); /* METIS does the same at the end of its call */
         raise(number);
     }
 }
@@ -157,7 +158,7 @@ static void (*present(void))(int)
     return sigaction(SIGTERM, NULL, &now) == 0 ? now.sa_handler : SIG_DFL;
 }
 
-/* The thread that waits for METIS calls this. */
+/* Called by the thread that waits for METIS. */
 static void watch(void)
 {
     if (gk_sigthrow != NULL && present() == gk_sigthrow) {

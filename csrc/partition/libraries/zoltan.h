@@ -21,7 +21,7 @@ typedef struct plb_zoltan {
     int32_t n, n_parts;  /* number of this rank's objects; number of parts on all ranks */
     int64_t first;       /* number of this rank's first object, dist[rank] */
 
-    int32_t n_weights; /* weights per object; 0: all objects have weight 1 */
+    int32_t n_weights; /* number of weights of each object; 0: all objects have weight 1 */
     const double *weight;
     /* factor: Zoltan gets weight * scale, rounded; 0: it gets the weights unchanged */
     double scale;
@@ -43,9 +43,9 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
 
-    bool imports; /* true: the method finds out which objects arrive on a rank, and pylb tells
-                     their owners where they go, which is cheaper than if Zoltan does it; false:
-                     the method finds out which objects leave a rank */
+    bool imports; /* true: Zoltan's method finds the objects that arrive on a rank, and pylb tells
+                     their owners where they go (cheaper than in Zoltan); false: it finds the
+                     objects that leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
@@ -66,13 +66,13 @@ int plb_zoltan_has_mpi(plb_err_t *err);
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** Call plb_zoltan_run, and capture what it writes to `stderr`: *said, which the caller frees with
- * plb_free.  A large call over this process alone runs aside (base/aside.h). */
+/** Call plb_zoltan_run, and capture what it writes to `stderr` in *said, which the caller frees
+ * with plb_free.  If this process is alone in comm, a large call runs in a thread of its own
+ * (base/aside.h). */
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                     char **said, plb_err_t *err);
 
-/* Calls of Zoltan and PT-Scotch in this process that a signal has interrupted, but that still run.
- */
+/* Number of running calls of Zoltan and PT-Scotch whose callers were interrupted by a signal. */
 extern atomic_int plb_zoltan_left;
 
 /** Return as bits which of a communicator's Zoltan structures are unused on this rank.  A call can

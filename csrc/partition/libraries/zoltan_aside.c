@@ -8,7 +8,7 @@
 #include "partition/libraries/zoltan.h"
 
 enum {
-    SMALL = 4096, /* objects: done within some milliseconds */
+    SMALL = 4096, /* number of objects; with fewer, a call takes some milliseconds */
     PIECES = 13,
 };
 

@@ -89,7 +89,7 @@ int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int
         goto out;
     }
     for (int32_t v = 0; v < graph->n; v++) {
-        color[v]--; /* Zoltan counts from 1 */
+        color[v]--; /* Zoltan's first colour is 1 */
     }
 out:
     plb_free(id);

@@ -18,7 +18,7 @@ static void destroy(plb_zoltan_kept_t *self)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* this frees a communicator, which is a local call in Open MPI */
+    if (!ended) { /* this frees the structure's communicator: in Open MPI, a local call */
         Zoltan_Destroy(&self->zz);
     }
     PLB_FREE(self->params, self);

@@ -182,7 +182,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    /* copy runs of consecutive ids; usually there is only one run */
+    /* consecutive ids are copied together; usually all ids are consecutive */
     for (int i = 0, run; i < n; i += run) {
         for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }

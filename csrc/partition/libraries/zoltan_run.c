@@ -14,8 +14,7 @@
 
 #define SEED "SEED"
 
-/* Only one call at a time, because a process has one stderr and Zoltan one random stream in
- * it. */
+/* Only one call at a time: a process has one stderr, and one random stream of Zoltan. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */
@@ -34,7 +33,7 @@ static ssize_t hear(void *cookie, const char *words, size_t n)
         const size_t room = 2 * (listener.n + n + 1);
         char *text = realloc(listener.text, room);
         if (text == NULL) {
-            return (ssize_t)n; /* no memory is left: the text is lost */
+            return (ssize_t)n; /* no memory is left for the text */
         }
         listener.text = text;
         listener.room = room;
@@ -126,7 +125,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list is enough: objects that are not in it do not move */
+    /* Zoltan returns one list: objects that are not in it do not move */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -195,9 +194,9 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* Encode a message of integers for each rank: -1 - part, then the rows of the objects that go to
- * this part, then the next part in the same way.  place[] advances; last[]: the part of the last
- * integer for each rank.  words is NULL: the integers are only counted. */
+/* Encode a message of integers for each rank: for each part, -1 - part and then the rows of the
+ * objects that go to it. place[r]: index in words[] of the next integer for rank r; last[r]: the
+ * part encoded last for rank r. words is NULL: the integers are only counted. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {
@@ -291,7 +290,8 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
-        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads its result varies */
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads, PT-Scotch's result
+                                                    varies */
         SCOTCH_randomReset();
     }
     *code =
@@ -370,7 +370,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, i
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
-    if (ret != PLB_OK) { /* a structure is not used again after an error */
+    if (ret != PLB_OK) { /* after an error, the structure is not used again */
         plb_free(kept->params);
         kept->params = NULL;
     } else if (kept->params == NULL) {

@@ -7,17 +7,17 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* The numbers of a rank: whether it has failed; and for each part the number of objects, their
- * weights and, if given, their size. */
+/* A row of numbers for each rank: whether it has failed; and for each part the number of the
+ * rank's objects in it, the sums of their weights and, if given, of their sizes. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
-    double *own, *total; /* [width] those of this rank; the sums over all ranks */
-    double *all; /* [n_ranks][width] those of each rank; NULL: these would be too many numbers */
+    double *own, *total; /* [width] own: the row of this rank; total: the sums over all ranks */
+    double *all;         /* [n_ranks][width] the rows of all ranks; NULL: too many numbers */
 } rows_t;
 
-/* If there are more numbers than this, each rank gets only their sums, and the names of the parts
- * are chosen without regard to the ranks. */
+/* If all rows together have more numbers than this, each rank gets only the sums, and the new
+ * names of the parts do not depend on which ranks have their objects. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -152,14 +152,15 @@ out:
 
 typedef struct lists {
     int32_t first, own; /* first: first part on this rank; own: number of parts on this rank */
-    /* [n_ranks] numbers of objects, and where those of each rank begin */
+    /* [n_ranks] number of objects to and from each rank, and where these begin in the lists */
     int *send, *receive, *send_at, *receive_at;
-    /* [n_ranks][own + 2] from each rank: number of objects for each part of this rank; and, if
-     * communicated, number and size of all objects that the other rank moves */
+    /* [n_ranks][own + 2] from each rank: the number of objects for each part of this rank; and, if
+     * the ranks exchange this, number and size of all objects that the other rank moves */
     double *come;
-    double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends for `come` */
-    void *gone, *came; /* [out.n] and [n_in] rows or ids of the objects that leave and that arrive,
-                          by part */
+    double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends to the other
+                          ranks, which become their `come` */
+    void *gone, *came; /* gone[out.n], came[n_in]: rows or ids of the objects that leave and that
+                          arrive, sorted by part */
 } lists_t;
 
 static int32_t parts_on(int rank, int n_ranks, int32_t k)

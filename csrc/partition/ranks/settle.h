@@ -9,11 +9,11 @@
 #include "partition/remap.h"
 
 typedef struct plb_settle {
-    MPI_Comm comm; /* the user's communicator; no message is under way on return */
-    /* `part` comes from the partitioner; either all ranks give `ids`, or none does */
+    MPI_Comm comm; /* the user's communicator; all messages are complete on return */
+    /* the result of the partitioner; all ranks give `ids`, or none does */
     plb_new_parts_t parts;
-    const int64_t *dist; /* [ranks + 1] if there are no ids: the objects of rank r have the numbers
-                            dist[r] ... dist[r + 1] - 1 */
+    const int64_t *dist; /* [ranks + 1] without ids, the objects of rank r have the numbers dist[r]
+                            ... dist[r + 1] - 1 */
     int32_t n_weights;
     const double *weight; /* [parts.n][n_weights] */
     const double *size;   /* [parts.n] size of each object; NULL: all are 1 */
@@ -27,7 +27,7 @@ typedef struct plb_settled {
     int32_t *name; /* [n_parts] new name of each part; NULL: none has changed */
     double *sums;  /* [1 + n_weights][n_parts] over all ranks: number of objects of each part, and
                       sums of their weights */
-    plb_moves_t out;   /* the objects that leave, without `packed` */
+    plb_moves_t out;   /* the objects that leave; `packed` is not set */
     int64_t n_in;      /* number of objects that arrive */
     int64_t *id;       /* [n_in] ids of the objects that arrive */
     int32_t *rank;     /* [n_in] the rank from which each comes, ascending */
