@@ -5,7 +5,7 @@
 Figures 3.2 and 3.3: jacobi2d on virtual ranks, rebalanced every 1, 2, 3, ... iterations, never, and
 by pylb's triggers.  The plate is first solved on one rank.  This gives the work of each block in
 each iteration (its sweeps), which does not depend on the placement.  The runs that are compared
-declare this work, so that chance favours no period.  Everything else is the real program: its
+declare this work, so that chance favours no period.  Everything else is as in the real program: its
 objects, its messages and the balancer.  An LB step takes the time of its messages, plus
 STRATEGY_SECONDS for the strategy.
 
@@ -225,9 +225,9 @@ def draw_34(made: dict[str, Any], axes: list[Any]) -> None:
 
 
 def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, Any]:
-    """Return which strategies "auto" runs, and the times of this and of the unbalanced run.
+    """Return which strategies "auto" runs, and the times of a run with "auto" and of one without.
 
-    Each runs twice, in turns, and the faster run counts, because the machine's speed varies.
+    Both runs are made twice, in turns.  The faster one counts, because the machine's speed varies.
     """
     ways = ({"mode": "off"}, {"strategy": "auto"})
     made = [[cluster.run(solve, *args, clock="cpu", **way)[0] for way in ways] for _ in range(2)]

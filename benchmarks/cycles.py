@@ -6,10 +6,10 @@
 messages, so every figure is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in
 the heavy region, up to 9 ms.
 
-A figure is the time of the run divided by that of an oracle: the same loop, perfectly balanced in
-every iteration at no cost.  It is the mean over six places of the heavy region.  `auto` (nothing
-set) is compared with the best of all strategies, periods and tolerances, which is known only after
-all of them were tried.
+A figure is the time of the run divided by that of the same loop with perfect balance in every
+iteration, at no cost (the *oracle*).  It is the mean over six places of the heavy region.  `auto`
+(nothing set) is compared with the best of all strategies, periods and tolerances, which is known
+only after all of them were tried.
 
 To save memory, objects really have a tenth of the stated size, and a byte costs ten times as much.
 A larger factor would make pylb's own small messages too expensive: if a record of 232 bytes costs a
@@ -36,7 +36,7 @@ TRIED += [("BestFitLB", {"tolerance": t}) for t in (0.0, 0.02, 0.05, 0.1)]
 TRIED += [("RefineLB", {"overload": 1.003 + t}) for t in (0.0, 0.02, 0.05, 0.1)]
 
 
-STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # first positions of the heavy region on the ring
+STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # where the heavy region starts, for six runs
 
 
 def region(where, width=0.08):

@@ -2,22 +2,23 @@
 
     python benchmarks/distributed.py [--quick] [--json out/distributed.json]
 
-Targets: max/mean within 5 % of GreedyLB's in every case and never worse than before; and no rank
+Targets: max/mean is within 5 % of GreedyLB's in every case and never worse than before, and no rank
 holds more than O(n/p + fan-out x rounds) entries. An entry is an object, a known rank, an object
-with known location, an edge between two of these, or a line of a received message. The column
-`held` is the largest number of entries on any rank at any time. `of` is this number divided by
-(most objects of a rank before or after + fan-out x rounds; with DiffusionLB also the most edges of
-a rank, counted in both directions). All rounds of the placement count.
+with known location, an edge between two of these, or a line of a received message. The columns:
 
-`off node` counts the objects that leave their node of 64 ranks. Messages and KiB are what a rank
-sends in the whole placement: mean and maximum over the ranks. Times are those of all virtual ranks
-together, in one process.
+held      largest number of entries on any rank at any time, in all rounds of the placement
+of        `held` divided by (most objects of a rank before or after + fan-out x rounds); with
+          DiffusionLB the divisor also has the most edges of a rank, counted in both directions
+off node  number of objects that leave their node of 64 ranks
+
+Messages and KiB are what a rank sends in the whole placement: mean and maximum over the ranks.
+Times are those of all virtual ranks together, in one process.
 
 The second table has ranks that differ: speeds 1 ... 3, other work, memory limits of 1 ... 2 times
-what each rank holds at first, and one object in ten that may not migrate; 100 objects per rank,
-most load on a fifth of the ranks. Targets: the limits are kept, max/mean is within 1 % of
-BestFitLB's, which sees all objects, and no rank sends more than 120 log2(p) messages. `/ log2` is
-the most messages of a rank divided by log2(p).
+what each rank holds at first, and one object in ten that may not migrate. Each rank has 100
+objects, and most load is on a fifth of the ranks. Targets: the limits are kept; max/mean is within
+1 % of that of BestFitLB, which sees all objects; no rank sends more than 120 log2(p) messages.
+Column `/ log2` is the largest number of messages of a rank, divided by log2(p).
 """
 
 import argparse

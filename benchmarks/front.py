@@ -2,17 +2,19 @@
 
     python benchmarks/front.py [--quick] [--repeats 7] [--json out/front.json]
 
-A time is the least of several repeats for a whole call of `pylb.place`, with checks and metrics:
-processor time of its only thread, i.e. wall-clock time on an idle core.  Charm++ is not run here:
-its figures are quoted, measured with Charm++ 8, one thread, 10^6 objects, on a similar machine.
-"must leave" is a lower bound on the migrations that reach a maximum: the fewest objects, the
-heaviest first, that must leave so that no rank is above it.
+A time is the processor time of a whole call of `pylb.place`, with checks and metrics, on one
+thread: the least of several repeats.  Charm++ is not run here: its figures were measured with
+Charm++ 8, one thread and 10^6 objects on a similar machine.  "must leave" is a lower bound on the
+number of migrations: the fewest objects that must leave their ranks so that no rank is above the
+same maximum.
 
-For each of Charm++'s strategies, one of pylb's must be at least as good in max/mean and in
-migrations, and faster by the given factor:
-    Greedy        all objects move; 1.5 x        GreedyLB is the same rule
-    GreedyRefine  Greedy's balance; 2 x          0.2 % (64 ranks) to 17 % (16,384) move
-    RefineB       1.008; 5 x                     few move: at most a half more than must leave
+For each of Charm++'s strategies, one of pylb's must be at least as good in max/mean, move at most
+as many objects, and be faster by a factor:
+
+    Charm++'s     its max/mean   its migrations                               factor
+    Greedy        GreedyLB's     all objects                                  1.5
+    GreedyRefine  Greedy's       0.2 % (64 ranks) to 17 % (16,384 ranks)      2
+    RefineB       1.008          not published; taken as 1.5 x "must leave"   5
 """
 
 import argparse
@@ -58,7 +60,7 @@ KINDS = ("uniform", "log-normal", "scattered", "on a tenth")
 
 
 def must_leave(s, ratio):
-    """Return how many objects at least have to leave their ranks to reach a max/mean of `ratio`."""
+    """Return the least number of objects that must leave their ranks for a max/mean of `ratio`."""
     times = s.rank_times
     limit = max(times.mean() * ratio, s.load.max())
     order = np.lexsort((-s.load, s.rank))

@@ -2,8 +2,8 @@
 
     python benchmarks/growth.py [--ranks 2,4,8,16,64,256,1024] [--objects 16]
 
-The real runtime on virtual ranks, with a fixed number of objects per rank.  The objects form a
-ring, and each sends to the next two; one rank in eight has objects that take three times as long.
+The real runtime runs on virtual ranks, with a fixed number of objects per rank.  The objects form a
+ring, and each sends to the next two.  On one rank in eight, objects take three times as long.
 There are two LB steps, with the central BestFitLB and with each distributed strategy.  The figures
 are the bytes of the rank that sends, receives or keeps the most, for one LB step and the iterations
 around it:

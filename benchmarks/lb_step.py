@@ -2,12 +2,12 @@
 
     python benchmarks/lb_step.py [--most 100000] [--objects 100] [--json out/lb_step.json]
 
-Objects on a square, each of which sends to two neighbours; a hot spot whose objects take nine times
-as long.  An object has 10 kB.  The strategies really run; the times of messages are those of a
-LogGP network (`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the
-fraction of the run time that the LB step takes if there are 100 iterations of 100 ms between LB
-steps.  The default of `Balancer` is "auto".  Bytes are those of the rank that sends, receives or
-keeps the most.
+The objects lie on a square; each has 10 kB and sends to two neighbours.  In a hot spot, they take
+nine times as long.  The strategies really run; the times of messages are those of a LogGP network
+(`pylb.replay.simulate_step`, whose docstring says what is sent).  *share* is the fraction of the
+run time that the LB step takes if there are 100 iterations of 100 ms between LB steps.  Strategy
+"auto" is the default of `Balancer`.  Bytes are those of the rank that sends, receives or keeps the
+most.
 """
 
 from __future__ import annotations

@@ -2,12 +2,16 @@
 
     python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
 
-like: programs on identical ranks, in a plain simulation and under `pylb.Balancer` on a
-`pylb.VirtualCluster` (tests/twins/like_programs.py).  The figure is the number of programs in which
-a learned speed was ever wrong by more than 5 %.
-unlike: the same with some ranks 1.5 to 4 times slower.  The figures are the number of placements
-until the speeds are known, and the error of the speeds at the end.
-time: processor time of an observation.
+Three parts are measured:
+
+like: programs on identical ranks, in a plain simulation (tests/twins/like_programs.py) and under
+`pylb.Balancer` on a `pylb.VirtualCluster`.  The figure is the number of programs in which a learned
+speed was ever wrong by more than 5 %.
+
+unlike: the same programs, but some ranks are 1.5 to 4 times slower.  The figures are the number of
+placements until the speeds are known, and the error of the speeds at the end.
+
+time: the processor time of one observation.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ def like(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
 
 
 def clusters(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
-    """Count the same in the runtime, on virtual clusters."""
+    """Count the programs in which `Balancer` learned a wrong speed, on virtual clusters."""
     wrong = 0
     for seed in range(first, first + n):
         speeds, _ = lp.run_on_cluster(lp.draw(seed))

@@ -30,7 +30,7 @@ RECORD = _core.STATS_BYTES  # the size of the statistics of an iteration, plb_st
 
 
 def least(call: Callable[[], float], repeats: int) -> float:
-    """Return the least of several results; of the ranks' least results, the largest counts."""
+    """Return the least of several results on the rank where this is largest.  Collective."""
     answers = []
     for _ in range(repeats):
         comm.Barrier()

@@ -2,15 +2,15 @@
 
     python benchmarks/own_loop.py [--ranks 8] [--steps 500] [--seeds 3] [--json out/own_loop.json]
 
-Cells on a ring, whose loads drift in three ways: a hump that goes round, a hot spot that jumps, and
-slow growth.  An LB step costs as much as 2, 10 or 50 balanced steps.  The program redistributes in
-its own way (*when only*: it cuts the ring into parts of equal load) or as `plan.rank` says (*when
-and where*).  All runs are on virtual ranks whose clocks show declared seconds only, so that each
-figure is the same in every run.
+The cells are on a ring.  Their loads drift in three ways: a hump goes round, a hot spot jumps, or
+some loads grow slowly.  An LB step costs as much as 2, 10 or 50 balanced steps.  The program
+redistributes in its own way (*when only*: it cuts the ring into parts of equal load) or as
+`plan.rank` says (*when and where*).  All runs are on virtual ranks whose clocks show declared
+seconds only, so that each figure is the same in every run.
 
-The advisor is not told what an LB step costs nor, in the row "own loop", how many steps there will
-be (in "iterate" it is).  The fixed periods are tried one after the other on the same loads; the
-best one is known only afterwards.
+The advisor is not told what an LB step costs.  It knows the number of steps in the row "iterate",
+but not in the row "own loop".  The fixed periods are tried one after the other on the same loads;
+the best one is known only afterwards.
 """
 
 from __future__ import annotations

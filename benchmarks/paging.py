@@ -3,15 +3,15 @@
     python benchmarks/paging.py [--only fits|pages] [--unit MIB] [--iterations N]
                                 [--json out/paging.json] [--plot DIR]
 
-Four ranks of Jacobi's method (examples/jacobi_rows.py) in a lab with the paper's processors: memory
-sizes 256 : 256 : 512 : 1024, speeds 3.6 : 3.0 : 3.4 : 3.4.  One system fits everywhere; the other
-makes the two small ranks page if rows are divided evenly.  Each is solved with fixed parts, with
-the constant and with the functional model.  Run it as root: pages that do not fit go to a swap
-file.
+Four ranks run Jacobi's method (examples/jacobi_rows.py) in a lab with the paper's processors:
+memory sizes 256 : 256 : 512 : 1024, speeds 3.6 : 3.0 : 3.4 : 3.4.  The first of two linear systems
+fits on every rank; the second makes the two small ranks page if rows are divided evenly.  Each
+system is solved with fixed parts, with the constant model and with the functional model.  Run this
+benchmark as root: pages that do not fit go to a swap file.
 
-Balanced after: redistributions before the first one that moved no rows.  Moved later: later
-redistributions that moved rows, because times differed by more than the tolerance for noise.
-Gain: compared with fixed parts.
+Column "balanced after" is the number of redistributions before the first one that moved no rows.
+"Moved later" is the number of later redistributions that moved rows, because times differed by more
+than the tolerance for noise.  "Gain" is compared with fixed parts.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python benchmarks/place.py [--quick] [--json out/place.json]
 
 Objects start in blocks (the first n/p on rank 0, and so on) and have random loads.  A time is the
-least of several repeats for a whole call of `pylb.place`, with checks and metrics.  It is compared,
-on the same loads in the same run, with `numpy.argsort` and with the same placement by `heapq` in
-Python, which must agree with GreedyLB to the last bit.
+least of several repeats for a whole call of `pylb.place`, with checks and metrics.  In the same run
+and for the same loads it is compared with two others: `numpy.argsort`, and the same placement by
+`heapq` in Python, which must agree with GreedyLB to the last bit.
 
 Targets for 10^6 objects: GreedyLB takes at most 1.25 x argsort on 1,024 ranks and 1.75 x on 16,384.
 Targets for all sizes from 10^5: RefineLB takes at most GreedyLB's time and, if the imbalance is
@@ -32,7 +32,7 @@ MODERATE = 1.5
 
 
 def with_heapq(load, p):
-    """Place the longest processing time first, with a heap of (time, rank)."""
+    """Place the heaviest object first, where it would finish first, with a heap of (time, rank)."""
     heap = [(0.0, r) for r in range(p)]
     out = np.empty(len(load), np.int32)
     values = load.tolist()

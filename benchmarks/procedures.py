@@ -1,9 +1,7 @@
 """The procedure load balancing factor (LBF) compared with measurements.
 
-Figures 3 and 4 of Eom and Hollingsworth 1998.
-
-A recording of spa predicts the effect of moving each service to the clients; then the services are
-really moved.
+This reproduces figures 3 and 4 of Eom and Hollingsworth 1998.  A recording of examples/spa.py
+predicts the effect of moving each service to the clients; then the services are really moved.
 
     python benchmarks/procedures.py [--steps 2e5] [--rounds 3] [--json out/procedures.json]
 

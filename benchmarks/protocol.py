@@ -3,13 +3,14 @@
     python benchmarks/protocol.py [--most 100000]
 
 A simulation with the real state machines of csrc/decide on a LogGP network
-(pylb.replay.simulate_protocol).  There are three kinds of progress: a rank looks at the network
-only at AtSync, like MPI without a progress thread; ten times an iteration, e.g. between the objects
-of an overdecomposed program; or the network passes messages on at once.  For each: iterations and
-seconds from the statistics that request an LB step to the LB step, time in the pause state, bytes
-that a rank sends.  Straight lines over log2 of the ranks are fitted; growth is logarithmic where
-they fit.  Up to a million ranks it takes six minutes of one processor and 1.2 GB, up to 100,000 one
-minute.
+(pylb.replay.simulate_protocol).  A rank can pass messages on in three ways: only at AtSync, like
+MPI without a progress thread; ten times per iteration, e.g. between the objects of an
+overdecomposed program; or at once.  The figures for each way are: iterations and seconds from the
+statistics that request an LB step to the LB step, time in the pause state, and bytes that a rank
+sends.  Straight lines over log2 of the number of ranks are fitted: where they fit, growth is
+logarithmic.
+
+Up to a million ranks, this takes six minutes of one processor and 1.2 GB; up to 100,000, a minute.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def mean(values: list[float]) -> float:
 
 
 def lost(run: ProtocolRun, seconds: float) -> float:
-    """Return the seconds per decision; decisions that the end of the run cut off also count."""
+    """Return the seconds per decision, including decisions that the end of the run cut off."""
     return seconds / max(1, len(run.decisions))
 
 

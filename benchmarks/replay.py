@@ -3,17 +3,17 @@
     python benchmarks/replay.py [--objects 10000] [--phases 1000] [--ranks 60] [--json out.json]
     python benchmarks/replay.py --lbaf /path/to/python [--run folder]
 
-Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB at a
-fixed period.  They estimate the loads in the same way and must place every object on the same rank;
-pylb's sums are exact, NumPy's are not.  Both call the same strategy; "bare" is the replay without
-LB steps.  Then follow the strategies that users of the explorer are likely to choose, with the
-trigger auto.  Each figure is the least of several repeats, taken in turn.
+pylb and NumPy replay a generated run (a hot spot that travels through a ring of objects) with
+GreedyLB at a fixed period.  They estimate the loads in the same way, call the same strategy, and
+must place every object on the same rank; pylb's sums are exact, NumPy's are not.  "bare" is the
+replay without LB steps.  A second table has the strategies that users of the explorer are likely to
+choose, with the trigger auto.  Each figure is the least of several repeats, taken in turn.
 
 LBAF runs if --lbaf names a Python that has it (it needs an environment of its own, because its
 requirements pin old versions).  Its PhaseStepper goes through the phases of a recorded run and
-computes the statistics of each, like a replay without LB steps.  Reading files is not counted for
-either, nor creating LBAF's objects.  The run is a recorded one (--run), or the generated one with
-fewer objects.
+computes the statistics of each, like a replay without LB steps.  The time to read files is not
+counted, neither for pylb nor for LBAF, nor the time to create LBAF's objects.  The run is a
+recorded one (--run), or the generated one with fewer objects.
 """
 
 import argparse

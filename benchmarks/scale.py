@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py [--objects 1000,10000,100000] [--ranks 2] [--json scale.json]
 
-Objects are integers, their bodies do nothing.  Rank 0 has 1.2 times the average number of objects,
-so that BestFitLB moves about a tenth of all in its one LB step.  Each row is a run of its own under
-mpiexec.  A second table has the cost of messages: each object sends to four neighbours, a fifth of
-them on another rank.  A third has virtual ranks in one process.
+Objects are integers whose bodies do nothing.  Rank 0 has 1.2 times the average number of objects,
+so that BestFitLB moves about a tenth of all objects in the only LB step.  Each row is a run of its
+own under mpiexec.  The second table has the cost of messages: each object sends to four neighbours,
+and a fifth of the messages go to another rank.  The third table has virtual ranks in one process.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python benchmarks/shadow.py [--json out/shadow.json]
     mpiexec -n 2 python benchmarks/shadow.py
 
-Both run several times, in turn; the fastest run of each counts, by its slowest rank.  The time is
-that of the loop, with everything that shadow mode does.  Only the first loop on a communicator
-measures the network; a run before the measured ones does that.
+Both run several times, in turn.  The time of a run is that of the loop on its slowest rank, with
+everything that shadow mode does; the fastest run of each mode counts.  The first loop on a
+communicator also measures the network, so there is an extra run before the measured ones.
 """
 
 from __future__ import annotations

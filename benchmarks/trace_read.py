@@ -2,10 +2,10 @@
 
     python benchmarks/trace_read.py [--ranks 256] [--tasks 466000] [--json out.json]
 
-Writes a run like the recorded ones (keys as vt writes them, communications, subphases) into a
-temporary folder, plain and Brotli, and reads it: pylb.Trace.read, json.load alone, json.load and
-plain loops into arrays, orjson if installed.  Ratios are against json.load in the same run; each
-figure is the least of several repeats, taken in turn.
+A run like the recorded ones (keys as vt writes them, communications, subphases) is written to a
+temporary folder, plain and compressed by Brotli.  Then it is read by pylb.Trace.read, by json.load
+alone, by json.load with plain loops into arrays, and by orjson if that is installed.  Each figure
+is the least of several repeats, taken in turn; ratios are to json.load in the same run.
 """
 
 import argparse

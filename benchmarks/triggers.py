@@ -9,11 +9,11 @@
    cost run once more without it ("untold"): they learn it from the first LB step.  "best period"
    is the best fixed period of each program, known only afterwards.  Two figures of `auto` are
    compared with limits.
-2. With --bounds n: the least that any rule can lose if the imbalance comes from a random process.
-   It is computed for the rule that knows the process with all its parameters and is optimal for
-   it (dynamic programming over its states), on n seeds of each family.  And the least that any
-   rule can lose if it is not told the cost: it knows the whole program, and that the cost is one of
-   the three, but not which one before its first LB step.
+2. With --bounds n, two lower bounds on n seeds of each family.  The first is the loss of the best
+   rule for a random process: the rule knows the process with all its parameters, and is found by
+   dynamic programming over the states.  The second is the loss of the best rule that does not know
+   the cost: before its first LB step it knows the whole program, and that the cost is one of the
+   three.
 3. Programs with a constant imbalance that one LB step removes: when does the first LB step come?
 4. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
 5. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
@@ -481,7 +481,7 @@ def recorded():
     return out
 
 
-# ---- all of it ------------------------------------------------------------------------------
+# ---- the whole benchmark --------------------------------------------------------------------
 
 
 def print_runs(title, rows):

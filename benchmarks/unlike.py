@@ -2,23 +2,25 @@
 
     python benchmarks/unlike.py [--only tables|sizes|change] [--rounds 3] [--quick] [--out out]
 
-Four ranks under the lab's power caps, on the available cores: real runs, wall-clock times.
+Four ranks really run under the lab's power caps, on the available cores; times are wall-clock
+times.
 
-tables: the paper's Jacobi2D with equal blocks under 27 ... 23 W: unbalanced, balanced every ten
-iterations by RefineLB, GreedyLB and PowerAwareLB, and by pylb's own choice ("auto").  S is the time
-divided by that of PowerAwareLB, R the reduction of idle time by PowerAwareLB (eq. 5).
+--only tables: the paper's Jacobi2D with equal blocks under 27 ... 23 W.  It runs unbalanced,
+balanced every ten iterations by RefineLB, GreedyLB and PowerAwareLB, and by pylb's own choice
+("auto").  S is the time divided by that of PowerAwareLB, R the reduction of idle time by
+PowerAwareLB (eq. 5).
 
-sizes: the same plate with blocks whose work differs by a factor of ten and drifts; eq. 3 alone is
-wrong for them.  The bound of an iteration is the total work, in sweeps, divided by the sum of the
-ranks' speeds, in sweeps per second of that run.
+--only sizes: the same plate with blocks whose work differs by a factor of ten and drifts; eq. 3
+alone is wrong for them.  The bound of an iteration is the total work, in sweeps, divided by the sum
+of the ranks' speeds, in sweeps per second of that run.
 
-change: the cap of the fastest rank falls in the middle of the run.
+--only change: the cap of the fastest rank falls in the middle of the run.
 
 Other programs on the machine, and its other tenants, change the ranks' speeds from one iteration to
-the next, and the rank that is late determines the time.  "unsteady" is the ratio to the bound that
-this effect causes alone: for parts that, by the mean speeds of the whole run, are exactly right in
-each iteration.  If it comes near the limit, the run says nothing about the load balancing.  `auto`
-runs `--rounds` times, and the run closest to the bound counts.
+the next, and the rank that is late determines the time.  "unsteady" shows this effect alone: the
+time divided by the bound, for parts that fit the mean speeds of the whole run exactly.  If it comes
+near the limit, the run says nothing about the load balancing.  `auto` runs `--rounds` times, and
+the run closest to the bound counts.
 """
 
 from __future__ import annotations

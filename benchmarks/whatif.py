@@ -13,11 +13,14 @@ is not one of the predicted shares.
 Noise of the machine only makes runs slower.  Therefore each run waits until the cores are still,
 for at most `--still` seconds and `--patience` in all; the fastest run of each kind counts; and
 rounds continue until the two fastest runs of each kind agree within `--agree`, at most `--most`
-rounds. Each error is printed with two more figures.  The first is how much longer the second and
-the slowest run took: the noise of the machine.  The second is the model's own error: the simulated
-time of a run, from what its own ranks computed there, divided by its measured time.  That error is
-free of noise, but says nothing about how long a rank computes under other placements.  Then follow
-the cost of recording and the speed of the simulation.  Run it on a machine that does nothing else.
+rounds.
+
+Each error is printed with two more figures.  The first is how much longer the second fastest and
+the slowest run took: the noise.  The second, *model*, is the error of the simulation alone: a run
+is simulated from what its own ranks computed there, and compared with its measured time.  That
+error is free of noise, but says nothing about how long a rank computes under other placements.
+Then follow the cost of recording and the speed of the simulation.  Run it on a machine that does
+nothing else.
 """
 
 from __future__ import annotations

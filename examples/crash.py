@@ -67,7 +67,7 @@ class Surface(NamedTuple):
 
 
 def elements(rows: int, columns: int, around: bool) -> np.ndarray:
-    """Return the quadrilaterals of a grid of points; around: also between last and first row."""
+    """Return the quadrilaterals of a grid of points; around: the first row follows the last."""
     at = np.arange(rows * columns).reshape(rows, columns)
     after = np.roll(at, -1, axis=0)
     last = rows if around else rows - 1

@@ -111,7 +111,7 @@ class Zone:
 
     @property
     def inside(self) -> np.ndarray:
-        """The zone's own cells, without border layers; a view (5, nx, ny, nz)."""
+        """View of the zone's own cells, without border layers: (5, nx, ny, nz)."""
         return self.q[:, 1:-1, 1:-1, 1:-1]
 
     @property
@@ -120,7 +120,7 @@ class Zone:
         return float(np.abs(self.inside - self.box.exact(self.step * self.box.dt)).max())
 
     def border(self, side: int) -> np.ndarray:
-        """Return the zone's own cells along a side, which the neighbour there needs; a view."""
+        """Return a view of the zone's own cells along a side, which the neighbour there needs."""
         return self.q[_layer(side, own=True)]
 
     def receive(self, side: int, values: np.ndarray) -> None:

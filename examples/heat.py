@@ -48,7 +48,7 @@ class Plate:
         return 0.5 - 0.3 * math.cos(angle), 0.5 + 0.3 * math.sin(angle)
 
     def neighbours(self, key: int) -> dict[tuple[int, int], int]:
-        """Return the key of the block beyond each side that is not on the plate's rim."""
+        """Return the keys of the neighbouring blocks, by side; a side on the rim has none."""
         row, col = divmod(key, self.blocks)
         inside = range(self.blocks)
         return {
@@ -68,7 +68,7 @@ class Block:
         self.sweeps = 0
 
     def border(self, side: tuple[int, int]) -> np.ndarray:
-        """Return the block's own cells along a side, for the neighbour there; (size,) view."""
+        """Return a view of the block's own cells along a side, for the neighbour there; (size,)."""
         return self.t[_layer(side, own=True)]
 
     def receive(self, source: int, values: np.ndarray) -> None:

@@ -32,7 +32,7 @@ class Solved:
     """The result of a run: history of the parts, the end of each iteration, x, residual."""
 
     history: list[pylb.Division]
-    ended: list[float]  # end of each iteration in seconds after the start, with redistributions
+    ended: list[float]  # when each iteration ended, in seconds after the start
     x: np.ndarray
     residual: float
 

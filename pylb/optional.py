@@ -248,7 +248,7 @@ def missing_part(name: str, why: object = None) -> MissingPartError:
 
 
 def needed_first(part: OptionalPart, why: object) -> OptionalPart:
-    """Return the part to install: `part`, or the other part whose absence is the error `why`.
+    """Return the part to install: `part`, or another one if its absence has caused the error `why`.
 
     A library that was built with MPI cannot be loaded without mpi4py.
     """

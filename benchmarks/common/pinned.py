@@ -20,7 +20,14 @@ PIN = Path(__file__).with_name("pin.py")
 
 @dataclass(frozen=True)
 class Place:
-    """The core of each rank, and the share of it that limits the rank (empty: whole cores)."""
+    """The core of each rank, and which part of this core the rank may use.
+
+    Attributes
+    ----------
+    cores : tuple of int
+    shares : tuple of float
+        Empty: each rank may use its whole core.
+    """
 
     cores: tuple[int, ...]
     shares: tuple[float, ...] = ()

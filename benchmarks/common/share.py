@@ -1,4 +1,4 @@
-"""The part of a strategy's time that pylb takes, without the library that it calls."""
+"""The time that pylb adds to the library that a strategy calls."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """Return pylb's parameters for the driver, without those that only save exchanges."""
+    """Return the parameters that pylb gives Zoltan, without those that only save exchanges."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))
@@ -141,10 +141,10 @@ def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict
     times: list[float] = []
     while not times or (len(times) < MOST and sum(times) < SECONDS):
         comm.Barrier()
-        begin = time.perf_counter()  # includes freeing the last result, as in the driver
+        begin = time.perf_counter()  # the time includes freeing the last result, as in the driver
         out = pylb.partition(method=method, parts=parts, comm=comm, **{name: given[name]})
         times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-    if name == "coords":  # to count cut and volume, which is not timed
+    if name == "coords":  # not timed: this call only counts cut and volume
         out = pylb.partition(given["graph"], parts, method="keep", old=out.part, comm=comm)
     first = comm.exscan(len(out.part)) or 0
     ids = first + 1 + np.arange(len(out.part))

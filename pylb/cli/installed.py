@@ -46,7 +46,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
     version, problem, command = None, None, part.command
     try:
         version = part.find()
-    except ModuleNotFoundError as error:  # not installed, which is no problem to report
+    except ModuleNotFoundError as error:  # absent, not broken: there is no problem to report
         needed = needed_first(part, error)
         if needed.name != part.name:
             problem, command = f"needs {needed.name}", needed.command
@@ -63,7 +63,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
 
 def _mpi() -> dict[str, str | bool | None]:
     strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
-    with suppress(ImportError):  # `parts` gives the reason
+    with suppress(ImportError):  # the list of parts says why it is missing
         strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
     with suppress(ImportError):
         strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--share", metavar="CORES,...", help=share)
     cap = "power caps, 23W ... 95W: shares that imitate the nodes of Dasgupta 2013"
     add("--cap", metavar="WATTS,...", help=cap)
-    add("--memory", metavar="SIZE,...", help="memory of each rank; the rest is swapped out")
+    add("--memory", metavar="SIZE,...", help="memory of each rank; what is above it is swapped out")
     add("--lab", metavar="FILE", help="read the description of the lab from a YAML file")
     period = "period of the quotas (default: 5ms; longer for shares below 0.2)"
     add("--period", metavar="TIME", help=period)

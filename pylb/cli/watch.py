@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if os.path.exists(args.run) and os.path.getsize(args.run) and not is_record(args.run):
         raise DomainError(f"{args.run} is no run record: expected the file that a program writes")
     if args.serve is not None and (args.once or args.json):
-        raise DomainError("--serve: expected without --once and --json")
+        raise DomainError("--serve with --once or --json: expected only one of them")
     try:
         if args.serve is not None:
             _serve(args)

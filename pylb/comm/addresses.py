@@ -70,7 +70,7 @@ class Addresses:
         )
         self._new_askers: list[I64] = []
         self._asked_for = NO_KEYS  # objects that this rank has asked for by `ask`
-        self._most = FEW  # if `_asked` has more entries, this rank forgets those it does not need
+        self._most = FEW  # with more entries in `_asked`, this rank forgets unused ones
         self.n_objects = 0
 
     @property

@@ -70,7 +70,7 @@ class StepLane:
         return self._answer
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        return None  # the caller then uses begin() and wait()
+        return None  # so the caller uses begin() and wait()
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -283,7 +283,7 @@ class Plan:
         if lane is None:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
             tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
-            if add:  # rows are wanted in the order in which they arrive
+            if add:  # the rows stay in the order of their arrival, and are then added up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         if not lane.begin(rows, None if add else out):
@@ -427,7 +427,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
 
 
 def _value(name: str, value: Any, sides: Sides) -> Any:
-    """Return `value` as a contiguous array with the rows of all items, or as a list of objects."""
+    """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
     side, n = sides.out, sides.n_out
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return np.ascontiguousarray(_rows(name, value, side.n_own(n)))

@@ -67,7 +67,7 @@ class ExitingAgreement(Agreement):
         """
         if self.running is not None and self.running.serve(seconds):
             self.running = None
-        if not self.transport.pending:  # other ranks may still be in a loop with a lag
+        if not self.transport.pending:  # no step has begun: other ranks may be in a loop with a lag
             if self.running is None:
                 self.begin_exit(error)
             return None
@@ -77,7 +77,7 @@ class ExitingAgreement(Agreement):
             return None
         stats = Stats._make(answer[0])
         if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
-            self.begin_exit(error)  # that was the step in which a signal had interrupted this rank
+            self.begin_exit(error)  # the step had begun before a signal interrupted this rank
             return None
         message = ""
         if stats.failed_rank != self.transport.rank and (
@@ -120,7 +120,7 @@ def leave(error: BaseException | None) -> None:
             agreement.stop(error)
     except Exception as why:  # a call of MPI has failed: no more steps are possible
         _abort(f"{type(error or why).__name__}: {error or why}")
-    # After an error of MPI itself, the other ranks may wait in a call that cannot end.
+    # After an error of MPI itself, other ranks may wait in a call of MPI that cannot end.
     patience = min(ABORT_AFTER, 2.0) if isinstance(error, MPIError) else ABORT_AFTER
     limit = time.monotonic() + patience
     shown = ""  # this message is printed once, not for each communicator

@@ -61,7 +61,7 @@ class AnyLane(Protocol):
     """Sends rows of one dtype and shape in one direction of a plan, any number of times."""
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
-        """Begin to send rows.  False: nothing is sent, as they do not fit or the lane is in use."""
+        """Begin to send; return False if the rows do not fit or the lane is in use."""
         ...
 
     def wait(self) -> NDArray[Any]:
@@ -69,7 +69,7 @@ class AnyLane(Protocol):
         ...
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        """Send and wait; None if the rows do not fit."""
+        """Send, wait, and return the received rows; None if the rows do not fit."""
         ...
 
 

@@ -285,8 +285,8 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        Some phases of the record are identical to earlier ones, and either not all phases are to be
-        written, or such a phase has another placement than the earlier one.
+        The record has phases that are copies of earlier ones.  Then all phases must be written, and
+        a copy must have the placement of its original.
     StateError
         A file has changed since it was read.
     """

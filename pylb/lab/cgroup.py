@@ -74,7 +74,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy of control groups; the directory `point` is its group `root`."""
+    """A mounted hierarchy of control groups, whose group `root` is the directory `point`."""
 
     point: Path
     root: str
@@ -132,7 +132,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
-            found.pop("memory", None)  # memory has no limit: this group would only count it
+            found.pop("memory", None)  # no memory limit: this group would only count memory
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:

@@ -41,7 +41,7 @@ def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> 
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     while not end.wait(PAUSE):
         for group, memory in ranks():
-            with suppress(OSError):  # the group is gone
+            with suppress(OSError):  # raised if the group is gone
                 if int((group / "memory.usage_in_bytes").read_text()) > memory:
                     _take_back(group / "memory.limit_in_bytes", memory)
 

@@ -23,13 +23,13 @@ import time
 def main(argv: list[str]) -> None:
     """Wake periodically on one core."""
     core, seconds, lab = int(argv[0]), 1e-6 * int(argv[1]), os.getppid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles Ctrl-C
     try:
         os.sched_setaffinity(0, {core})
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
         sys.exit(1)
-    with contextlib.suppress(OSError):  # short wake-up latency as long as this file is open
+    with contextlib.suppress(OSError):  # while this file is open, wake-ups are fast
         os.write(os.open("/dev/cpu_dma_latency", os.O_WRONLY), bytes(4))
     while os.getppid() == lab:
         time.sleep(seconds)

@@ -94,7 +94,7 @@ class HostNetwork:
         i = [host.name for host in self.hosts].index(name)
         for space, device in ((name, "eth0"), ("switch.", f"port{i}")):
             where = f"-n {self._space(space)} qdisc"
-            attempt(f"tc {where} del dev {device} root".split())  # fails if there is no limit yet
+            attempt(f"tc {where} del dev {device} root".split())  # there may be no limit yet
             parent = "root"
             if link.bandwidth is not None:
                 burst = max(LEAST_BURST, round(link.bandwidth / 8 * TICK))

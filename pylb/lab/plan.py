@@ -173,7 +173,7 @@ class LabPlan(NamedTuple):
         yaml = optional.require("PyYAML")
         with understood(path, "YAML"):
             content = text(path, MOST_BYTES)
-            if DEEP.search(content):  # PyYAML would take minutes before it fails
+            if DEEP.search(content):  # PyYAML would take minutes until its error
                 raise RecursionError
             found = yaml.safe_load(content)
         try:

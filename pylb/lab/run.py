@@ -313,7 +313,7 @@ def _signals() -> Iterator[int]:
 def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
     """Wait for the child; return the signal that asked to stop it, or 0."""
     stopped = 0
-    plan: list[tuple[float, int]] = []  # signals to send, and when
+    plan: list[tuple[float, int]] = []  # when to send which signal
     ended = os.pidfd_open(child.pid)
     try:
         while True:

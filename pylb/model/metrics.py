@@ -78,7 +78,7 @@ class Metrics(NamedTuple):
         return cls(**_core.metrics(times))
 
     def reductions(self, other: Metrics) -> Reductions:
-        """Return by how much these idle times are below those of another placement or run."""
+        """Return by how many percent these idle times are below those of `other`."""
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )

@@ -125,7 +125,7 @@ class SpeedModels:
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Replace the models of the ranks with a measurement by this single measurement."""
+        """Forget all earlier points of each rank that has a measurement; keep this one only."""
         rows = _whole(counts)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))

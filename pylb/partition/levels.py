@@ -133,7 +133,7 @@ def _cuts(branch: Branch) -> int:
 def _divide(
     problem: Problem, branch: Branch, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """Return the parts, numbered in the order of the leaves."""
+    """Divide among the leaves below `branch`; return parts, numbered in the order of the leaves."""
     if not branch or problem.n_all == 0:
         return np.zeros(problem.n, np.int32)
     if len(branch) == 1:

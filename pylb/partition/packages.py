@@ -90,7 +90,8 @@ def _is_symmetric(q: PackageQuestion) -> bool:
     return bool(mixed[there].sum() == mixed[~there].sum())
 
 
-PARHIP = 8 | 16 | 32  # 32 bits for vertices and weights, 64 bits for positions of edges
+# KaMinPar's file format, with vertices and weights in 32 bits, and positions of edges in 64 bits
+PARHIP = 8 | 16 | 32
 
 
 def ask_kaminpar(q: PackageQuestion) -> Any:

@@ -20,7 +20,7 @@ from pylb.partition.ranks import Numbering, RankFacts, Ranks
 from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # is added to exponents of doubles, so that they are positive
+LEAST = 2000  # number to add to exponents of doubles, so that all are positive
 
 
 @dataclass(eq=False)

@@ -223,7 +223,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Do what `settle` does on a single process, if its objects had parts before."""
+    """Do the work of `settle` on a single process whose objects had parts before."""
     k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
@@ -257,9 +257,9 @@ def _fixed(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
-    """Return arrays of new part, present part and the size of the objects in both, over all ranks.
+    """Return the total size of the objects in each pair of a new part and a present part.
 
-    They are sorted by new part, then by present part.
+    The result is three arrays over all ranks (new part, present part, size), sorted by the parts.
     """
     k, old, sizes = problem.parts, problem.old, problem.sizes
     assert old is not None

@@ -94,7 +94,7 @@ class _Parts:
         self.label = kept.astype(np.int32)
         self.index = np.full(k, -1, np.int32)
         self.index[kept] = np.arange(len(kept))
-        if shares is not None:  # a part with only fixed objects keeps a tiny share
+        if shares is not None:  # a part kept only for its fixed objects gets a tiny share
             left = np.maximum(shares[kept], 1e-6 * shares.max())
             self.shares = left / left.sum()
 
@@ -141,7 +141,7 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
     """Return present parts in Zoltan's numbers; objects of omitted parts get part 0."""
     if problem.old is None:
-        return None  # by default, Zoltan takes the first part of this rank as the present one
+        return None  # Zoltan then takes this rank's first part as the present part of its objects
     old = parts.of(present(problem))
     return old if parts.same else np.maximum(old, 0)
 
@@ -155,7 +155,7 @@ def present(problem: Problem) -> I32:
 
 
 def home(problem: Problem) -> int:
-    """Return the first part of this rank; with fewer parts than ranks, a part near it."""
+    """Return the first part of this rank; for a rank without parts, a part of a rank nearby."""
     ranks, k = problem.ranks, problem.parts
     return min(k - 1, -(-ranks.rank * k // ranks.size))
 

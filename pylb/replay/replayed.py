@@ -31,7 +31,7 @@ from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
 from pylb.replay.trace_conversion import OF_RANKS, one_phase
 
-DEFAULTS: dict[str, Any] = {  # of the arguments of `_core.Replay`
+DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "decider": None,
     "lag": 0,
     "as_recorded": False,
@@ -438,7 +438,7 @@ def _with_ranks(
     if "speed" in given and (
         trace.speed is None or not np.array_equal(given["speed"], trace.speed)
     ):
-        given["task_seconds"] = None  # they were measured on ranks of other speeds
+        given["task_seconds"] = None  # measured on ranks of other speeds
     return dataclasses.replace(trace, **given) if given else trace
 
 

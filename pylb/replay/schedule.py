@@ -136,7 +136,7 @@ def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) ->
 
 
 def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # Not `run.time`, in which the sum of the costs has rounding errors.
+    # `run.time` is not used: its sum of the costs has rounding errors.
     time = run.iteration_seconds + cost * len(run.balancings)
     when = np.array(run.balanced_after, dtype=np.int64)
     names = tuple(r.strategy for r in run.balancings)

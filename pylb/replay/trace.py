@@ -129,7 +129,7 @@ class Trace(Phases):
         )
 
     def compared(self) -> Trace:
-        """Return a copy that knows which phases are alike; repeated replays of it are faster."""
+        """Return a copy that stores which phases are equal, so that replays of it are faster."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:

@@ -44,7 +44,7 @@ def facts_of(ranks: dict[str, list[float]]) -> Arrays:
 
 
 def on_ranks(s: Stretch, ranks: dict[str, list[float]]) -> Stretch:
-    """Convert a recorded stretch to one on ranks of which these facts are given.
+    """Convert a recorded stretch for ranks of which these facts are given.
 
     With memory limits, an object whose memory is not known occupies the bytes that a migration
     sends.
@@ -98,7 +98,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
     first = snapshots[0]
     for i, s in enumerate(snapshots):
         checks.instance(f"snapshots[{i}]", s, Snapshot)
-        _core.rank_times(s)  # checks its arrays, which may have changed since it was made
+        _core.rank_times(s)  # checks the arrays of s, which the caller may have changed
         if s.n_components != 1:
             raise DomainError(f"snapshots[{i}] has {s.n_components} loads per object: expected 1")
         if s.n_ranks != first.n_ranks:
@@ -166,7 +166,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # in order of their keys, as in the snapshots of a run
+        mine = entity[at : at + n]  # entities in order of keys, as in the snapshots of a run
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k

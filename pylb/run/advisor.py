@@ -148,7 +148,7 @@ class Advisor(RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
+        agreement = agreement_of(comm)  # first: it tells all ranks of an error from here on
         given: dict[str, Any] = {
             "strategy": strategy,
             "every": every,

@@ -26,7 +26,7 @@ class AdvisorInput:
 
     def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
         self._state, self._watch = state, watch
-        self._said = False  # whether the warning that a plan was not followed has been logged
+        self._said = False  # whether `_rebalanced` has warned
 
     @property
     def coefficients(self) -> F64 | None:

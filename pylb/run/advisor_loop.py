@@ -98,7 +98,7 @@ class AdvisorLoop:
         assert mine is not None
         self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
-        state.decider.core.abandon()  # an error may have left a question open
+        state.decider.core.abandon()  # after an error, a decision may be unfinished
         self._accept(mine, cut=False)
         self._mode.start(self.n)
         state.records.write(lambda: self._mode.history)

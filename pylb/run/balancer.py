@@ -166,7 +166,7 @@ class Balancer(ProgramObjects, RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first, so that all ranks learn of a later error
+        agreement = agreement_of(comm)  # first: it tells all ranks of an error from here on
         lag = checked_lag(lag)
         words: dict[str, Any] = {
             "strategy": strategy,

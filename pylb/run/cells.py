@@ -170,7 +170,7 @@ class LocalCells:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.n_objects = 0
-        self.sizes = SizeEstimator()  # stays empty: the cost of packing a cell is not known
+        self.sizes = SizeEstimator()  # never used: the cost of packing a cell is not known
         self.now = Cells(np.zeros(0), 0.0)
         self.whole = True
         self.sent = CellMessages()

@@ -99,7 +99,7 @@ class CentralStep(Generic[Part]):
         raise NotImplementedError
 
     def _stay(self, part: Part) -> None:
-        """Do what follows a placement, but move nothing; for `rehearse`.  Collective."""
+        """Take the steps after a placement, without moves; `rehearse` times them.  Collective."""
 
     def _gather_parts(self) -> list[tuple[Any, ...]]:
         """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""

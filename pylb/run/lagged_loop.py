@@ -188,7 +188,7 @@ class LaggedLoop(IterationLoop):
         state = self._state
         self.take()
         state.objects.stale = False
-        state.decider.core.abandon()  # an error may have left a question open
+        state.decider.core.abandon()  # after an error, a decision may be unfinished
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )

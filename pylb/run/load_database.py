@@ -105,7 +105,7 @@ def _edges(key: I64, edges: list[Any], passes: list[int]) -> Rows:
         by = np.lexsort((np.where(number > 0, 0, dst), src, number > 0))
     else:
         by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
-    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed since
+    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed after the message
     which = _renumbered(src[by], number[by])
     return Rows(src[by], dst[by], amounts[by, 0], amounts[by, 1], which)
 

@@ -145,14 +145,14 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
     def catches_up(self) -> bool:
-        """Apply the changes if no loop is under way; return whether there were any."""
+        """Apply the changes if no loop is under way; return whether there were changes."""
         if self.in_loop or not (len(self.new) or self._gone):
             return False
         self.arrange()
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return three arrays of keys: to remove here, to add elsewhere, to forget elsewhere."""
+        """Return three arrays of keys: removed here; still to announce as new, and as removed."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)

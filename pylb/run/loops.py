@@ -64,7 +64,7 @@ class IterationLoop:
         """Agree on the arguments, register new objects, and deliver messages that wait."""
         state = self._state
         objects = state.objects
-        state.decider.core.abandon()  # an error may have left a question open
+        state.decider.core.abandon()  # after an error, a decision may be unfinished
         stats, _ = state.agreement.step(
             Step.START,
             state.done,

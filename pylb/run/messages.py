@@ -99,8 +99,8 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: some ranks did not know the targets' ranks; this rank tells them those of which it is
-        the home.
+        asks: some ranks sent messages to the homes of objects whose rank they did not know.  This
+        rank tells them where the objects are of which it is the home.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:
@@ -135,7 +135,7 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
 
 
 def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
-    """Make the parcel for each rank: addresses that it is told, and messages."""
+    """Make the parcel for each rank: addresses to tell it (`told`), and messages."""
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, _, wire, others in packed:
         parts = out.setdefault(rank, [b""])

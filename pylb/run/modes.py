@@ -58,7 +58,7 @@ class MeasuringMode:
         return math.nan
 
     def shadow_figures(self) -> IterationLog:
-        """In shadow mode: figures of the iterations as they would have been with LB steps."""
+        """In shadow mode: what the figures of the iterations would have been with LB steps."""
         mode = self._state.options.mode
         raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
 
@@ -101,7 +101,7 @@ class MeasuringMode:
         if not given:
             mine += transport.price(nbytes)
         most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
-        return most, most  # the collective steps are short
+        return most, most  # all of it depends on what moves: collective steps take almost no time
 
     def _prices(self) -> Prices:
         """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
@@ -221,7 +221,7 @@ class BalancingMode(MeasuringMode):
         try:
             self._speed = self._state.step().run(reason)
         except BaseException:
-            # If this rank ends now, the other ranks name this place in their error.
+            # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
             raise
 

@@ -21,16 +21,15 @@ def own_node() -> str:
 
 
 def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
-    """Return the ranks that call this with the same text, ascending.  Collective.
+    """Return the ranks that give the same text, ascending; empty: all ranks do.  Collective.
 
-    Empty: all ranks do.  For each text, the rank to which its hash points collects these ranks and
-    tells them.
+    The hash of a text selects a rank, which learns what ranks have this text, and tells them.
     """
     me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
-    part = (code >> 11) / 2**53  # so that 1 - part is exact
+    part = (code >> 11) / 2**53  # 53 bits of the hash: 1 - part is exact, too
     ends, _ = agreement.step(Step.PLACE, iteration, time=part, cost=1.0 - part)
-    if ends.time_max == 1.0 - ends.cost_max:  # all ranks have the same name
+    if ends.time_max == 1.0 - ends.cost_max:  # maximum = minimum: all names are the same
         return np.zeros(0, np.int32)
     known: defaultdict[bytes, list[int]] = defaultdict(list)
     collector = code % size
@@ -65,7 +64,7 @@ class PartnerSpeeds:
 
 
 def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
-    """Tell this rank's speed to the ranks that get objects of it; they answer.  Collective."""
+    """Exchange speeds with the ranks that get objects from this rank.  Collective."""
     me, speed = agreement.transport.rank, np.array([own])
     known, ranks = {me: own}, np.unique(to).tolist()
     for _ in ("tell", "answer"):

@@ -98,7 +98,7 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
-        self._version = -1  # of these properties
+        self._version = -1  # version of these properties
         self._coords: F64 | None = None  # present positions of these objects
         self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
@@ -125,7 +125,7 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            # Now, since between loops add() and remove() act at once.
+            # Take the facts now: between loops, add() and remove() act at once.
             if not self._loads or self._version != self._objects.version:
                 self._facts, self._version = self._objects.facts(), self._objects.version
             self._coords = self._objects.coords

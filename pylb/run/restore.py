@@ -275,7 +275,7 @@ def _seen_again(
         core.abandon()
         if i in begun:
             n, cost = begun[i]
-            core.expect(int(n) if i == 0 else None, cost, cost)  # as BalancingMode foresees
+            core.expect(int(n) if i == 0 else None, cost, cost)  # like `BalancingMode` does
         time, most, mean, _, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures)

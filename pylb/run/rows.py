@@ -75,7 +75,7 @@ class _When:
         self._agreement, self._decider = agreement, given.decider(agreement.transport.size)
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the last move
-        self._ratio = 1.0  # max/mean of the last call
+        self._ratio = 1.0  # max/mean in the last call of `redistribute`
         # Since the last move: sum of the seconds of the slowest rank, and number of calls.
         self._longest, self._calls = 0.0, 0
 
@@ -105,7 +105,7 @@ class _When:
         """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # max/mean before and after; the models predict 1
+        ratios = [self._ratio, 1.0] * 2  # max/mean before and after; a model predicts 1
         figures = np.zeros(_core.PLACING)
         figures[:5] = [*ratios, math.nan]
         core.placed(figures, np.zeros(len(before)))

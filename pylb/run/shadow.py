@@ -49,7 +49,7 @@ class ShadowMode(MeasuringMode):
         # Figures of the iterations and receipts as they would be with LB steps, the same on all
         # ranks.
         self._figures, self._history = IterationLog(), History()
-        self._log = IterationLog()  # these figures on rank 0: all replayed iterations
+        self._log = IterationLog()  # on rank 0: these figures of all replayed iterations
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay

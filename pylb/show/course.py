@@ -243,7 +243,7 @@ def of_stretches(
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])
-    m = min(len(times), len(figures[0]))  # figures of the last loads may be missing
+    m = min(len(times), len(figures[0]))  # a record cut short may have more loads than figures
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # How long a rank waited at the end of an iteration is recorded in the next one.
     waited = np.append(idle[1:], 0.0)[:m]
@@ -316,9 +316,9 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """Return the heaviest objects; each array has an entry for an object in a part of the run.
+    """Return the heaviest objects.
 
-    The last entry of an object gives its rank.
+    The arrays have an entry for each object in each part of the run; the last one gives its rank.
     """
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)

@@ -65,7 +65,7 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts; also: more rules for its policy."""
+    """Return a page with the JSON `run` and these scripts; also: further rules of its policy."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(

@@ -79,7 +79,7 @@ def begins(course: Course) -> Any:
     early = sum(r.cost for r in course.balancings if r.iteration < 0)
     costs = course.costs.copy()
     if len(costs):
-        costs[0] -= early  # `costs` includes earlier LB steps in the first iteration
+        costs[0] -= early  # costs[0] includes LB steps before the first iteration
     return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
 
 

@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # those of the last request
+        self._on_ranks = (trace.n_ranks, self.trace)  # ranks and trace of the last request
         self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={
@@ -76,7 +76,7 @@ class Explorer(anywidget.AnyWidget):
         """Replay with these settings, and show the result."""
         start = time.perf_counter()
         self._run_of(asked)
-        with ThreadPoolExecutor(1) as other:  # the C core replays both at the same time
+        with ThreadPoolExecutor(1) as other:  # both replays run at the same time
             waiting = other.submit(self._as_recorded, asked)
             run = self._replayed(asked)
             recorded = waiting.result()

@@ -288,7 +288,7 @@ def target(
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
     if waiting not in (None, assumed["waiting"]):
-        assumed["polling"] = DEFAULTS["polling"]  # the measured value is for another way of waiting
+        assumed["polling"] = DEFAULTS["polling"]  # what was measured is for another way of waiting
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -438,7 +438,7 @@ def _warnings_of(
     recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
 ) -> list[str]:
     out = []
-    if all(end == "through" for end in ends):  # stuck ranks do not receive their messages anyway
+    if all(end == "through" for end in ends):  # otherwise unread messages are no surprise
         out += [
             f"rank {rank} never receives {count(unread[rank], 'message')} sent to it"
             for rank in np.flatnonzero(unread)

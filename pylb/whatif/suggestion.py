@@ -142,7 +142,7 @@ class _Search:
 
     def simulate(self, candidate: NDArray[Any]) -> Prediction:
         with warnings.catch_warnings():
-            # The prediction of the present placement has given the same warnings.
+            # The user has seen these warnings: they are those of the present placement.
             warnings.simplefilter("ignore")
             return whatif(self.recording, placement=candidate, **self.target)
 

@@ -109,7 +109,7 @@ def test_watch_serves_a_page_until_ctrl_c(folder):
 def test_watch_serves_a_page_only_without_once_and_json(folder, capsys):
     for word in ("--once", "--json"):
         assert cli.main(["watch", str(folder / "run.h5"), "--serve", word]) == 2
-        assert "--serve: expected without --once and --json" in capsys.readouterr().err
+        assert "--serve with --once or --json: expected only one of them" in capsys.readouterr().err
 
 
 def test_report_of_a_replay(folder, capsys):
