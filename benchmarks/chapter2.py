@@ -2,20 +2,21 @@
 
     python benchmarks/chapter2.py [--only 2.3] [--quick] [--out out]
 
-Figure 2.1: leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, for a drop in its vapour
-and, as in the thesis, a box full of liquid.  A rank is overloaded above 1.003 times the average
-(the default of both strategies), or above the average itself, where RefineLB sooner or later finds
-no object that fits.  The loads are measured: each object's median over a run on one rank.  The time
-of a step is that of the most loaded rank.  Then the program itself runs on virtual ranks, with an
-LB step every 10 steps.
+Figure 2.1 has leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, for a drop in its
+vapour and, as in the thesis, for a box full of liquid.  A rank counts as overloaded above 1.003
+times the average (the default of both strategies), or above the average itself; then RefineLB
+sooner or later finds no object that fits.  The load of an object is its median in a run on one
+rank.  The time of a step is that of the most loaded rank.  Then the program itself runs on virtual
+ranks, with an LB step every 10 steps.
 
-Figure 2.2: multizone, the zones of BT-MZ: class C on 32 and 64 ranks, class D on 128 and 256.  The
-load of a zone is measured, and varies by 1 % between measurements.  A run of 5,000 steps with an LB
-step every 1,000 is replayed; its time includes the steps, the strategy and the migrations.  Then
-the program itself, class B, runs on 16 virtual ranks with an LB step every 5 steps.
+Figure 2.2 has multizone, the zones of BT-MZ: class C on 32 and 64 ranks, class D on 128 and 256.
+The load of a zone is measured, and varies by 1 % between measurements.  A run of 5,000 steps with
+an LB step every 1,000 is replayed; its time includes the steps, the strategy and the migrations.
+Then the program itself, class B, runs on 16 virtual ranks with an LB step every 5 steps.
 
-Figure 2.3: lbtest on 64 to 512 ranks, 16 objects on each, loads from 0.2 to 1.8 ms, messages from 1
-to 8 KiB to each neighbour on a three-dimensional torus and on a random graph of mean degree 6.
+Figure 2.3 has lbtest on 64 to 512 ranks.  Each rank has 16 objects, with loads from 0.2 to 1.8 ms
+and messages from 1 to 8 KiB to each neighbour, on a three-dimensional torus and on a random graph
+of mean degree 6.
 
 The cost of messages (Menon eq. 3.6): a message to another rank takes alpha, plus beta for each
 byte, and is added to the load of its sender.  A migration costs the same; all ranks migrate at the

@@ -2,20 +2,20 @@
 
     python benchmarks/chapter3.py [--only 3.2] [--quick] [--out out]
 
-Figures 3.2 and 3.3: jacobi2d on virtual ranks, rebalanced every 1, 2, 3, ... iterations, never, and
-by pylb's triggers.  The plate is first solved on one rank.  This gives the work of each block in
-each iteration (its sweeps), which does not depend on the placement.  The runs that are compared
+Figures 3.2 and 3.3 have jacobi2d on virtual ranks, rebalanced every 1, 2, 3, ... iterations, never,
+and by pylb's triggers.  The plate is first solved on one rank.  This gives the work of each block
+in each iteration (its sweeps), which does not depend on the placement.  The runs that are compared
 declare this work, so that chance favours no period.  Everything else is as in the real program: its
 objects, its messages and the balancer.  An LB step takes the time of its messages, plus
 STRATEGY_SECONDS for the strategy.
 
-Figure 3.4: kneighbor on virtual ranks; a load is a number of computed steps.  Half of the ring
+Figure 3.4 has kneighbor on virtual ranks; a load is a number of computed steps.  Half of the ring
 suddenly computes four times longer: how many iterations pass until pylb rebalances?
 
-Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages,
-and the run time with and without load balancing.  Both programs really run, on virtual ranks.  A
-second table says where the time of an iteration goes.  leanmd has 64 cells and 896 computes.  With
-27 cells and 378 atoms, as in the tests, the objects would mostly spend the time of Python calls.
+Figures 3.6 and 3.7 show which strategy "auto" picks for leanmd and for kneighbor with large
+messages, and the run time with and without load balancing.  Both programs really run, on virtual
+ranks.  A second table says where the time of an iteration goes.  leanmd has 64 cells and 896
+computes.  (With 27 cells and 378 atoms, as in the tests, most time would be that of Python calls.)
 """
 
 from __future__ import annotations

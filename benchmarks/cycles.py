@@ -7,7 +7,7 @@ messages, so every figure is the same in every run.  A byte costs 1 ns, an objec
 the heavy region, up to 9 ms.
 
 A figure is the time of the run divided by that of the same loop with perfect balance in every
-iteration, at no cost (the *oracle*).  It is the mean over six places of the heavy region.  `auto`
+iteration, at no cost.  It is the mean over six places of the heavy region.  `auto`
 (nothing set) is compared with the best of all strategies, periods and tolerances, which is known
 only after all of them were tried.
 
@@ -85,7 +85,7 @@ def program(comm, load, size, options):
 
 
 def run(kind, size, start, **options):
-    """Return the time divided by the oracle's, the number of LB steps, and of migrations."""
+    """Return time / time with perfect balance, and the numbers of LB steps and migrations."""
     load = loads_of(kind, start)
     network = (1e-6, SECONDS_PER_BYTE * SMALLER)
     cluster = pylb.VirtualCluster(RANKS, clock="none", network=network)

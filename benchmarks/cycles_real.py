@@ -37,7 +37,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def run(kind: str, size: float, options: dict[str, Any]) -> tuple[float, int, int]:
-    """Return the time divided by the oracle's, and the numbers of LB steps and of migrations."""
+    """Return time / time with perfect balance, and the numbers of LB steps and migrations."""
     load = loads_of(kind, START)
     lb = pylb.Balancer(comm, **options)
     for key in range(lb.rank * OBJECTS // lb.n_ranks, (lb.rank + 1) * OBJECTS // lb.n_ranks):

@@ -3,14 +3,15 @@
     python benchmarks/services.py [--quick] [--ranks 2,3,4] [--json out/services.json]
 
 It starts itself under mpiexec for each number of ranks.  A time is that of the slowest rank, the
-least of several repeats; both variants run in turn.
+least of several repeats; pylb and the other variant run in turn.
 
-- dense: each rank sends the same amount to every rank.  Target: at least 0.9 times the bandwidth of
-  `Alltoallv` with the same buffers.  The items are sorted by rank, so that Alltoallv needs no
-  packing; `unsorted` includes the packing: numpy.take compared with that of the plan.
-- sparse: each rank sends only to the next one.  Target: faster than Alltoallv.
-- directory: lookups of random ids, against a dict on each rank (ids modulo the ranks, grouped with
-  NumPy, arrays through alltoall).  Target: faster.
+- dense: each rank sends the same amount to every rank.  The items are sorted by rank, so that
+  `Alltoallv` needs no packing.  Target: at least 0.9 times the bandwidth of `Alltoallv` with the
+  same buffers.
+- unsorted: the same with items in any order; packing by the plan is compared with numpy.take.
+- sparse: each rank sends only to the next one.  Target: faster than `Alltoallv`.
+- directory: lookups of random ids, compared with a dict on each rank (ids modulo the number of
+  ranks, grouped with NumPy, arrays through alltoall).  Target: faster.
 """
 
 from __future__ import annotations

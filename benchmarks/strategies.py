@@ -3,19 +3,21 @@
     python benchmarks/strategies.py [--quick] [--only PATTERN] [--budget 20] [--json out/...]
 
 The strategies are those of `pylb.strategies()`, so new ones are included automatically.  In the
-same run, libraries are called directly (pymetis, pyscotch, LBAF) if they are installed.  A time is
-the least of some repeats for a whole call of `pylb.place`, with checks and metrics; for a library,
-for the call with the graph already in its form.  Calls that would exceed the budget, judged by a
-smaller case of the same family, are left out and listed.
+same run, libraries are called directly (pymetis, pyscotch, LBAF) if they are installed.  The time
+of a strategy is that of a whole call of `pylb.place`, with checks and metrics; the time of a
+library is that of a call with the graph already in its form.  The least of some repeats counts.
+Calls that would exceed the budget, judged by a smaller case of the same family, are left out and
+listed.
 
-Snapshots: random loads, up to 10^6 objects and 16,384 ranks; challenging ones (all load on few
-ranks, loads over four decades, one object above the average); tori, random graphs and meshes; the
-multicasts of leanmd; recorded runs.  Columns: cut, the part of the edges' bytes between ranks;
-reach, the mean number of other ranks that a multicast goes to (connectivity - 1, by bytes).
+The snapshots are: random loads of up to 10^6 objects on 16,384 ranks; difficult loads (all load on
+few ranks, loads over four decades, one object above the average); tori, random graphs and meshes;
+the multicasts of leanmd; recorded runs.  Column "cut" is the fraction of the edges' bytes that goes
+between ranks; "reach" is the mean number of other ranks that a multicast goes to (connectivity - 1,
+weighted by bytes).
 
-Checked: no refinement makes a placement worse; at most a tenth of the time of `MetisLB` and
-`ScotchLB` is pylb's own (the rest is "METIS bare" and "Scotch bare": the same library with the same
-weights).
+Targets: no refinement makes a placement worse; at most a tenth of the time of `MetisLB` and
+`ScotchLB` is pylb's own.  The rest is "METIS bare" and "Scotch bare": the same library with the
+same weights.
 """
 
 from __future__ import annotations

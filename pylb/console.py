@@ -36,7 +36,7 @@ def note(text: object, by: str = "pylb") -> None:
 
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
-    """Format `x` in the largest unit (size, name) that is not larger than the rounded `x`."""
+    """Format `x`, rounded, in the largest unit in which it is 1 or more; units: (size, name)."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
     size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
@@ -211,7 +211,7 @@ def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
 
 
 def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
-    """Break the cells of the widest columns of text until a line fits."""
+    """Return the rows, with broken texts in the widest columns, so that a line fits in `room`."""
     widths = _widths([name for name, _ in head], rows)
     least = {
         i: _longest_word(row[i] for row in rows) for i, (_, right) in enumerate(head) if not right

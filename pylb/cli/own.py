@@ -189,7 +189,7 @@ class Functions:
         raise error(f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}")
 
     def strategy(self, name: str) -> str | Strategy:
-        """Return the strategy of this name; for ``auto`` and baselines of a replay, the name."""
+        """Return the strategy of this name; ``auto`` and baselines of a replay stay names."""
         return name if name in WORDS else find(self._calls.get(name, name))
 
     def trigger(self, name: str) -> str | Call:

@@ -85,7 +85,7 @@ class Virtual:
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:
-        """Return no shared cores: each virtual rank has its own, as its clock assumes."""
+        """Return that no ranks share cores: each virtual rank counts as having its own core."""
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:

@@ -227,7 +227,7 @@ class Groups:
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
     def folder(self, rank: int, file: str) -> Path | None:
-        """Return the group of a rank that has a file of this name; None: no group has it."""
+        """Return that group of the rank which has a file of this name; None: none has it."""
         return next((group for group in self._groups_of(rank) if (group / file).exists()), None)
 
     def _groups_of(self, rank: int) -> list[Path]:

@@ -152,7 +152,7 @@ def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float
     for size in SIZES:
         data, times = np.zeros(size, dtype=np.uint8), list[float]()
         begin = clock()
-        while not data[0]:  # in the last message, the first byte is 1
+        while not data[0]:  # the last message begins with a byte 1
             start = clock()
             if is_first:
                 n = len(times) + 1

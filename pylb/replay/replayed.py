@@ -389,8 +389,8 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
 def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """End a loop after `end` phases, with the objects that exist then.
 
-    They are the objects of the next phase, unless the record lists them.  If the loop was left
-    early and the record does not list them, the loop ends with the next phase.
+    The record lists these objects if they are not those of the next phase.  If it lists none and
+    the loop was left early, the loop ends with the next phase.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is not None:

@@ -97,7 +97,7 @@ class LaggedLoop(IterationLoop):
                     history.keep()
                 answer = at_sync()
                 if it % TAKE == 0:
-                    self.take()  # statistics that arrived must not fill the memory
+                    self.take()  # so that statistics which have arrived do not fill the memory
                 if answer is not go or objects.stale:
                     self._turn(protocol, answer)
             self._end(protocol)

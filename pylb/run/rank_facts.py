@@ -73,7 +73,7 @@ class RankFacts:
         return _checked(name, value[transport.rank])
 
     def own(self, iteration: int) -> Own:
-        """Return the present numbers of this rank, by name.
+        """Return the facts about this rank now, by name.
 
         Collective if any of them is given by a function or "auto".
 
