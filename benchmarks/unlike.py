@@ -164,7 +164,7 @@ def capped(watts: float) -> lab.LabPlan:
 
 
 def bound(run: dict[str, Any], begin: int, end: int) -> np.ndarray:
-    """Return the seconds of each iteration if all ranks work at their speed of that run."""
+    """Return the bound of each iteration in seconds, by the ranks' speeds in that run."""
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     speed = sweeps.sum(axis=0) / loads.sum(axis=0)
     return np.asarray(sweeps.sum(axis=1) / speed.sum())
@@ -186,7 +186,7 @@ def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
 
 
 def least_over(runs: list[dict[str, Any]], begin: int) -> tuple[float, str]:
-    """Return the least ratio to the bound of several runs, and a text with all ratios."""
+    """Return the least time / bound of several runs, and a text with this ratio of each run."""
     ratios = sorted(over_bound(run, begin) for run in runs)
     return ratios[0], ", ".join(f"{x:.3f}" for x in ratios)
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 
 LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop (20 ms), loops on a core, fast ones in a row
-SLOW = 1.15  # a loop is slow if it takes 1.15 times the least time (busy sibling core: 1.8)
+SLOW = 1.15  # a loop is slow from 1.15 times the least time on (beside a busy core: 1.8)
 
 
 class Stillness:

@@ -131,7 +131,7 @@ class Transport(Protocol):
 
 
 class Remote(Transport, Protocol):
-    """A transport with steps in two halves, so that a rank can wait for a limited time."""
+    """A transport that begins and completes a step by two calls, so that a wait can be limited."""
 
     @property
     def pending(self) -> bool:

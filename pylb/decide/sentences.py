@@ -53,7 +53,7 @@ def _fits(r: Any) -> str:
             f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
             f"{_growth(f['mean_slope'])}"
         )
-    if _is_known(f, "tau") and r.trigger != "periodic":  # its period is the user's
+    if _is_known(f, "tau") and r.trigger != "periodic":  # whose period the user chose
         phrases.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
     if _is_known(f, "residual") and f["residual"] > 1.0:
         phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")

@@ -18,8 +18,8 @@ from pylb.model import checks
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 
-# The collection that vt's entities get if they have none in a trace.  It tells them from the task
-# without a collection that vt appends to phase 0.
+# The number of the collection that is written for entities without one.  It distinguishes them from
+# the task without a collection that vt appends to phase 0.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")

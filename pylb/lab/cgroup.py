@@ -108,7 +108,7 @@ def own_paths(cgroup: str) -> dict[str, str]:
 
 def _directory_of(mount: Mount, path: str) -> Path:
     below = os.path.relpath(path, mount.root)
-    # In a container, the path may be one of the host, which is not visible inside.
+    # In a container, the path may be that of the host: it does not exist inside.
     return mount.point if below.startswith("..") else mount.point / below
 
 

@@ -9,9 +9,9 @@ BASES
 NAME
     The group: ``rest`` has no limit; ``rank`` means ``rank<r>``, where mpiexec tells r.
 LIMITS
-    A JSON file that says what to write to which files of the group: under ``ranks`` a list over the
-    ranks (it repeats), or under ``hosts`` by the host's name.  In the second case, the host of each
-    rank is written to a file in the same folder.
+    A JSON file that says what to write to which files of the group: under ``ranks`` a list by rank,
+    which repeats if there are more ranks; or under ``hosts`` by the host's name.  With hosts, the
+    host of each rank is written to a file in the same folder.
 
 The process is in the group before it becomes the program, and all that the program starts is in the
 group, too.  So no instruction of the program runs without its limit.

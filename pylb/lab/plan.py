@@ -246,7 +246,7 @@ class LabPlan(NamedTuple):
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
     def expanded(self, n_ranks: int | None) -> LabPlan:
-        """Return the plan; if its changes name ranks, with a profile for each rank."""
+        """Return the plan with a profile for each rank, if its changes name ranks."""
         named = [r + 1 for c in self.changes for r in c.ranks or ()]
         if not named:
             return self

@@ -50,7 +50,7 @@ class Rows(NamedTuple):
         return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
 
     def plus(self, m: Multicasts) -> Rows:
-        """Append multicasts to rows without any."""
+        """Append multicasts to rows that are all edges."""
         count = np.diff(np.asarray(m.start))
         c = len(count)
         messages = np.ones(c) if m.messages is None else np.asarray(m.messages)

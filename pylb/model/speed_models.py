@@ -206,9 +206,9 @@ class SpeedModels:
         return edge
 
     def wary(self) -> SpeedModels:
-        """Return cautious models: a rank pages as soon as it has more rows than `edges` says.
+        """Return models in which a rank pages as soon as it has more rows than `edges` says.
 
-        With one row more, its speed is already that of the next point.
+        With one row more than that, it already has the speed of the next measured point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])

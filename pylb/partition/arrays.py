@@ -112,7 +112,7 @@ def points(name: str, value: Any) -> F64:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
         raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
-    if not (good := np.abs(xyz) <= 1e150).all():  # also for NaN
+    if not (good := np.abs(xyz) <= 1e150).all():  # a NaN is not good, either
         i, d = np.argwhere(~good)[0]
         expected = "a number from -1e150 to 1e150"
         raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected {expected}")

@@ -34,7 +34,8 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     if size == 1 or k <= size:
         return False
     shares = np.full(k, 1 / k) if shares is None else shares
-    least = np.convolve(shares, np.ones(k // size), "valid").min()  # of one rank's parts
+    # the least share that a rank's parts have together
+    least = np.convolve(shares, np.ones(k // size), "valid").min()
     total, heaviest = np.array([float(problem.n_all)]), 1.0
     if weight is not None:
         total, heaviest = problem.ranks.sum(weight.sum(axis=0)), 2.0**problem.exponent

@@ -58,8 +58,9 @@ class Ranks:
 
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
-        self.heard: list[dict[str, Any]] = []  # `same` of each rank at the last `together`
-        self.numbers: list[tuple[int, ...]] = []  # `numbers` of each rank, then
+        # What the last call of `together` has exchanged: `same` and `numbers` of each rank.
+        self.heard: list[dict[str, Any]] = []
+        self.numbers: list[tuple[int, ...]] = []
         if comm is not None:
             MPI = _mpi()
             if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:

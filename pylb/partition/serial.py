@@ -145,9 +145,10 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """Return what "hypergraph" minimizes: connectivity + cost of migrations.
+        """Return the two numbers by which "hypergraph" compares partitions; less is better.
 
-        If two partitions are equal in this, the second number counts: the size of the largest part.
+        The first is connectivity + cost of migrations.  If it is equal, the second decides: the
+        size of the largest part.
         """
         g = self.given
         weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))

@@ -103,8 +103,8 @@ def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> Non
 def _sources(was: int, now: int, rank: int) -> range:
     """Return the former ranks from which this rank takes objects.
 
-    was, now: former and present number of ranks.  Former rank i is the interval i ... i + 1 of a
-    line; present rank j takes the interval j was / now ... (j + 1) was / now.
+    was, now: former and present number of ranks.  If former rank i is the interval from i to i + 1
+    of a line, present rank j takes the interval from ``j * was / now`` to ``(j + 1) * was / now``.
     """
     return range(rank * was // now, -(-(rank + 1) * was // now))
 

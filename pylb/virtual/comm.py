@@ -223,7 +223,7 @@ class VirtualComm:
         return [pickle.loads(data) for data in values] if self.rank == root else None
 
     def _gather_to(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
-        """Return the bytes of all ranks on the ranks `to`; only these wait."""
+        """Return the bytes of all ranks on the ranks `to`; the other ranks do not wait."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
             world = self.world
