@@ -13,7 +13,7 @@ directory    addresses of objects: new ones, moved ones, requests
 placement    the load database, the messages of agents, the new ranks
 migration    the objects that move, and the announcements of their sizes
 messages     of the program's own objects
-collectives  what a rank receives by collective calls that give all ranks the same
+collectives  what a rank receives by collective calls, whose result is the same on all ranks
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Programs are recorded under one placement, predicted under others, and then run 
 Seven programs: four of examples/, and three in C of tests/recorded.  In each round a program is
 recorded with its ranks pinned to the two cores, run (and recorded) under each other placement, and
 run once more with each rank limited to the same share of a core (`pylb lab`).  The last run tells
-how much of this program a processor of the lab does in a second (`Recording.speeds`); its share
-is not one of the predicted shares.
+how fast a processor of the lab is for this program (`Recording.speeds`); no prediction uses the
+same share.
 
 Noise of the machine only makes runs slower.  Therefore each run waits until the cores are still,
 for at most `--still` seconds and `--patience` in all; the fastest run of each kind counts; and

@@ -26,7 +26,7 @@ class Quality(NamedTuple):
 
 
 def quality(snapshot: pylb.Snapshot, rank: np.ndarray) -> Quality:
-    """Return the quality of the placement `rank` of a snapshot; it may move any object."""
+    """Return the quality of a placement, `rank`, which may also move objects that must stay."""
     worth = pylb.evaluate(snapshot.with_rank(rank))
     edges = 0.0 if snapshot.edges is None else snapshot.edges.nbytes.sum()
     multicasts = 0.0 if snapshot.multicasts is None else snapshot.multicasts.nbytes.sum()

@@ -175,7 +175,7 @@ def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays
 
 
 def pieces(blob: Any, at: Any, index: Any) -> list[bytes]:
-    """Return the pieces number `index` of a blob; piece i is ``blob[at[i]:at[i + 1]]``."""
+    """Return pieces ``blob[at[i]:at[i + 1]]`` of a blob, for each i in `index`."""
     if at[0] != 0 or at[-1] != len(blob) or np.any(np.diff(at) < 0):
         raise FormatError("the positions of its values are damaged")
     return [blob[at[i] : at[i + 1]].tobytes() for i in index]

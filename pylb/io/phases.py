@@ -40,8 +40,8 @@ class Phases:
         Numbers of the phases as recorded, increasing.
     entity_key : (n,) int64
         The ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
-        2**63 on they appear as negative numbers.  A key is unique unless the record uses the same
-        number as ``id`` and as ``seq_id``, or for entities of several types.
+        2**63 on they appear as negative numbers.  Two entities have the same key only if the record
+        gives them the same number, one as ``id`` and one as ``seq_id``, or with different types.
     entity_migratable : (n,) bool
     entity_home : (n,) int32
     entity_collection : (n,) int64

@@ -152,7 +152,7 @@ class LocalObjects:
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return three arrays of keys: removed here; still to announce as new, and as removed."""
+        """Return keys: to remove here; to announce as new; to announce as removed."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
