@@ -98,7 +98,7 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     ways: dict[str, dict[str, Any]] = {"off": {"mode": "off"}}
     ways |= {f"every {every}": {"every": every} for every in periods}
     ways |= {name: {"trigger": name} for name in TRIGGERS}
-    jacobi2d.solve(comm, plate, 3)  # so that the network is measured before the timed runs
+    jacobi2d.solve(comm, plate, 3)  # measures the network before the timed runs
     found = fastest(ways, repeats, jacobi2d.solve, plate, iterations)
     fixed = {every: found[f"every {every}"] for every in periods}
     best = min(fixed, key=lambda every: fixed[every]["seconds"])

@@ -382,7 +382,7 @@ def bound(task):
 
 
 def bounds(pool, seeds):
-    """Return {family: {cost: mean regret}}; of the family `noise` only the random states count."""
+    """Return {family: {cost: mean regret}}; family `noise` counts only with random states."""
     tasks = [
         (family, seed, cost)
         for family in ("steps", "walk", "noise")

@@ -183,8 +183,8 @@ class Addresses:
     def route(self, keys: I64) -> tuple[I32, int]:
         """Return the ranks to which to send messages for objects of other ranks.
 
-        It is the rank of the object if this rank knows it, else the object's home; -1: there is no
-        such object.  Also returns the number of messages that homes must forward.
+        For each object, this is its rank if this rank knows it, else its home; -1: there is no such
+        object.  Also returns the number of messages that homes must forward.
         """
         home, to = self._home(keys), self.find(keys)
         unknown = (to < 0) & (home != self._rank)

@@ -103,7 +103,7 @@ def _check(db: Database, rank: I32, edges: tuple[I64, ...]) -> None:
         i = twice[0]
         first, second = sorted(rank[i : i + 2].tolist())
         where = f"twice on rank {first}" if first == second else f"on ranks {first} and {second}"
-        raise DuplicateKeyError(f"key {db.key[i]} is there {where}: expected each key once")
+        raise DuplicateKeyError(f"key {db.key[i]} is given {where}: expected each key once")
     if len(db.src) < sum(map(len, edges)):
         ends = np.concatenate(edges)[:, :2].ravel()
         key = ends[~np.isin(ends, db.key)][0]

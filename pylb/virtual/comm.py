@@ -80,7 +80,7 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """Return when a collective call ends on each rank, if it waits for the last rank."""
+        """Return when a collective call ends, for each rank; all ranks wait for the last one."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
