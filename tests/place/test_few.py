@@ -75,6 +75,15 @@ def test_many_ranks_with_few_objects(name, kind):
             assert plan.migrations < 0.8 * s.n_objects
 
 
+def test_a_placement_from_scratch_must_be_worth_its_migrations():
+    """The average is 12.05, and the next sum of loads is 13.  So no limit in between can be met."""
+    load = np.random.default_rng(5).integers(1, 4, 6000) + 1e-3
+    s = pylb.Snapshot(load, np.arange(6000) // 6, n_ranks=1000)
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.after.max < 13.01
+    assert plan.migrations < 1000
+
+
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB"])
 def test_a_refinement_that_is_stuck_searches_from_other_placements(name):
     """Two or three objects per rank, of a few sizes: exchanges between two ranks do not help."""

@@ -75,7 +75,8 @@ class Gossip:
         self.crowded = any(a.memory() < 0 for a in self.ranks)
         for a in self.ranks:
             a.was_crowded = self.crowded
-        node = s.node.tolist() if by_node and s.node is not None else None
+        several = by_node and s.node is not None and len(set(s.node.tolist())) > 1
+        node = s.node.tolist() if several else None
         self.within = node is not None
         for a in self.ranks:
             a.node = [] if node is None else [r for r in range(q.p) if node[r] == node[a.r]]

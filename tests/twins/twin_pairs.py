@@ -15,13 +15,14 @@ class Pairs:
         self.q, self.rank, self.loads, self.room = q, rank, loads, room
         free = [i for i in range(q.n) if q.movable[i] and q.load[i] > 0]
         self.on = [[i for i in free if rank[i] == r] for r in range(q.p)]
+        self.work = 1e6 + 150 * q.p
 
     def search(self, limit):
         """Exchange objects until the limit is met, or the lowest limit that can be met."""
         low, before = limit, float("inf")
         if self.meet(limit):
             return
-        while True:
+        while self.work > 0:
             most = max(map(self.seconds, range(self.q.p)))
             if most - low <= 5e-4 * limit or not most - low < before:
                 return
@@ -40,10 +41,16 @@ class Pairs:
     def meet(self, limit):
         q = self.q
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+        check, goal = self.work, float("inf")
         while True:
             donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
             if not donors:
                 return True
+            excess = sum(map(self.over, donors))
+            if self.work <= 0 or (self.work <= check and excess > goal):
+                return False
+            if self.work <= check:
+                check, goal = self.work - 5e4 - 20 * q.p, 0.9 * excess
             donor = min(donors, key=lambda r: (-self.over(r), r))
             partners = [r for r in range(q.p) if r not in donors]
             found = self.find(donor, sorted(partners, key=lambda r: (-self.gap(r), r)))
@@ -80,6 +87,7 @@ class Pairs:
                 break
             most = 5 if n < 8 else 8
             give, back = self.sets(donor, most), self.sets(to, most)
+            self.work -= len(give) + len(back)
             for theirs in back:
                 if best and left == 0 and cost <= 2:
                     break
@@ -130,7 +138,7 @@ class Restarts:
         if not self.is_done(limit):
             limit = max(limit, self.crowd())
         if self.most > 1.002 * limit and self.placed is not None:
-            self.search_from(list(self.placed), limit)
+            self.search_from(list(self.placed), limit, 1.002)
         if not self.limited and any(self.q.movable):
             self.search_from_changes(limit)
         return self.best, self.most
@@ -138,11 +146,11 @@ class Restarts:
     def is_done(self, limit):
         return self.most <= limit * (1 + 1e-12)
 
-    def search_from(self, rank, limit):
+    def search_from(self, rank, limit, factor=1.0):
         pairs = Pairs(self.q, rank, self.q.sums(rank), self.q.room(rank))
         pairs.search(limit)
         most = max(map(pairs.seconds, range(self.q.p)))
-        if most < self.most:
+        if most * factor < self.most:
             self.best, self.most = rank, most
 
     def search_from_changes(self, limit):

@@ -47,7 +47,11 @@ static const double ROUNDING = 1e-12;
 static const double NEAR = 5e-4;
 
 /* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
-static const double WORK = 1e6, WORK_PER_RANK = 2e3;
+static const double WORK = 1e6, WORK_PER_RANK = 150.0;
+
+/* A limit is given up if the sum of all excesses does not fall to this fraction while ENOUGH sets,
+ * and ENOUGH_PER_RANK more for each rank, are examined. */
+static const double FALL = 0.9, ENOUGH = 5e4, ENOUGH_PER_RANK = 20.0;
 
 /* An object that may migrate.  They are stored rank by rank, because a search through a rank's
  * objects mostly waits for memory. */
@@ -77,6 +81,8 @@ typedef struct pairs {
     plb_heap_t partner; /* key: -gap, the load that the rank can still take */
     plb_item_t *aside;  /* [TRIES] partners that were tried */
     double work;        /* number of sets that may still be examined */
+    double excess;      /* seconds above the limit, sum of all donors */
+    double check, goal; /* at `check` of `work`, the excess should be at most `goal` */
     side_t from, to;    /* the donor and the present partner */
 } pairs_t;
 
@@ -208,6 +214,7 @@ static void sort_in(pairs_t *self, int32_t r)
 {
     const double over = seconds_over(self, r);
     if (over > ROUNDING * self->ranks->limit) {
+        self->excess += over;
         plb_heap_push(&self->donor, (plb_item_t){-over, r});
     } else {
         plb_heap_push(&self->partner, (plb_item_t){-plb_ranks_gap(self->ranks, r), r});
@@ -253,8 +260,10 @@ static void hand_over(pairs_t *self, const int32_t *thing, int32_t mask, int32_t
 static bool relieve(pairs_t *self)
 {
     int32_t n;
-    const int32_t donor = plb_heap_pop(&self->donor).id;
+    const plb_item_t worst = plb_heap_pop(&self->donor);
+    const int32_t donor = worst.id;
     const exchange_t best = find(self, donor, &n);
+    self->excess += worst.key;
     if (best.partner >= 0) {
         hand_over(self, self->from.thing, best.give, donor, best.partner);
         hand_over(self, best.theirs, best.back, best.partner, donor);
@@ -268,17 +277,32 @@ static bool relieve(pairs_t *self)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
+/* Whether it is time for a check, and the excesses have hardly fallen since the last one. */
+static bool stalls(pairs_t *self)
+{
+    if (self->work > self->check) {
+        return false;
+    }
+    const bool hardly = self->excess > self->goal;
+    self->check = self->work - ENOUGH - ENOUGH_PER_RANK * self->ranks->in->n_ranks;
+    self->goal = FALL * self->excess;
+    return hardly;
+}
+
 /* Try to bring all ranks below the limit; *met: whether this has succeeded. */
 static int meet(pairs_t *self, double limit, bool *met)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
     self->donor.n = self->partner.n = 0;
+    self->excess = 0.0;
     for (int32_t r = 0; r < self->ranks->in->n_ranks; r++) {
         sort_in(self, r);
     }
+    self->check = self->work;
+    self->goal = INFINITY;
     while (ret == PLB_OK && self->donor.n > 0 && self->work > 0.0) {
-        if (!relieve(self)) {
+        if (stalls(self) || !relieve(self)) {
             break;
         }
         ret = plb_interrupted(64);

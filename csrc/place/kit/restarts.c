@@ -18,9 +18,9 @@ enum {
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* If the maximum is at most this multiple of the limit, a placement made from scratch is not
- * worth its migrations. */
-static const double NEAR = 1.002;
+/* A placement made from scratch is worth its migrations only if it reduces the maximum by more
+ * than this factor. */
+static const double WORTH = 1.002;
 
 /* The search: its limit, and the best placement so far. */
 typedef struct search {
@@ -36,15 +36,15 @@ static bool is_done(const search_t *self)
     return self->max <= self->limit * (1.0 + ROUNDING);
 }
 
-/* Search from self->rank, and keep the result if it is better. */
-static int search_from(search_t *self, plb_err_t *err)
+/* Search from self->rank, and keep the result if it is better by this factor. */
+static int search_from(search_t *self, double factor, plb_err_t *err)
 {
     plb_ranks_t ranks;
     int ret = plb_ranks_init(&ranks, self->problem, self->rank, err);
     PLB_THEN(plb_pairs(&ranks, self->limit, err));
     const double max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
-    if (max < self->max) {
+    if (max * factor < self->max) {
         self->max = max;
         memcpy(self->best, self->rank, (size_t)self->problem->in->n_objects * sizeof *self->rank);
     }
@@ -59,7 +59,7 @@ static int from_greedy(search_t *self, plb_err_t *err)
         return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
     }
     PLB_PASS(plb_home_relabel(self->problem, self->rank, err));
-    return search_from(self, err);
+    return search_from(self, WORTH, err);
 }
 
 /* Move some objects to other ranks at random. */
@@ -82,7 +82,7 @@ static int from_changes(search_t *self, plb_err_t *err)
     const int64_t n = self->problem->n, most = n * MOST < WORK ? MOST : WORK / n;
     for (int64_t k = 0; ret == PLB_OK && !is_done(self) && k < most; k++) {
         change(self, &rng);
-        ret = search_from(self, err);
+        ret = search_from(self, 1.0, err);
     }
     return ret;
 }
@@ -96,12 +96,12 @@ int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, doub
     const size_t n = (size_t)problem->in->n_objects;
     PLB_NEW(self.rank, n);
     memcpy(self.rank, rank, n * sizeof *rank);
-    PLB_TRY(search_from(&self, err));
+    PLB_TRY(search_from(&self, 1.0, err));
     if (!is_done(&self)) {
         PLB_TRY(plb_bound_crowd(problem, &crowd, err));
         self.limit = fmax(limit, crowd);
     }
-    if (self.max > NEAR * self.limit) {
+    if (self.max > WORTH * self.limit) {
         PLB_TRY(from_greedy(&self, err));
     }
     if (problem->room == NULL) {
