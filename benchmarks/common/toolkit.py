@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """Return the parameters that pylb gives Zoltan, without those that only save exchanges."""
+    """Return Zoltan's parameters for the driver: pylb's, except those that only save messages."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))

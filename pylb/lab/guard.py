@@ -1,6 +1,6 @@
 """Clean up after a lab that was killed by a signal that no process can catch.
 
-Usage: ``python -m pylb.lab.guard DIRECTORY...``: the directories in which labs make their own
+Usage: ``python -m pylb.lab.guard DIRECTORY...``, where a lab makes its own directory in each
 """
 
 from __future__ import annotations

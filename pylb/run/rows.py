@@ -25,8 +25,8 @@ from pylb.place.registry import find
 from pylb.run.trigger_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
-# If a number of rows differs by at most this fraction from a measured one, its predicted time
-# counts as exact, up to noise.
+# A predicted time counts as exact, up to noise, if the number of rows differs by at most this
+# fraction from one that was measured.
 NEAR = 0.2
 
 
