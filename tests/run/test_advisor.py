@@ -391,7 +391,7 @@ def with_cells(**change):
     ("call", "error", "says"),
     [
         (with_cells(keys=np.arange(3)), DomainError, r"keys has shape \(3,\): expected \(4,\)"),
-        (with_cells(keys=np.zeros(4, int)), DuplicateKeyError, "key 0 is there "),
+        (with_cells(keys=np.zeros(4, int)), DuplicateKeyError, "key 0 is given "),
         (with_cells(keys=np.arange(4)), DuplicateKeyError, "key 0 is given on ranks 0 and 1"),
         (with_cells(loads=[1, 2, -1, 1]), DomainError, r"loads\[2\] is -1"),
         (with_cells(loads=[1, math.nan, 1, 1]), DomainError, r"loads\[1\] is -?nan"),
