@@ -17,7 +17,7 @@ typedef enum plb_family {
     PLB_COMPREHENSIVE, /* places all objects from scratch */
     PLB_REFINEMENT,    /* changes the present placement as little as it can */
 } plb_family_t;
-/* The parts of the snapshot on which a strategy's placement depends (bits of `looks_at`). */
+/* What a strategy's placement depends on, besides loads and ranks (bits of `looks_at`). */
 enum {
     PLB_LOOKS_LOAD = 1,
     PLB_LOOKS_COMM = 2,
@@ -31,8 +31,8 @@ enum {
 typedef struct plb_opts {
     const double *params; /* one value for each entry of the strategy's table, in its order */
     uint64_t seed;
-    bool lenient; /* true: with a distributed strategy, ranks may end above their memory limits, as
-                     in a running program; false: that is an error */
+    bool lenient; /* of a distributed strategy: true: ranks may end above their memory limits, as
+                     in a running program; false: this is an error */
 } plb_opts_t;
 
 struct plb_agent_type; /* kit/agent.h */
@@ -53,9 +53,8 @@ struct plb_strategy {
     const struct plb_agent_type *agent;
     /* name of the partitioner that it needs, which may be absent; NULL: none */
     const char *library;
-    bool for_equal_objects; /* true: it assumes that all objects are equal, so it is used only if
-                               it is named, never selected automatically; false: it is for any
-                               objects */
+    bool for_equal_objects; /* true: the strategy assumes that all objects are equal, so it is
+                               never selected automatically; false: it is for any objects */
 };
 
 /* X(name of plb_strategy_*), in the order in which they are listed. */

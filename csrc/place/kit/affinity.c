@@ -5,8 +5,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* The position in a loop over all deliveries from object to object: edges, then multicasts to
- * each receiver. */
+/* The position in a loop over all deliveries from object to object: first the edges, then the
+ * receivers of each multicast. */
 typedef struct walk {
     const plb_snapshot_t *in;
     double alpha, beta;
@@ -52,8 +52,7 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    /* until now start[i + 1] was the number of entries of object i; make it the end of its
-     * row */
+    /* turn start[i + 1] from the number of entries of object i into the end of its row */
     for (int64_t i = 0; i <= walk.in->n_objects; i++) {
         sum += self->start[i];
         self->start[i] = sum;

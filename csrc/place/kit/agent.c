@@ -8,15 +8,16 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* The tally can add up the loads of all ranks exactly if none is above this. */
+/* Largest load of a rank: up to this, the tally adds up the loads exactly. */
 static const double MOST_LOAD = 1e30;
 
 /* Stages of an agent.  The strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
-/* Indices into the tally, and the stage in which each figure is written. */
+/* Indices of the figures in the tally.  Each comment begins with the stage that writes the
+ * figure. */
 enum {
-    SUM_WORK = 0,       /* TELL_WORK: load, including the background */
+    SUM_WORK = 0,       /* TELL_WORK: total load, including the background */
     SUM_SPEED = 1,      /* TELL_WORK */
     MAX_TIME = 0,       /* TELL_WORK and end of WORK: seconds of the slowest rank */
     MAX_SPEED = 1,      /* TELL_WORK: speed of the fastest rank */
@@ -209,8 +210,8 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* The strategy has ended.  Tell each object's home rank where the object is now, and tell all
- * ranks the time of this rank.  Loads are added in the order of the ids, as in
+/* Called when the strategy has ended: tell each object's home rank where the object is now, and
+ * all ranks the time of this rank.  Loads are added in the order of the ids, as in
  * plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
@@ -296,7 +297,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
     default:
         ret = decide(self, in, n_in, all, err);
     }
-    /* larger figures are not accepted by exact sums (base/exact.h) */
+    /* exact sums take no larger figures (base/exact.h) */
     for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }

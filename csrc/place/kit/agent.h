@@ -1,9 +1,9 @@
 /* Distributed strategies: placements that no single rank computes.
  *
- * Each rank has an agent, and all agents work in rounds.  In each round an agent reads two
- * things: the notes (short messages) that other agents wrote to it in the last round, in order of
- * their ranks; and the tally, a few sums over all ranks.  It may take objects or give objects
- * away, and it writes notes.  A driver transports the notes: plb_rounds_run between virtual ranks
+ * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
+ * (short messages) that other agents wrote to it in the last round, in order of their ranks, and
+ * the tally, a few sums over all ranks.  It may take objects or give objects away, and it writes
+ * notes.  A driver transports the notes: plb_rounds_run between virtual ranks
  * in this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers
  * give exactly the same placement. */
 #ifndef PLB_PLACE_KIT_AGENT_H
@@ -19,10 +19,10 @@ typedef struct plb_share {
     int32_t rank, n_ranks;
     /* [n_neighbours] ranks of the same node, ascending, including this rank */
     const int32_t *neighbour;
-    int32_t n_neighbours; /* number of ranks on this rank's node; 0: all ranks are on one node */
+    int32_t n_neighbours; /* number of ranks on this rank's node; 0: there is only one node */
     double speed, background;
     int64_t memory_limit; /* bytes; negative: no limit */
-    bool lenient; /* true: ranks may end above their memory limits; false: that is an error */
+    bool lenient; /* true: ranks may end above their memory limits; false: this is an error */
 
     int64_t n;         /* number of objects */
     const int64_t *id; /* [n] indices of these objects among the objects of all ranks, ascending */
@@ -39,14 +39,13 @@ typedef struct plb_share {
 
 /* One note.  All notes from one agent to another in a round make one message. */
 typedef struct plb_note {
-    int32_t peer;   /* in a note that was written: the receiving rank; in one that has arrived: the
-                       sending rank */
+    int32_t peer;   /* the receiving rank; after the note has arrived: the sending rank */
     int32_t kind;   /* PLB_NOTE_HOME, or one of the kinds that the strategy defines */
     int32_t rank;   /* an object's home (its rank before the LB step), or the rank that the note is
                        about */
-    int32_t unused; /* padding, always written, because notes are sent as bytes */
+    int32_t unused; /* padding: set, because notes are sent as bytes */
     int64_t id;
-    union { /* a property of the object or of the rank */
+    union { /* of the object, or of the rank; the kind of the note says which */
         double load, bytes, residual, seconds;
     };
     union {
@@ -56,9 +55,9 @@ typedef struct plb_note {
 
 enum { PLB_NOTE_HOME = -1 }; /* kind of a note: "your object `id` is now on my rank" */
 
-/* Figures that are merged over all ranks between two rounds; none is negative, and sums are
- * exact. In each round an agent writes `mine`, and in the next round it reads the merged `all`.
- * The round determines what each figure is; constants near the rounds name the indices. */
+/* Figures that are merged over all ranks between two rounds; none is negative, and sums are exact.
+ * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  The
+ * meaning of a figure depends on the round; each strategy names its indices by constants. */
 enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 2 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
@@ -74,12 +73,12 @@ typedef struct plb_entry {
     int32_t pinned;
 } plb_entry_t;
 
-/* The state that all agents have; a strategy's own state begins with it. */
+/* The state of every agent; the state of a strategy's agent begins with it. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [number of objects] the objects that are on this rank now, in any order;
-                           pinned ones stay */
+    plb_entry_t *entry; /* [number of objects] the objects on this rank at present, in any order;
+                           pinned objects stay */
     int64_t n, room;
     double load;    /* sum over the objects that are on this rank now */
     int64_t memory; /* sum over the objects that are on this rank now */
@@ -87,16 +86,16 @@ typedef struct plb_agent {
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds after which all ranks would end together */
     double mean_speed;
-    double least; /* seconds that no placement can beat: by the average, the longest object and the
-                     fixed objects */
+    double least; /* seconds that no placement can beat: the average, the longest object and the
+                     fixed objects take as long */
 
     plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;
     plb_tally_t mine; /* this rank's contribution to the tally in this round */
     int stage;        /* the present stage (agent.c) */
     double before;    /* seconds of the slowest rank in the present placement */
-    bool crowded;     /* whether some ranks exceed their memory limits at first */
-    /* seconds of this rank under the present and under the new placement */
+    bool crowded;     /* whether some ranks exceed their memory limits in the present placement */
+    /* seconds of this rank: in the present placement, and in the new one */
     double own_before, own_after;
     bool done;       /* true: the placement is known; false: more rounds follow */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
@@ -104,8 +103,8 @@ typedef struct plb_agent {
 } plb_agent_t;
 
 typedef struct plb_agent_type {
-    size_t size; /* bytes of the strategy's state, which begins with plb_agent_t */
-    /** Called when the common part is set up; the rest of `self` is zero. */
+    size_t size; /* size of the state of the strategy's agents, in bytes */
+    /** Set up the strategy's part of `self`, which is zero; the plb_agent_t is set up already. */
     int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
     /** Do one round.  *settled: true: the strategy has ended (for all agents in the same round),
      * no note was written, and the objects stay where they are now; false: more rounds follow. */
@@ -152,10 +151,10 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k to rank `to` by a note of this kind.  The last entry then gets the index k. */
+/** Give entry k to rank `to`, with a note of this kind.  The last entry moves to index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
-/** Add the object of a note that has arrived to the entries. */
+/** Take the object of a note that has arrived: add it to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
 /** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */

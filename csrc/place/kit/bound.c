@@ -37,7 +37,7 @@ int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err)
         double sum = 0.0;
         plb_loads_sort(&loads, k * p + 1);
         for (int64_t i = k * p - k; i <= k * p; i++) {
-            sum -= loads.item[i].key; /* the keys are negated loads */
+            sum -= loads.item[i].key; /* keys are negated loads */
         }
         const double background = plb_background(problem->in, 0),
                      speed = plb_speed(problem->in, 0);

@@ -9,9 +9,9 @@
  * with only its fixed objects; the time of the heaviest object on its best rank. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** Compute a bound by the pigeonhole principle, if all ranks are equal; else 0.  For p ranks and
- * any k: some rank has at least k + 1 of the k p + 1 heaviest objects, and so at least the load of
- * the k + 1 lightest of them.  The largest bound of all k is taken. */
+/** Compute a bound by the pigeonhole principle; 0 if the ranks are not equal.  Of the k p + 1
+ * heaviest objects, one of the p ranks has at least k + 1, and so at least the load of the k + 1
+ * lightest of them.  The result is the largest such bound of all k. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 #endif

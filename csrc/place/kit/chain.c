@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 
-static const double CLOSE = 1e-6;  /* the best limit is found to within this fraction */
-static const double SLACK = 1e-12; /* relative rounding error of sums */
+static const double CLOSE = 1e-6;  /* the best time is found to within this fraction of it */
+static const double SLACK = 1e-12; /* largest relative rounding error of sums */
 /* most steps of the search, enough even if the loads are tiny */
 enum { DOUBLINGS = 64, HALVINGS = 64 };
 
@@ -16,9 +16,9 @@ typedef struct chain {
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
     plb_loads_t order; /* the ranks along the row: the k-th is item[k].id */
-    int64_t *present;  /* [p + 1] first object of each rank if every rank keeps its present number
-                          of objects */
-    int64_t *least;    /* [p + 1] the earliest place where each rank may begin: from there on, all
+    int64_t *present;  /* [p + 1] first object of each rank in a row in which every rank has its
+                          present number of objects */
+    int64_t *least;    /* [p + 1] least index at which each rank may begin: from there on, all
                           objects fit on this rank and the ranks after it */
 } chain_t;
 
@@ -33,8 +33,7 @@ static int32_t rank_at(const chain_t *self, int32_t k)
     return self->order.item[k].id;
 }
 
-/* Return the load that rank r can take in addition to its fixed objects and still end by `time`.
- */
+/* Return the load that rank r can take, besides its fixed objects, and still end by `time`. */
 static double capacity(const plb_problem_t *problem, int32_t r, double time)
 {
     const plb_snapshot_t *in = problem->in;

@@ -1,14 +1,14 @@
 /* Divides a row of objects, e.g. along a space-filling curve: each rank gets consecutive objects.
- * The ranks keep their present order along the row.  The cuts between them move only as far as
- * the balance needs it, so that few objects migrate. */
+ * The ranks keep their present order along the row.  The cuts between them move only as far as the
+ * balance requires, so that few objects migrate. */
 #ifndef PLB_PLACE_KIT_CHAIN_H
 #define PLB_PLACE_KIT_CHAIN_H
 
 #include "place/kit/problem.h"
 
-/** Place object[problem->n], the objects that may migrate in their order in the row; write their
+/** Place object[problem->n], the objects that may migrate, in the order of the row; write their
  * ranks to out[n_objects].  No rank takes longer than overload x average, or than with the best
- * cuts. Memory limits are kept if any cuts keep them; otherwise the caller must repair the
+ * cuts.  Memory limits are kept if any cuts keep them; otherwise the caller must repair the
  * placement (plb_problem_repair). */
 int plb_chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
                   int32_t *out, plb_err_t *err);

@@ -16,8 +16,8 @@
  *   in the number of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
  *
- *   here: limit = max(overload x average, lower bound for any placement)    there: target_max_load
- */
+ *   Here limit = max(overload x average, lower bound for any placement); in the paper:
+ *   target_max_load. */
 #include "place/kit/gossip.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ enum {
     /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
     KNOWN = 8,
     MOST = 512,   /* most notes that a rank writes in a round of gossip */
-    PATIENCE = 5, /* a limit is given up after this many iterations in a row without progress */
+    PATIENCE = 5, /* after this many iterations in a row without progress, the limit is given up */
 };
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
@@ -394,7 +394,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
-    /* the objects that were offered may come back, so their memory is not free */
+    /* offered objects may come back, so their memory is not free */
     const int64_t room = plb_agent_room(agent);
     int ret = offer_memory(self, err);
     double excess = agent->load - self->allowed;
@@ -496,8 +496,8 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* The limit was reached or given up.  The next one is halfway between the highest limit that was
- * not reached and the time of the slowest rank.  Returns false if these two are close: then the
+/* Set the next limit, after one was reached or given up: halfway between the highest limit that
+ * was not reached and the time of the slowest rank.  Returns false if these two are close: the
  * search is over. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
@@ -505,7 +505,8 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     /* seconds that one rank would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all) {
-        set_limit(self, MORE * self->failed); /* only memory is short: allow more time */
+        set_limit(self, MORE * self->failed); /* only the memory limits are exceeded: allow more
+                                                 time */
         return true;
     }
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
@@ -569,7 +570,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
         if (*settled) {
             return PLB_OK;
         }
-        if (self->limit != limit) { /* what ranks have reported was about the old limit */
+        if (self->limit != limit) { /* what ranks have reported holds for the old limit */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);
@@ -595,7 +596,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* in this many rounds every rank can hear of every other one; more are useless */
+    /* in this many rounds, news can reach all ranks; more are useless */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;

@@ -1,4 +1,4 @@
-/* The agents of GossipLB, for strategies that end with them. */
+/* The agents of GossipLB, for strategies that use them. */
 #ifndef PLB_PLACE_KIT_GOSSIP_H
 #define PLB_PLACE_KIT_GOSSIP_H
 
@@ -52,14 +52,14 @@ typedef struct plb_gossip {
      * swapping: true: objects are also offered in exchange for smaller ones; false: they are only
      * given. */
     bool within_node, swapping;
-    int step, iteration, stalled; /* step: position in the iteration: rounds of gossip, then the
+    int step, iteration, stalled; /* step: the round of the iteration: rounds of gossip, then the
                                      offers, then the answers */
     int64_t taken;                /* number of objects taken in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks with room */
     int32_t n_known, most_known;
     int64_t n_heard; /* number of notes about ranks with room in this iteration */
-    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* for each rank that this rank has heard of, a bit is
-                                            set, by a hash of its number */
+    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit for each rank that this rank has heard of, at a
+                                            hash of the rank's number */
 } plb_gossip_t;
 
 /** The functions of plb_agent_type_t (agent.h). */

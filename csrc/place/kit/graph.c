@@ -45,8 +45,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Sort each row; false: a row is too long.  Instead of comparing and swapping, it counts for each
- * entry the smaller ones, to avoid unpredictable branches. */
+/* Sort each row; false: a row is too long.  Each entry's new index is the number of smaller
+ * entries: this avoids the unpredictable branches of comparing and swapping. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -72,15 +72,15 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* Add the bytes of the reverse edge to bytes[], the bytes that are sent along each edge.  In a
- * symmetric graph the first entries of row w are, in order, the rows v < w that have an edge to
- * w. Returns false if an edge has no reverse edge. */
+/* Add the bytes of each edge's reverse edge to its bytes[]; false: an edge has no reverse edge.
+ * In a symmetric graph, the first entries of row w are, in order, the rows v < w that have an edge
+ * to w. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
     memcpy(next, start, (size_t)n * sizeof *next);
     for (int32_t v = 0; v < n; v++) {
-        /* from here on, neighbours must ascend: then there are no loops and no double edges */
+        /* neighbours must strictly ascend: then there are no loops and no double edges */
         int32_t last = v;
         for (int32_t e = next[v]; e < start[v + 1]; e++) {
             const int32_t w = to[e], other = next[w];
@@ -130,7 +130,7 @@ static bool order_edges(plb_parts_t *self, double *bytes)
            sort_rows(self->start, n, in->edge_dst, in->edge_bytes, self->to, bytes);
 }
 
-/* Use the snapshot's edges as the graph, if possible.  *done: whether they were used. */
+/* Use the snapshot's edges as the graph, if possible; *done: whether it was. */
 static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -192,7 +192,7 @@ typedef struct entry {
 
 /* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
-    /* [n_vertices] the row of each vertex: its first entry, and its last entry plus 1 */
+    /* [n_vertices] begin and end of each vertex's row */
     int64_t *start, *end;
     entry_t *entry;
 } rows_t;
@@ -238,8 +238,8 @@ static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Transpose the rows: put each entry into the row of its other vertex.  Entries of a row come in
- * ascending order, so equal ones follow each other and are merged. */
+/* Transpose the rows: put each entry into the row of its other vertex.  The entries of a new row
+ * come in ascending order, so entries of the same vertex follow each other and are merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
@@ -278,8 +278,8 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Sort the rows of both directions.  Rows that are transposed become the sorted rows of the other
- * direction. */
+/* Sort the rows of both directions by transposition, which turns the rows of one direction into
+ * sorted rows of the other. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     const int32_t n = self->question.n_vertices;

@@ -4,7 +4,7 @@
 #include "place/kit/ranks.h"
 #include "place/kit/relabel.h"
 
-/* A gain below this fraction of the maximum is not worth a migration. */
+/* A gain below this fraction of the slowest rank's time is not worth a migration. */
 static const double WORTH = 1e-6;
 
 int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,

@@ -12,8 +12,8 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
  * Does nothing if ranks differ in speed, background, fixed objects or memory limit. */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
-/** Take back all moves in rank[n_objects], unless they make the slowest rank faster by more than a
- * millionth: from `before` to `after` seconds. */
+/** Undo all moves in rank[n_objects], unless they make the slowest rank faster, from `before` to
+ * `after` seconds, by more than a millionth. */
 int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,
                            int32_t *rank, plb_err_t *err);
 

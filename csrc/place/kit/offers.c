@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Sort objects by rank without unpredictable branches.  Each object is written to the next place
- * of its rank, which advances only if the object may be given away. */
+/* Sort objects by rank without unpredictable branches: each object is written to the next place of
+ * its rank, but this place advances only if the object may be given away. */
 static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives, double most,
                  int64_t behind)
 {

@@ -10,11 +10,11 @@
 #include "place/kit/ranks.h"
 
 typedef struct plb_offers {
-    int64_t *start, *end; /* [p] first entry of each rank; last entry plus 1 */
+    int64_t *start, *end; /* [p] begin and end of each rank's entries */
     plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
-    int32_t *next, *prev; /* [entries] where to search for the nearest entry that was not taken: at
-                             or after this one; at or before it */
+    int32_t *next, *prev; /* [entries] a shortcut over taken entries: the nearest entry that was
+                             not taken is at next[k] or above, and at prev[k] or below */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
@@ -46,13 +46,13 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 /* An exchange: one rank gives an entry, another rank gives one back. */
 typedef struct plb_exchange {
     int64_t give, back; /* the two entries; -1: none */
-    double sum;         /* load[give] - load[back]; 0: nothing found */
+    double sum;         /* load[give] - load[back]; 0: no exchange was found */
 } plb_exchange_t;
 
 /** Find an exchange of an entry of rank `from` in `gives` for an entry of rank `to` in `returns`,
- * for which both ranks have the memory.  Take the first one whose difference of loads is in low
- * ... high, else the one with the largest difference up to `high`.  `probes` objects of `to` are
- * tried, from the lightest possible one upwards. */
+ * for which both ranks have the memory.  Take the first exchange with a difference of loads in low
+ * ... high, else the exchange with the largest difference up to `high`.  Tries `probes` objects of
+ * rank `to`, from the lightest possible one on. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes);

@@ -2,19 +2,18 @@
  *
  * The most loaded rank, the donor, exchanges a set of its objects for a set of objects of another
  * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those with most
- * room first, until one can take the donor's whole excess and stay within the limit; of such
- * exchanges, the one with the fewest migrations is made.  The more partners were tried, the more
- * excess may be left: then the exchange is made that leaves the least excess on the worse of the
- * two ranks.  So an excess becomes smaller as it goes from rank to rank, until it meets a set that
- * fits.  If no exchange reduces it, the limit cannot be met.  Then bisection finds a higher limit,
- * as in the multifit method for bins (Coffman, Garey, Johnson 1978).
+ * room first, until one can take the donor's whole excess and stay within the limit; of its
+ * exchanges that do this, the one with the fewest migrations is made.  The more partners were
+ * tried, the more excess an exchange may leave; it is then the one with the least excess on the
+ * worse of the two ranks.  So an excess shrinks as it goes from rank to rank, until it meets a set
+ * that fits.  If no exchange reduces it, the limit cannot be met.  Then bisection finds a higher
+ * limit, as in the multifit method for bins (Coffman, Garey, Johnson 1978).
  *
- * The subsets of a few objects of each rank are listed by load.  So one run through two lists
- * finds the pairs of subsets that fit.
+ * For each rank, the subsets of a few of its objects are listed by load.  One pass through two
+ * such lists finds the pairs of subsets that fit.
  *
  * Ties: the partner with the most room, then the lowest rank; the lightest set of the partner,
- * then of the donor; the set without the object that came to its rank first.
- */
+ * then of the donor; the set without the object that came to its rank first. */
 #include "place/kit/pairs.h"
 
 #include <math.h>
@@ -26,7 +25,7 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* with this many first partners, only FEW objects take part */
+    EASY = 8,    /* with the first EASY partners, only FEW objects take part */
     FEW = 5,     /* most objects of a rank in an exchange with the first EASY partners */
     MOST = 8,    /* most objects of a rank in an exchange with later partners */
     TRIES = 256, /* most partners that are tried for one donor */
@@ -34,16 +33,15 @@ enum {
     SCAN = 4,
     CHEAP = 2, /* an exchange with at most this many migrations is made at once */
 };
-/* An exchange must reduce the excess at least to this fraction of it. */
+/* An exchange must reduce the excess to this fraction of it, or less. */
 static const double PART = 0.9;
-/* After n partners were tried, an exchange is made if it reduces the excess at least to n times
- * this fraction of it. */
+/* After n partners were tried, an exchange is made if it reduces the excess to n times this
+ * fraction of it, or less. */
 static const double SOON = 0.9 / 16;
 /* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;
 
-/* The search for the lowest limit that can be met ends when it is known to within this fraction
- * of the wanted limit. */
+/* The lowest limit that can be met is searched to within this fraction of the wanted limit. */
 static const double NEAR = 5e-4;
 
 /* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
@@ -53,17 +51,17 @@ static const double WORK = 1e6, WORK_PER_RANK = 150.0;
  * and ENOUGH_PER_RANK more for each rank, are examined. */
 static const double FALL = 0.9, ENOUGH = 5e4, ENOUGH_PER_RANK = 20.0;
 
-/* An object that may migrate.  They are stored rank by rank, because a search through a rank's
+/* An object that may migrate.  Things are stored rank by rank, because a search through a rank's
  * objects mostly waits for memory. */
 typedef struct thing {
     double load;
-    int32_t object, home; /* index in the snapshot; present rank there */
+    int32_t object, home; /* index in the snapshot; rank in the snapshot's placement */
 } thing_t;
 
 typedef struct set {
     double load;
     int32_t mask;
-    int32_t cost; /* number of objects in the set that are still on their present rank */
+    int32_t cost; /* number of objects in the set that have not left the snapshot's rank yet */
 } set_t;
 
 /* Some objects of a rank, and all subsets of them, sorted by load. */
@@ -76,7 +74,7 @@ typedef struct side {
 typedef struct pairs {
     plb_ranks_t *ranks;
     thing_t *thing;     /* [problem->n] */
-    plb_members_t on;   /* things with a load on each rank */
+    plb_members_t on;   /* the things on each rank, without those of load 0 */
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap, the load that the rank can still take */
     plb_item_t *aside;  /* [TRIES] partners that were tried */
@@ -209,7 +207,7 @@ static double seconds_over(const pairs_t *self, int32_t r)
     return -plb_ranks_gap(self->ranks, r) / plb_speed(self->ranks->in, r);
 }
 
-/* Put a rank into the heap of donors or into that of partners, by its present load. */
+/* Put a rank into the heap of donors or of partners, by its load. */
 static void sort_in(pairs_t *self, int32_t r)
 {
     const double over = seconds_over(self, r);
@@ -221,7 +219,8 @@ static void sort_in(pairs_t *self, int32_t r)
     }
 }
 
-/* Find an exchange for a donor.  The `*n` partners that were tried are then in self->aside. */
+/* Find an exchange for a donor.  The partners that were tried are put into self->aside; *n: their
+ * number. */
 static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
 {
     const double over = seconds_over(self, donor);
@@ -311,7 +310,7 @@ static int meet(pairs_t *self, double limit, bool *met)
     return ret;
 }
 
-/* Meet the limit or, if that is impossible, the lowest limit that can be met. */
+/* Meet the limit; if that is impossible, the lowest limit that can be met. */
 static int search(pairs_t *self, double limit)
 {
     bool met;
@@ -322,7 +321,7 @@ static int search(pairs_t *self, double limit)
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
-        /* each step makes the interval most - low smaller, until rounding prevents this */
+        /* rounding ends the search if a step does not shorten the interval low ... most */
         if (most - low <= NEAR * limit || !(most - low < before)) {
             break;
         }

@@ -5,8 +5,9 @@
 
 #include "place/kit/ranks.h"
 
-/** Change ranks->rank until no rank takes more than `limit` seconds; if that is not possible, make
- * the slowest rank as fast as can be found.  The maximum never grows; memory limits are kept. */
+/** Change ranks->rank until no rank takes more than `limit` seconds; if no way is found, until the
+ * slowest rank is as fast as the search can make it.  The maximum never grows; memory limits are
+ * kept. */
 int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err);
 
 #endif

@@ -21,8 +21,8 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* Compute the time at which all ranks end together, and from it each rank's share of the load
- * that may migrate.  A rank that takes longer with its fixed load alone gets a share of 0. */
+/* Compute each rank's share of the load that may migrate, such that all ranks end at the same
+ * time.  A rank that takes longer with its fixed load alone gets a share of 0. */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -140,8 +140,8 @@ out:
 
 /* ---- migration cost ------------------------------------------------------------------------- */
 
-/* Return the bytes that an object of unknown size is assumed to have: the mean number of bytes
- * that an object communicates in an iteration. */
+/* Return the assumed size of an object without `bytes`: the mean number of bytes that an object
+ * communicates in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
 {
     double total = 0.0;
@@ -170,7 +170,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* each cost is at least 1, so that staying wins a tie */
+    for (int32_t v = 0; v < n; v++) { /* at least 1, so that an object stays in case of a tie */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;

@@ -18,7 +18,7 @@ typedef struct plb_parts {
     plb_problem_t problem;
     plb_question_t question;
     int32_t n;       /* number of vertices that are objects; the fixed vertices follow */
-    double per_byte; /* weight of a byte that is sent in an iteration */
+    double per_byte; /* edge or net weight of a byte that is sent in an iteration */
     int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
     int32_t *weight, *fixed, *old, *old_cost;
     double *share;
@@ -50,7 +50,8 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
 /** Renumber parts that have equal shares such that few bytes move (relabel.h); an object of
- * unknown size counts as one byte.  Does nothing if fixed vertices determine the numbers. */
+ * unknown size counts as one byte.  Does nothing if there are fixed vertices, which determine the
+ * numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
 /** Let a library, given by name, compute part[].  PLB_ERR_MISSING: the library was not loaded. */
@@ -62,8 +63,8 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that partitions from scratch with its library: the graph, or the nets if the
- * library takes nets.  The strategy's first parameter is the imbalance. */
+/** Run a strategy that lets its library partition from scratch: the nets if the library takes
+ * nets, else the graph.  The strategy's first parameter is the imbalance. */
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 

@@ -39,8 +39,8 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Check what every placement of the objects that may migrate needs, and find the smallest of
- * these objects. */
+/* Check the necessary conditions of a placement of the objects that may migrate, and find the
+ * smallest of these objects. */
 static int check_movable(plb_problem_t *self, plb_err_t *err)
 {
     const int64_t *memory = self->in->memory;
@@ -192,8 +192,8 @@ static void bins_set(bins_t *self, int32_t r, int64_t room)
     }
 }
 
-/* Return the first bin from `from` on with `need` bytes of room; -1: there is none.  Go up until
- * a subtree on the right has room, then down. */
+/* Return the first bin from `from` on with `need` bytes of room; -1: there is none.  The search
+ * goes up until a subtree on the right has room, then down. */
 static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
 {
     int32_t v = self->size + from;
@@ -222,7 +222,7 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
     }
     PLB_PASS_NEW(self->most, 2 * (int64_t)self->size);
     for (int32_t v = 0; v < 2 * self->size; v++) {
-        self->most[v] = -1; /* no object fits where there is no bin */
+        self->most[v] = -1; /* there are no bins: no object fits */
     }
     for (int32_t r = 0; r < n; r++) {
         bins_set(self, r, room[r]);
@@ -230,8 +230,8 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
     return PLB_OK;
 }
 
-/* Return the next bin to try for an object that was taken out of bin `last` (-1: out of none).
- * Bins with the same room as that one are skipped, because they would fail in the same way. */
+/* Return the next bin to try for an object that was taken out of bin `last`; -1: it was in no bin.
+ * Bins with the same room as `last` are skipped, because they would fail in the same way. */
 static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 {
     int32_t r = bins_find(bins, last + 1, need);
@@ -251,7 +251,7 @@ static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most,
         key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
-/* Take the present placement, if it keeps the limits; *kept: whether it does. */
+/* Take the present placement if it keeps the limits; *kept: whether it does. */
 static int stay(const plb_problem_t *self, int32_t *rank, bool *kept, plb_err_t *err)
 {
     int ret = PLB_OK;

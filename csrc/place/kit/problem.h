@@ -1,5 +1,5 @@
-/* Common to strategies that place by load: the objects that may migrate, the load of the others,
- * and the memory limits, which no placement may exceed. */
+/* Common to strategies that place by load: the objects that may migrate, the load of all other
+ * objects, and the memory limits, which no placement may exceed. */
 #ifndef PLB_PLACE_KIT_PROBLEM_H
 #define PLB_PLACE_KIT_PROBLEM_H
 
@@ -32,8 +32,8 @@ int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
-/** Return PLB_ERR_INFEASIBLE if the objects that may not migrate exceed a memory limit, that is,
- * if left[r], in bytes, is negative for a rank r (left is NULL: no limits). */
+/** Return PLB_ERR_INFEASIBLE if the fixed objects exceed a memory limit: if left[r], the bytes
+ * that they leave free on rank r, is negative for some r. left is NULL: no limits. */
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
 
 /** Return the i-th object that may migrate. */

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 
-/* Sum the load and count the objects of each rank.  Consecutive objects often share a rank, so
- * their sum is kept in a register. */
+/* Sum the load and count the objects of each rank.  Successive objects are often on the same rank;
+ * their sum stays in a register. */
 static void add_loads(plb_ranks_t *self)
 {
     const plb_snapshot_t *in = self->in;

@@ -28,7 +28,7 @@ void plb_ranks_free(plb_ranks_t *self);
  * time. */
 double plb_ranks_average(const plb_ranks_t *self);
 
-/** Set `limit`, and `allowed` accordingly. */
+/** Set `limit`, and compute `allowed` from it. */
 void plb_ranks_allow(plb_ranks_t *self, double limit);
 
 /** Return the seconds of the most loaded rank. */
@@ -37,7 +37,7 @@ double plb_ranks_max(const plb_ranks_t *self);
 /** Move object i, and update loads and memory. */
 void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 
-/** Like plb_ranks_move; the caller already knows the object's load and rank. */
+/** Like plb_ranks_move, for a caller that knows the object's load and rank. */
 void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
 
 static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)

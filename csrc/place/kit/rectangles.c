@@ -6,7 +6,8 @@
 #include "base/sort.h"
 #include "place/kit/apportion.h"
 
-/* For each column: its fraction of all shares, and its number of processors with a share. */
+/* Compute for each column its fraction of all shares, and its number of processors with a
+ * share. */
 typedef struct columns {
     double *share;
     int64_t *busy;
@@ -101,7 +102,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     PLB_NEW0(of, p);
     PLB_TRY(plb_loads_sorted(&order, share, p, PLB_DESCENDING, err));
     above[0] = 0.0;
-    /* processors without a share keep of[] = 0, which is the column of the largest share */
+    /* processors without a share stay in column 0, which has the largest share */
     for (; n < p && share[order.item[n].id] > 0.0; n++) {
         above[n + 1] = above[n] + share[order.item[n].id];
     }
@@ -119,7 +120,7 @@ out:
     return ret;
 }
 
-/* Make the rectangles of column c; first[0] ... first[1] - 1 are the columns of the grid in it. */
+/* Make the rectangles of column c, which has the grid's columns first[0] ... first[1] - 1. */
 static int stack(const double *share, const int32_t *column, int32_t p, int32_t c, int64_t rows,
                  const int64_t *first, double *mine, int64_t *height, int64_t *box, plb_err_t *err)
 {

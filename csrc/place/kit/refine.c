@@ -1,24 +1,25 @@
-/* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
+/* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few objects to ranks with
+ * room.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
  * ranks are examined, and no receiver becomes overloaded.  Here the threshold is no less than the
  * lower bound of any placement (bound.h), below which nothing is gained.  Dasgupta's algorithm 1
- * uses a max-heap of donors; here receivers have one, too, by the load that they can still take.
+ * uses a max-heap of donors; here receivers have a heap, too, by the load that they can still
+ * take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
  * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
  * lowest): the lightest object that removes its excess in one move, if that fits, otherwise the
  * heaviest that fits (ties: the lowest index first).  A donor that has come below the threshold
- * may receive.  If no object of the most loaded donor fits anywhere, further moves cannot shorten
- * the iteration.  Then pairs of ranks exchange sets of objects (pairs.c), down to the lowest
- * threshold that they can meet.
+ * becomes a receiver.  If no object of the most loaded donor fits anywhere, further moves cannot
+ * shorten the iteration.  Then pairs of ranks exchange sets of objects (pairs.c), down to the
+ * lowest threshold that they can meet.
  *
  * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
- * the overloaded processor without overloading the other".  The donor's partner is, of the 256
- * ranks with most room, the first with which a swap is possible; the difference of the two objects
- * removes the excess, or else is as large as the partner can take.
- */
+ * the overloaded processor without overloading the other".  The donor's partner is the first of
+ * the 256 ranks with most room with which a swap is possible.  The difference of the two objects'
+ * loads removes the excess, or else is as large as the partner can take. */
 #include "place/kit/refine.h"
 
 #include <math.h>
@@ -46,8 +47,8 @@ typedef struct refiner {
     plb_offers_t others; /* objects of the other ranks; listed for the first swap */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -(allowed - load), the negated room */
-    plb_heap_t full;     /* like `receiver`: ranks without memory for any object, which may still
-                            swap objects */
+    plb_heap_t full;     /* like `receiver`, but ranks without memory for any object, which can
+                            still swap objects */
     plb_item_t *aside;   /* [n_aside] receivers without memory for the present object */
     int32_t n_aside;
     uint8_t *gives;   /* [p] whether the rank is a donor */
@@ -78,7 +79,7 @@ static void find_ranks(refiner_t *self)
 
 /* ---- one move ------------------------------------------------------------------------------- */
 
-/* Return the lightest entry of a donor that is enough to remove its excess. */
+/* Return the lightest entry of a donor that removes its whole excess. */
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -122,8 +123,8 @@ static bool find_receiver(refiner_t *self, int64_t k)
     return false;
 }
 
-/* Choose the entry that the donor gives; its receiver is then on top of the heap.  -1: no entry
- * fits anywhere. */
+/* Choose the entry that the donor gives, and bring its receiver to the top of the heap. -1: no
+ * entry fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
     plb_offers_t *offers = &self->offers;
@@ -173,7 +174,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r.  If there is none, the result's sum is 0. */
+/* Find a swap of the donor with rank r; a sum of 0: there is none. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
@@ -265,7 +266,8 @@ static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
     self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
-        /* larger objects than the largest room fit nowhere (with a margin for rounding) */
+        /* objects that are larger than the largest room fit nowhere (with a margin for
+         * rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
         PLB_THEN(move_all(self, swaps, err));

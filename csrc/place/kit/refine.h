@@ -22,10 +22,10 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, dou
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
                     plb_err_t *err);
 
-/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: true:
- * if no object fits, exchange pairs of objects, for up to a tenth of a second; false: do not.
- * cost[2]: seconds per message and per byte, which are part of the sender's time (RefineCommLB);
- * NULL: messages do not count. */
+/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges:
+ * whether to exchange pairs of objects if no object fits, for up to a tenth of a second. cost[2]:
+ * seconds per message and per byte, which are part of the sender's time (RefineCommLB); NULL:
+ * messages do not count. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);
 

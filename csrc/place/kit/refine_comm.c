@@ -37,14 +37,14 @@ static const double SLACK = 1e-9;
 typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
-    plb_offers_t offers; /* objects of the donors; these lists are not sorted */
+    plb_offers_t offers; /* objects of the donors, in lists that are not sorted */
     double *comm;        /* [p] seconds in which each rank sends; NULL: messages do not count */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* key: -gap, the load that the rank can still take; if a key is too low,
-                            it is corrected when it is on top */
-    plb_heap_t object;   /* objects of the present donor, key: -value; if an object has several
-                            entries, only the latest counts */
+    plb_heap_t receiver; /* key: -gap; the gap is the load that the rank can still take.  A key
+                            that is too low is corrected when it is on top */
+    plb_heap_t object;   /* objects of the present donor, key: -value; of several entries of an
+                            object, only the latest counts */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
     double *sent;        /* [p] cost of the present object's messages to each rank */
     double *received;    /* [p] cost of the present object's messages from each rank */
@@ -104,8 +104,8 @@ static void forget(mover_t *self)
     }
 }
 
-/* Whether rank r stays below the threshold if it gets object i; `all`: the cost of all messages
- * of the object. */
+/* Whether rank r stays below the threshold if it gets object i.  `all`: the cost of all messages
+ * that the object sends. */
 static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -127,7 +127,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
         return heap->n == 0 ? -1 : heap->item[0].id;
     }
     int32_t best = -1;
-    /* the rank with most room lacks memory: try all ranks */
+    /* the rank with most room has too little memory: try all ranks */
     for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) {
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
@@ -156,7 +156,7 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* the donor must not pay more for messages to the object than it saves without the object */
+    /* without the object, the donor must save more than its messages to the object then cost */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -189,7 +189,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
     plb_ranks_move(&self->ranks, i, to);
 }
 
-/* Object i has moved, so its partners may now have a better target. */
+/* Update the partners of object i, which has moved: they may now have a better target. */
 static void update_partners(mover_t *self, int32_t i, int32_t donor)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -207,7 +207,7 @@ static void update_partners(mover_t *self, int32_t i, int32_t donor)
 
 /* ---- one rank ------------------------------------------------------------------------------- */
 
-/* Return the next object of the donor and its target; its gain is up to date. */
+/* Return the donor's next object, with its target and an up-to-date gain. */
 static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
 {
     while (self->object.n > 0) {
@@ -226,7 +226,7 @@ static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
     return (way_t){-1, 0.0};
 }
 
-/* Correct the keys of receivers that have more room than their keys tell. */
+/* Correct the keys of receivers that have more room than their keys say. */
 static void sort_receivers(mover_t *self)
 {
     for (int32_t k = 0; k < self->receiver.n; k++) {
@@ -308,8 +308,8 @@ static void find_ranks(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Return the largest possible size of a donor's heap: its objects, and one entry more for each
- * move of a partner. */
+/* Return the largest possible size of a donor's heap: an entry for each of its objects, and one
+ * more for each move of a partner. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;
@@ -381,7 +381,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
         fastest = fmax(fastest, plb_speed(problem->in, r));
     }
     if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* the heaviest object alone takes as long, so nothing can be gained */
+        return ret; /* the heaviest object alone takes as long: no gain is possible */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);

@@ -10,8 +10,8 @@
 /* Pairs of a rank and a part that have items in common. */
 typedef struct overlap {
     int64_t n;
-    int32_t *rank, *part; /* [n] the two of each pair */
-    double *common; /* [n] total weight of the items that the two of each pair have in common */
+    int32_t *rank, *part; /* [n] rank and part of each pair */
+    double *common;       /* [n] total weight of the items that each pair has in common */
 } overlap_t;
 
 static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
@@ -19,11 +19,11 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
 {
     int ret = PLB_OK;
     int64_t *at = NULL;
-    plb_groups_t on = {0}; /* the items of each rank */
+    plb_groups_t on = {0}; /* lists of the items on each rank */
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    /* index of the pair (this rank, part) for each part; -1: none */
+    /* for each part, the index of its pair with the present rank; -1: none */
     memset(at, -1, (size_t)p * sizeof *at);
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
@@ -49,7 +49,7 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* Match ranks and parts, first those with most in common.  A part without a match keeps -1. */
+/* Match ranks and parts, those with most in common first.  A part without a match keeps -1. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {

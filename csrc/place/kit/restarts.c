@@ -10,9 +10,9 @@
 #include "place/kit/pairs.h"
 
 enum {
-    CHANGES = 4, /* how many objects a random change moves */
+    CHANGES = 4, /* number of objects that a random change moves */
     MOST = 32,   /* most random changes, i.e. new starts of the search */
-    WORK = 4096, /* most random changes times objects */
+    WORK = 4096, /* largest product of random changes and objects */
 };
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
@@ -27,7 +27,8 @@ typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;
     double limit;         /* seconds that no rank should exceed */
-    int32_t *best, *rank; /* [n_objects] the best placement; the placement that is searched from */
+    int32_t *best, *rank; /* [n_objects] best: the best placement so far; rank: the placement from
+                             which the search starts */
     double max;           /* seconds of the slowest rank under `best` */
 } search_t;
 
@@ -55,7 +56,7 @@ static int from_greedy(search_t *self, plb_err_t *err)
 {
     const int ret = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
                                             self->rank, err);
-    if (ret != PLB_OK) { /* within the memory limits there may be no placement by load */
+    if (ret != PLB_OK) { /* the memory limits may leave no placement by load */
         return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
     }
     PLB_PASS(plb_home_relabel(self->problem, self->rank, err));

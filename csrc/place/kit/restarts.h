@@ -5,8 +5,9 @@
 
 #include "place/kit/problem.h"
 
-/** Improve rank[n_objects], whose slowest rank takes *max seconds, until it takes `limit` seconds
- * or is as near as can be found; *max never grows.  Pairs of ranks exchange objects (pairs.h). The
+/** Improve rank[n_objects], whose slowest rank takes *max seconds, until it takes at most `limit`
+ * seconds, or as little as the search can find; *max never grows.  Pairs of ranks exchange objects
+ * (pairs.h).  The
  * search starts from rank[] itself, then from GreedyLB's placement, unless the limit is near, and,
  * if there are few objects, from random changes of the best one.  It ends when the limit or the
  * bound of plb_bound_crowd is met. */

@@ -14,7 +14,7 @@
 
 typedef struct shares {
     plb_share_t *share; /* [p] input of each rank's agent (agent.h) */
-    /* groups: objects by rank, ranks by node, edges by the sender's rank */
+    /* objects grouped by rank, ranks by node, edges by the sender's rank */
     plb_groups_t objects, ranks, edges;
     int64_t *id;
     double *load;
@@ -110,7 +110,7 @@ out:
     return ret;
 }
 
-/* Return the share of rank r (agent.h), from the arrays made before. */
+/* Return the share of rank r (agent.h), from the arrays above. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool lenient,
                             int32_t r)
 {
@@ -183,7 +183,7 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* with this many ranks or more, a second thread saves time */
+    MANY = 256, /* from this many ranks on, a second thread saves time */
     MOST_THREADS = 64,
 };
 
@@ -194,7 +194,7 @@ typedef struct driver {
     int64_t *start;    /* [p + 2] where the notes to each rank begin */
     int64_t room;
     plb_tally_t all;
-    int32_t *last; /* [p] for each rank, the last rank that wrote to it in this round */
+    int32_t *last; /* [p] the last rank that wrote to each rank in this round */
     int ret[MOST_THREADS];
     plb_err_t err[MOST_THREADS];
 } driver_t;

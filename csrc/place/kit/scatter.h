@@ -1,7 +1,7 @@
 /* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
  * Transactions on Computers 39, 1990): neighbours go to different ranks.  So the ranks stay
- * balanced while heavy regions move, grow or shrink.  Of each p consecutive objects every rank
- * gets one: the rank with the least load so far gets the heaviest.  Ties: the lowest index, the
+ * balanced while heavy regions move, grow or shrink.  Every rank gets one of each p successive
+ * objects: the rank with the least load so far gets the heaviest.  Ties: the lowest index, the
  * lowest rank. */
 #ifndef PLB_PLACE_KIT_SCATTER_H
 #define PLB_PLACE_KIT_SCATTER_H

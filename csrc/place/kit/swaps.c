@@ -21,14 +21,15 @@ typedef struct swaps {
     double limit, work;
     plb_affinity_t affinity;
     plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;   /* [n_objects] cost of the messages between each object and that of set_talk */
-    int32_t *near;  /* [p] the other ranks that are examined in this step */
-    int32_t *stamp; /* [p] the last step in which each rank came into `near` */
+    double *talk;     /* [n_objects] cost of the messages between each object and the object of the
+                         last set_talk */
+    int32_t *near;    /* [p] the other ranks that are examined in this step */
+    int32_t *stamp;   /* [p] the last step in which each rank was put into `near` */
     int32_t n_near;
 } swaps_t;
 
 /* An object that may change its rank: its load, the cost of all its messages, and the cost of its
- * messages to and from its own rank [0] and the other rank [1]. */
+ * messages to and from objects on its own rank [0] and on the other rank [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
@@ -36,7 +37,7 @@ typedef struct view {
 /* A step: object i moves from rank `from` to rank `to`; object j moves back, unless j is -1. */
 typedef struct step {
     int32_t i, j, from, to;
-    double over, gain; /* remaining seconds above the limit; saved cost of messages */
+    double over, gain; /* seconds above the limit that remain; cost of messages that is saved */
 } step_t;
 
 static double seconds(const swaps_t *self, int32_t r)
@@ -69,7 +70,7 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
     }
 }
 
-/* The two ranks of a step. */
+/* The two ranks between which a step moves objects. */
 typedef struct pair {
     /* before, there: present seconds of the rank `from` and of the rank `to`; slower_*: their
      * seconds per load */
@@ -126,7 +127,7 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     const double after = from > to ? from : to;
     s.over = after > self->limit ? after - self->limit : 0.0;
     if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
-        return; /* the usual case */
+        return; /* the usual case: the step does not help */
     }
     s.gain = saved(x) + saved(y) - 2.0 * talk;
     if ((best->i == NOBODY || better(&s, best)) &&

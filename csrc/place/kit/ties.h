@@ -1,5 +1,5 @@
 /* What an agent (agent.h) knows about objects: their ranks and, for the objects on its own rank,
- * with which objects they communicate (ties).  Objects are numbered in the order in which they
+ * the objects with which they communicate (ties).  Objects are numbered in the order in which they
  * were added. */
 #ifndef PLB_PLACE_KIT_TIES_H
 #define PLB_PLACE_KIT_TIES_H
@@ -23,7 +23,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: for each object its ties, and one list of unused entries */
+    plb_tie_t *tie; /* linked lists: the ties of each object, and the unused entries */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;

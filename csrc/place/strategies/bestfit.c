@@ -7,21 +7,20 @@
  * is a receiver, and the load that it can take up to the limit is its gap.  As in a transportation
  * problem, the donor with the largest excess gives to the receiver with the largest gap, until the
  * donor has no excess or the receiver no gap.  It gives few objects: first the heaviest ones until
- * little is left; then one object, two objects, or one in exchange for another, whose sum is right
- * to within the tolerance.  So only the objects of donors are sorted, and all transfers of a donor
- * but the last are of heavy objects.
+ * little excess is left; then one object, two objects, or one in exchange for another, whose load
+ * is right to within the tolerance.  So only the objects of donors are sorted, and all transfers
+ * of a donor but the last are of heavy objects.
  *
  * Donors end in [allowed, allowed + tolerance], so that the receivers have enough room.  If one
- * heavy object sets the limit, the ranks have spare room; then each rank may end below the limit
- * by its share of that room.
+ * heavy object sets the limit, the ranks have spare room: each rank may then end below the limit
+ * by its share of the spare room.
  *
  * If there are fewer than FEW objects per rank, or if transfers miss the limit, pairs of ranks
  * exchange sets of objects (kit/restarts.h).  They start from the present placement, from
- * GreedyLB's, and from random changes of the best one.  At the end, objects that can return to
- * their present ranks without raising the maximum do so.
+ * GreedyLB's, and from random changes of the best one.  At the end, objects return to their
+ * present ranks if this does not raise the maximum.
  *
- * Ties: the lowest rank, the lightest object, the lowest index.
- */
+ * Ties: the lowest rank, the lightest object, the lowest index. */
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +36,7 @@
 enum {
     PROBES = 64, /* most entries that are tried for a pair or an exchange */
     TRIES = 16,  /* most receivers that are tried before a donor counts as stuck */
-    FEW = 16,    /* with fewer objects per rank, sums of one or two of them seldom fit */
+    FEW = 16,    /* with fewer objects per rank, one or two of them seldom fit */
     SAMPLE = 1 << 16,
 };
 
@@ -68,17 +67,18 @@ typedef struct fitter {
     plb_heap_t donor;     /* ranks above the limit; key: -excess, so that the largest is on top */
     plb_heap_t receiver;  /* ranks below the limit; key: -gap, so that the largest is on top */
     plb_offers_t gives;   /* objects of the ranks that were donors when the round began */
-    plb_offers_t returns; /* objects of the other ranks; made for the first exchange */
+    plb_offers_t returns; /* objects of the other ranks; listed for the first exchange */
     uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */
     uint8_t *is_other;    /* [p] whether the rank was no donor when the round began */
-    int64_t n_pushes;     /* how often push() may still move an object */
+    int64_t n_pushes;     /* how many objects push() may still move */
 } fitter_t;
 
 /* A transfer of load from one rank to another. */
 typedef struct transfer {
     int32_t from, to;
-    bool ends_donor;  /* true: it removes the donor's excess; false: it fills the receiver's gap */
-    double low, high; /* window in which the load should be */
+    bool ends_donor;  /* true: the transfer removes the donor's excess; false: it fills the
+                         receiver's gap */
+    double low, high; /* window in which the transferred load should be */
 } transfer_t;
 
 static double tolerance_of(const fitter_t *self, int32_t r)
@@ -167,9 +167,9 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
     return -1;
 }
 
-/* Find two entries whose sum is in the window; if there are none, the pair with the largest sum
- * of at most t->high.  Index a goes up from the first entry with half of t->high; for each a, b
- * is the heaviest entry that fits. */
+/* Find two entries whose sum is in the window; if there are none, the pair with the largest sum of
+ * at most t->high.  Index a goes up from the first entry with half of t->high; for each a, b is
+ * the heaviest entry that keeps the sum within t->high. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -243,8 +243,8 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* Choose the parcel that completes the transfer; if there is none, the one that comes nearest to
- * it. */
+/* Choose the parcel that completes the transfer; if there is none, the parcel that comes
+ * nearest. */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     *best = one(self, t, t->ends_donor ? at_least(self, t, t->low, t->high) : -1);
@@ -263,7 +263,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     if (other.sum > best->sum) {
         *best = other;
     }
-    if (t->ends_donor) { /* too much may be nearer to the wanted load than too little */
+    if (t->ends_donor) { /* a little too much load may be nearer than too little */
         const double most = plb_ranks_gap(&self->ranks, t->to) + tolerance_of(self, t->to);
         const parcel_t more = one(self, t, at_least(self, t, t->high, most));
         const bool nearer = more.sum - t->high <= t->low - best->sum || best->give < 0;
@@ -308,9 +308,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* Find an object that is too heavy for the receiver, but which it should take nevertheless; -1:
- * there is none.  After it has taken the object, either the two ranks can balance the rest between
- * them, or the excess is smaller, or it is now on a rank that has lighter objects. */
+/* Find an object that is too heavy for the receiver, but which the receiver should take
+ * nevertheless; -1: there is none.  After that, either the two ranks can balance the rest between
+ * them, or the excess is smaller, or the excess is on a rank that has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
@@ -328,8 +328,7 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
                : -1;
 }
 
-/* Nothing fits: let the receiver take an object that is too heavy.  *given: whether it took one.
- */
+/* If nothing fits, let the receiver take an object that is too heavy.  *given: whether it has. */
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
@@ -361,7 +360,7 @@ static void find_ranks(fitter_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Put a rank into the heap of donors or into that of receivers, by its present load. */
+/* Put a rank into the heap of donors or of receivers, by its load. */
 static void sort_in(fitter_t *self, int32_t r)
 {
     const double gap = plb_ranks_gap(&self->ranks, r);
@@ -372,15 +371,14 @@ static void sort_in(fitter_t *self, int32_t r)
     }
 }
 
-/* Let the most loaded rank give to the rank with the largest gap, or to the next ones if that
- * fails. */
+/* Let the most loaded rank give to the rank with the largest gap; if that fails, to the ranks
+ * after it. */
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret =
-        self->is_donor[from]
-            ? PLB_OK
-            : list_others(self, err); /* the rank became a donor because a sum was rounded up */
+    int ret = self->is_donor[from]
+                  ? PLB_OK
+                  : list_others(self, err); /* no donor: its excess is only a rounding error */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -390,7 +388,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* nothing was given: the donor is stuck */
+    if (given) { /* nobody can take anything: the donor is stuck */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
@@ -441,9 +439,9 @@ typedef struct aim {
     bool few; /* whether there are so few objects per rank that GreedyLB would miss the limit */
 } aim_t;
 
-/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave.  GreedyLB leaves
- * 0.06 to 0.6 times the load of the p-th lightest object; half of (p/n)^2 if loads begin near 0;
- * nearly 0 if loads are multiples of a grain. */
+/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave: 0.06 to 0.6 times
+ * the load of the p-th lightest object; if loads begin near 0, half of (p/n)^2 of the average
+ * load; if loads are multiples of a grain, nearly 0. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -468,7 +466,8 @@ out:
 }
 
 typedef struct result {
-    double limit, before, max; /* seconds of the slowest rank: the limit; before; after */
+    double limit, before, max; /* seconds of the slowest rank: the lower bound; before the
+                                  transfers; after them */
 } result_t;
 
 /* Transfer objects in rank[n_objects] to reach the limit. */

@@ -4,23 +4,20 @@
  * 1.  Links.  Each rank chooses the ranks with which its objects exchange most bytes; two ranks
  * are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph, which
  *    connects all ranks in log2(p) steps.
- * 2.  Flow.  b_i > 0 is the excess of a rank above the threshold, and flows to ranks below the
- *    average.  These have b_i < 0: each gets the same fraction of the load that it lacks.  The
- *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where
- *    L x = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm
- *    for dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the
- *    average).  The system is solved by conjugate gradients, with two rounds per step: neighbours
- *    send their residuals, from which every rank also computes its neighbours' directions and
- *    solutions, with exactly the same bits.
+ * 2.  Flow.  b_i > 0 is the excess of a rank above the threshold.  It flows to the ranks below the
+ *    average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
+ *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where L x
+ *    = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for
+ *    dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
+ *    The system is solved by conjugate gradients, with two rounds per step.  Neighbours send only
+ *    their residuals: from these, every rank computes its neighbours' directions and solutions,
+ *    too, with exactly the same bits.
  * 3.  Objects.  Each rank sends objects along its links, first those whose move saves most bytes
- *    per second of their load.  Ties: first objects that have already left their present rank,
- *    then the longest, so that few migrate.  A rank passes load on only after it has received
+ *    per second of their load.  Ties: objects that have already left their present rank, then the
+ *    longest objects, so that few migrate.  A rank passes load on only after it has received
  *    some.
- * 4.  The remaining imbalance is left to the agents of kit/gossip.h, which never raise the
- *    maximum.
- *
- *   here: x      there: lambda
- */
+ * 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the maximum.
+ *    Here x; in the paper: lambda. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +33,7 @@ enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 enum kind {
     NOTE_EDGE = 100, /* my object `other_id` sends `bytes` to your object `id` */
     NOTE_LINK,       /* I choose you as a neighbour */
-    NOTE_RESIDUAL,   /* my residual */
+    NOTE_RESIDUAL,   /* my residual of the conjugate gradients */
     NOTE_OBJECT,     /* an object that moves along a link */
     NOTE_TIE, /* the object `id` that I send you exchanges `bytes` with object `other_id` on `rank`
                */
@@ -46,7 +43,8 @@ enum kind {
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
-/* Indices into the tally, by the phase in which the figure is written. */
+/* Indices of the figures in the tally.  Each comment begins with the phases that write the
+ * figure. */
 enum {
     SUM_BEYOND = 0,   /* CHOOSE: sum of the ranks' loads above the threshold */
     SUM_LACKING = 1,  /* CHOOSE: sum of the loads that ranks lack below the average */
@@ -76,7 +74,8 @@ typedef struct link {
     int32_t rank;
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
-    double flow; /* load that must still go to that rank; negative: that must still come from it */
+    double flow; /* load that must still go to that rank; negative: that must still come from that
+                    rank */
 } link_t;
 
 typedef struct partner {
@@ -89,18 +88,19 @@ typedef struct diffusion {
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
     double scale;          /* average load of a rank of speed 1 */
-    double r, p, x, gamma; /* figures of this rank; gamma: the last SUM_SQUARES */
+    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: the last
+                              SUM_SQUARES */
     plb_ties_t ties;       /* the first objects are those of this rank */
     link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
-    int64_t under_way; /* memory of the objects that left in the last round, which may still come
+    int64_t under_way; /* bytes of the objects that left in the last round, and may still come
                           back */
 } diffusion_t;
 
 /* ---- communication of objects --------------------------------------------------------------- */
 
-/* Tell the receivers' ranks about the edges of this rank's objects, because only the sender knows
- * an edge. */
+/* Tell the ranks of the receivers about the edges of this rank's objects, because only the
+ * sender's rank knows an edge. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -265,8 +265,8 @@ static double overload(const diffusion_t *self)
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* Compute b of this rank.  beyond: sum over all ranks of the load above the threshold; lacking:
- * sum of the load that ranks lack below the average. */
+/* Compute b of this rank. beyond: the load of all ranks above the threshold; lacking: the load
+ * that all ranks lack below the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -289,8 +289,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
- * over all ranks.  Contribute this rank's part of p L p, a sum over all links: half of each link's
- * term, because the rank at the other end contributes the other half. */
+ * over all ranks.  Contribute this rank's part of p L p, a sum over all links: half of the term of
+ * each of its links; the rank at the other end contributes the other half. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -379,8 +379,8 @@ out:
     return ret;
 }
 
-/* Return the tie break among objects with the same gain: the lower turn goes first.  Turns are
- * below twice the number of entries. */
+/* Return the turn of an object among those with the same gain: the lowest turn goes first.  Turns
+ * are below twice the number of entries. */
 static int32_t turn(const plb_agent_t *agent, int64_t k)
 {
     const bool at_home = agent->entry[k].home == agent->share->rank;
@@ -418,8 +418,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* An object was chosen for a link.  Its partners now gain more if they follow it: update their
- * gains. */
+/* Update the gains of the partners of an object that was chosen for a link: they now gain more if
+ * they follow it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -480,8 +480,8 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     return ret;
 }
 
-/* Send objects along the links that have flow away from this rank.  Only this rank's excess is
- * sent: load that only passes through must arrive first. */
+/* Send objects along the links whose flow leaves this rank.  At most this rank's excess is sent:
+ * load that only passes through must first arrive. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     leaving_t leaving = {0};
@@ -503,7 +503,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         }
     }
     for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
-        /* the last entry, which was handled already, gets the index k */
+        /* plb_agent_give moves the last entry, which is done, to index k */
         if (leaving.to[k] >= 0) {
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
             agent->mine.count[COUNT_SENT]++;
@@ -522,8 +522,8 @@ static link_t *link_to(const diffusion_t *self, int32_t rank)
     return &self->link[k];
 }
 
-/* Take an object that came along a link, or that came back.  If it came back, the flow of its
- * link ends. */
+/* Take an object that came along a link or that came back.  An object that came back ends the flow
+ * of its link. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -538,8 +538,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Return the free bytes, without those of objects that come back with these notes or may still
- * come back. */
+/* Return the free bytes of memory, less those for objects that come back with these notes or may
+ * still come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

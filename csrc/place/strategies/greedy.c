@@ -7,8 +7,8 @@
  * optimum.
  *
  * Ties have fixed rules, so that every rank computes the same placement.  Of equal objects, the
- * lowest index comes first.  Of ranks where the object would end at the same time, the one with
- * less time so far is taken, then the lowest. */
+ * lowest index comes first.  Of ranks on which an object would end at the same time, it goes to
+ * the rank with less time so far, then to the lowest. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -28,10 +28,9 @@ enum {
 };
 
 /* Ranks in classes by speed; each class has a heap of its ranks' times.  If there are up to 64
- * different speeds, all ranks of a class have the same speed.  So an object ends first on the
- * least loaded rank of a class, and the best of the heaps' tops is exact.  If there are more
- * speeds, they are divided into 64 classes, and the choice among the classes' least loaded ranks
- * is approximate. */
+ * different speeds, all ranks of a class have the same speed.  So within a class an object ends
+ * first on the least loaded rank, and the choice among the tops of all heaps is exact.  More
+ * speeds are divided into 64 classes; then the choice is approximate. */
 typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
@@ -186,20 +185,20 @@ static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, in
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
 
-/* The ranks in a line, the least loaded first; and scratch memory to sort them again. */
+/* The ranks in a line, the least loaded first, and scratch memory to sort them again. */
 typedef struct line {
     plb_item_t *rank, *spare;
     uint32_t *bin;
     int32_t p;
 } line_t;
 
-/* Give object[0 ... n-1] to the ranks in line, one object each.  Each object must go to the least
- * loaded rank, as with a heap.  So stop when a rank that got an object in this round has no more
- * load than the next rank in line.  Returns how many objects were given.  The line is divided into
+/* Give object[0 ... n-1] to the ranks in line, one object each, and return how many objects were
+ * given.  Each object must go to the least loaded rank, as with a heap.  So the round ends when a
+ * rank that got an object in this round has no more load than the next rank in line.  The line is
+ * divided into
  * sections, which are sorted separately.  A section begins at each rank that ends after all ranks
  * before it, even with the round's lightest object.  (Rounding of sums is monotonic, so this test
- * is safe.)
- */
+ * is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -238,7 +237,7 @@ static void line_up(line_t *self, int32_t k)
     }
     memcpy(self->spare, a, (size_t)k * sizeof *a);
     int32_t from = 0, at = 0, old = k;
-    while (from < k) { /* what is written never overwrites what is still to be read */
+    while (from < k) { /* an item is only overwritten after it was read */
         a[at++] = old < self->p && plb_item_before(a[old], self->spare[from])
                       ? a[old++]
                       : self->spare[from++];
@@ -307,7 +306,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, err);
     }
-    /* no memory is left for an object: place by memory first, then refine by load */
+    /* an object has found no memory: place by memory first, then refine by load */
     if (ret == STUCK) {
         ret = plb_problem_pack(&problem, out, err);
         PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, NULL, err));

@@ -1,15 +1,18 @@
 /* HSFCLB: objects in the order of Hilbert's space-filling curve, in consecutive parts.  The
  * position of a point on the curve is computed bit by bit (Skilling, Programming the Hilbert
- * curve, AIP Conf. Proc. 707, 2004), in as many dimensions as the points extend in.
- *
- *   here: x, n    in the paper: X, n */
+ * curve, AIP Conf.  Proc. 707, 2004), in the dimensions in which the points extend.  Here x, n; in
+ * the paper: X, n. */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/chain.h"
 
-enum { DIMS = 3, BITS = 51 }; /* BITS of a position on the curve: a double represents it exactly */
+enum {
+    DIMS = 3,
+    BITS = 51
+}; /* bits of a position on the curve: no more than a double represents
+      exactly */
 
 /* The box around the points, a cube in the dimensions in which they extend. */
 typedef struct box {
@@ -36,7 +39,8 @@ static box_t box_of(const double *coords, int64_t n)
     return out;
 }
 
-/* Convert coordinates of `bits` bits to the position on the curve, transposed as in the paper. */
+/* Convert coordinates of `bits` bits to the position on the curve, in the paper's transposed
+ * form. */
 static void to_curve(uint64_t *x, int n, int bits)
 {
     const uint64_t top = UINT64_C(1) << (bits - 1);

@@ -4,17 +4,16 @@
  *
  *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
  *
- * In the paper all ranks start with the same number of objects.  So a processor's total object
- * time is as good a weight as the time per object; after the first LB step only the time per
- * object is correct.  A rank without a measured time (no objects, or all of load 0) gets the mean
+ * In the paper all ranks start with the same number of objects, so a processor's total object time
+ * can be its weight.  After the first LB step, only the time per object is correct.  A rank
+ * without a measured time (no objects, or all of load 0) gets the mean
  * load of an object, divided by the rank's speed.  Beyond eq. 3, a rank's background is part of
  * its time.  Objects that may not migrate are part of x_i, even if there are more of them than eq.
  * 4 gives.
  *
- * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then
- * the lowest).  Only as many objects move as needed, from each rank those with the highest
- * index, to the lowest ranks.  All objects are assumed to be equal.
- */
+ * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then the
+ * lowest).  Only as many objects move as needed: from each rank those with the highest indices, to
+ * the lowest ranks.  All objects are assumed to be equal. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -90,8 +89,9 @@ static void set_weights(quota_t *self)
     }
 }
 
-/* Compute shares, not rounded, such that all ranks end at the same time, except those whose fixed
- * objects alone take longer.  Each round finds more of these exceptions, and an earlier end. */
+/* Compute shares, not rounded, such that all ranks end at the same time, except ranks whose fixed
+ * objects alone take longer.  Each round finds more such ranks, and an earlier end of all other
+ * ranks. */
 static void share_out(quota_t *self)
 {
     bool found = true;

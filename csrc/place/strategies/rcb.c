@@ -1,5 +1,5 @@
 /* RCBLB: recursive coordinate bisection.  The objects are divided in two across the longest side
- * of their box, and the ranks are divided in the same way, by the centres of their present
+ * of their bounding box.  The ranks are divided in the same way, by the centres of their present
  * objects.  So a rank keeps its region, and few objects migrate if loads change little. */
 #include <string.h>
 
@@ -57,8 +57,8 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return the part of `load` that the first `left` of p ranks get, if it is divided such that all p
- * ranks end at the same time. */
+/* Return the part of `load` for the first `left` of p ranks, if all p ranks are to end at the same
+ * time. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
 {
@@ -79,7 +79,7 @@ static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_
     return out < load ? out : load;
 }
 
-/* Return how many of the first objects have a total load closest to `load`. */
+/* Return the number of first objects whose total load is closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
     double sum = 0.0;

@@ -1,6 +1,6 @@
 /* RefineLB and RefineSwapLB: overloaded ranks give a few objects to ranks with room
- * (kit/refine.c).  If much is left, they search from other placements, too (kit/restarts.c).
- */
+ * (kit/refine.c).  If much imbalance is left, they also search from other placements
+ * (kit/restarts.c). */
 #include "place/kit/refine.h"
 
 #include <math.h>
@@ -9,11 +9,12 @@
 #include "place/kit/home.h"
 #include "place/kit/restarts.h"
 
-/* A maximum above this multiple of the threshold counts as far from it. */
+/* If the slowest rank takes more than this multiple of the threshold, other placements are
+ * tried. */
 static const double MUCH = 1.05;
 
-/* Search from other placements if the refinement was stuck far from its threshold.  *max: the
- * seconds of the slowest rank, at the end. */
+/* Search from other placements if the refinement ended far above its threshold.  *max: the
+ * resulting seconds of the slowest rank. */
 static int mend(const plb_problem_t *problem, const plb_opts_t *opts, int32_t *rank, double *max,
                 plb_err_t *err)
 {

@@ -3,10 +3,10 @@
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
  * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
- * (SCOTCH_graphRemap), but it begins with bisections, which move most objects.  And its local
- * searches from an old mapping (strategy "cf") give varying results if vertices have weight 0
- * (7.0.3).  Here pylb's own searches refine the present placement with these edges; Scotch's
- * map from scratch is taken if it costs less, messages and migrations together. */
+ * (SCOTCH_graphRemap), but begins with bisections, which move most objects.  Its local searches
+ * from an old mapping (strategy "cf") give varying results if vertices have weight 0 (7.0.3).  So
+ * pylb's own searches refine the present placement with these edges.  Scotch's map from scratch is
+ * taken if its messages and migrations together cost less. */
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ out:
     return ret;
 }
 
-/* If the present placement is better balanced than *imbalance, set *imbalance to its imbalance. */
+/* Lower *imbalance to that of the present placement, if this is better balanced. */
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
@@ -58,7 +58,7 @@ typedef struct trial {
     int64_t cost;   /* plb_parts_cost */
 } trial_t;
 
-/* Set the part of each vertex, if the objects are placed on rank[]. */
+/* Set the part of each vertex from rank[], the objects' ranks. */
 static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *part)
 {
     for (int32_t v = 0; v < parts->question.n_vertices; v++) {
@@ -66,9 +66,8 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* Refine the present placement.  First overloaded ranks give their excess to ranks with which
- * they communicate.  Then local searches and a V-cycle follow, which include the edges to the old
- * ranks. */
+/* Refine the present placement: first overloaded ranks give their excess to ranks with which they
+ * communicate; then local searches and a V-cycle follow, with the edges to the old ranks. */
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
 {
@@ -128,7 +127,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, fresh.rank, size);
         near.longest = fresh.longest;
     }
-    /* do not take a worse placement than the present one, if the present one keeps the memory
+    /* keep the present placement if the new one is worse, unless the present one exceeds memory
      * limits */
     if (near.longest > before) {
         ret = plb_problem_present(&parts.problem, fresh.rank, err);

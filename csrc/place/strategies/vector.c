@@ -6,13 +6,13 @@
  * phases = 0, components are kinds of processors, and the worst balanced component counts.
  *
  *   t[k][r]  seconds of rank r in component k: its load / speed, and in the first the background
- *   goal[k]  lower bound of max t[k]: the average, or the heaviest object on the fastest rank
- *   cost     phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
+ *   goal[k]  lower bound of max t[k]: the average, or the heaviest object on the fastest rank cost
+ *   phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
  *
- * 1. Take objects in descending order of their largest component in units of its goal.  An
- *    object stays if all components of its rank remain within `overload` times their goal.
- * 2. The other objects, in the same order, go to the rank whose largest component, in units of
- *    the goal, is then least.
+ * 1.  Take objects in descending order of their largest component in units of its goal.  An object
+ *    stays if all components of its rank remain within `overload` times their goal.
+ * 2.  Each other object, in the same order, goes to the rank on which the largest component, in
+ *   units of its goal, is then least.
  * 3.  Move single objects away from the slowest rank of a component, or if that is impossible,
  *    exchange objects, as long as this lowers the cost: the best step of each round.  If an object
  *    does not fit into memory in step 2, steps 1 and 2 are repeated: no object stays, and the
@@ -20,8 +20,7 @@
  *    placement, and the present placement keeps the limits, step 3 starts from the present
  *    placement.
  *
- * Ties: the lowest index, the lowest rank.
- */
+ * Ties: the lowest index, the lowest rank. */
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +52,7 @@ typedef struct vector {
     int32_t p, d;
     bool phases; /* true: components are phases; false: kinds of processors */
     double overload;
-    double *goal, *per; /* [d] seconds, and 1 / seconds; 0 where there is no load */
+    double *goal, *per; /* [d] the goals in seconds, and their reciprocals; 0: no load */
     double *pace;       /* [p] 1 / speed */
     double *t;          /* [d * p] t[k][r] of the comment above, one component after the other */
     double *score;      /* [p] scratch memory of score_ranks */
@@ -61,7 +60,7 @@ typedef struct vector {
     int32_t *rank;      /* [n] the new rank of each object */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
-    double work; /* how many numbers step 3 may still examine */
+    double work; /* number of numbers that step 3 may still examine */
 } vector_t;
 
 static double load(const vector_t *self, int64_t i, int32_t k)
@@ -91,7 +90,7 @@ static void take(vector_t *self, int32_t i)
     plb_members_leave(&self->on, i, r);
 }
 
-/* Begin with ranks that have only their background and their fixed objects. */
+/* Begin with only the background and the fixed objects on each rank. */
 static int start_over(vector_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
@@ -135,7 +134,7 @@ static void set_goals(vector_t *self)
 /* ---- steps 1 and 2 -------------------------------------------------------------------------- */
 
 /* Compute score[r], the largest component that rank r would have with the object, in units of the
- * goal.  Both compiled versions give the same bits. */
+ * goal.  (Both compiled versions give the same bits.) */
 PLB_MULTIVERSION
 static void score_ranks(const vector_t *self, const double *object)
 {
