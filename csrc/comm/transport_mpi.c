@@ -27,6 +27,17 @@ static int raise_for(int code, int rank, plb_err_t *err)
                                             code == PLB_ERR_STATE ? "left" : "failed");
 }
 
+/* Return `ret`, the code that all ranks agreed on.  But if this rank had an error itself, return
+ * its code, and keep its message. */
+static int own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *err)
+{
+    if (mine >= PLB_OK) {
+        return ret;
+    }
+    *err = *own;
+    return (int)mine;
+}
+
 int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -40,11 +51,7 @@ int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
         ret = raise_for(lowest[0], lowest[1], err);
     }
 out:
-    if (mine != PLB_OK) { /* the message of this rank's own error stays */
-        *err = said;
-        ret = mine;
-    }
-    return ret;
+    return own_first(mine, &said, ret, err);
 }
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
@@ -84,11 +91,7 @@ static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
         self->leaves = self->leaves || self->size[r] == PLB_ERR_STATE;
         ret = self->size[r] < 0 ? raise_for((int)self->size[r], r, err) : PLB_OK;
     }
-    if (mine < 0) { /* the message of this rank's own error stays */
-        *err = own;
-        ret = (int)mine;
-    }
-    return ret;
+    return own_first(mine, &own, ret, err);
 }
 
 static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, plb_err_t *err)

@@ -97,8 +97,10 @@ int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in,
     const plb_aside_t how = {
         .run = run, .free = asked_free, .watch = with->watch, .left = with->left};
     const int ret = plb_aside_run(&how, self, err);
-    if (ret != PLB_ERR_INTERRUPTED) {
+    if (ret == PLB_OK) {
         memcpy(part, self->part, (size_t)in->n_vertices * sizeof *part);
+    }
+    if (ret != PLB_ERR_INTERRUPTED) {
         asked_free(self);
     }
     return ret;
