@@ -33,7 +33,7 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 
 static const double MOST = 1e30; /* seconds, as in snapshots */
 
-/* Four sums side by side, so that the additions need not wait for one another. */
+/* Four independent sums, so that the additions do not wait for one another. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
 {
     double s[4] = {0.0, 0.0, 0.0, 0.0}, least = 0.0;
@@ -113,8 +113,8 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* End the LB step, and record what it cost.  moving: seconds in which the slowest rank moved its
- * data; the time to make the plan is added here. */
+/* End the LB step, and record its cost. moving: seconds in which the slowest rank moved its data;
+ * the time of making the plan is added here. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -136,8 +136,7 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     return ret;
 }
 
-/* Record the imbalance that the code's own redistribution has left, as seen in the first
- * iteration after it. */
+/* Record the imbalance after the code's own redistribution, from the first iteration after it. */
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     const plb_iteration_t *was = &self->decider->seen;
@@ -175,9 +174,10 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The max/mean of this many iterations after an LB step is what the LB step has left. */
+/* The max/mean that an LB step leaves is taken from this many iterations after it. */
 enum { FIRST = 2 };
-/* Part of the imbalance's growth after an LB step that would also have come without it. */
+/* Part of the growth of the imbalance after an LB step that is assumed to come without the LB
+ * step, too. */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)
@@ -233,8 +233,8 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     plb_decider_t *d = self->decider;
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
-        return PLB_OK; /* this iteration ran before the LB step that was advised last, so it does
-                          not show its effect */
+        return PLB_OK; /* this iteration ran before the last advised LB step, so it does not show
+                          the effect of that LB step */
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

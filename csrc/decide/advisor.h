@@ -23,7 +23,7 @@ enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over up to this many iter
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places; /* true: it advises when to rebalance and where data go; false: only when */
-    bool due;    /* whether an LB step was advised; then the next record tells its cost and whether
+    bool due;    /* whether an LB step was advised; the next record then has its cost, and how many
                     ranks carried it out */
     bool placed; /* whether the plan of the LB step was made */
     int64_t at;  /* the step after which the LB step was advised */
@@ -38,11 +38,10 @@ typedef struct plb_advisor {
     double grown; /* seconds: sum of max - left * mean over the iterations since that LB step */
     double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations; the n-th is at n %
                                            PLB_ADVISOR_SPAN */
-    int64_t n_ignored; /* LB steps that were advised and that no rank carried out */
+    int64_t n_ignored;                  /* number of advised LB steps that no rank carried out */
 } plb_advisor_t;
 
-/** Begin.  If the code redistributes in its own way (`places` is false), the only strategy of
- *  `decider` is plb_own_strategy. */
+/** Begin.  If `places` is false, the only strategy of `decider` must be plb_own_strategy. */
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 
 /** The strategy that represents the code's own redistribution.  It is not in the table of
@@ -53,7 +52,7 @@ extern const plb_strategy_t plb_own_strategy;
  *  infinite. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
-/* What a rank reports about a step. */
+/* What a rank contributes to the record of a step. */
 typedef struct plb_advisor_sample {
     int64_t iteration;
     int64_t n_cells;
@@ -72,7 +71,7 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
  *  time, the largest load counts as the time of the step. */
 void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 
-/* What the ranks report about the last LB step that was advised. */
+/* The merged report of the ranks about the last advised LB step. */
 typedef struct plb_advisor_outcome {
     double cost;          /* seconds of the slowest rank */
     int64_t n_rebalanced; /* number of ranks that carried out the LB step */

@@ -8,20 +8,22 @@
 #include "place/kit/agent.h"
 
 enum {
-    FACTS = 64, /* bytes of an object's data in an LB step: 48 to rank 0, 16 back if it moves */
-    EDGE = 40,  /* bytes of an edge to rank 0 */
+    FACTS = 64, /* bytes that an LB step sends for an object: 48 to rank 0, and 16 back if it
+                   moves */
+    EDGE = 40,  /* bytes that an edge sends to rank 0 */
     HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
     ROUNDS = 40,
     RECORD = sizeof(plb_stats_t),
-    NOTES = 50, /* number of messages of a rank, divided by log2(p) (docs/strategies.md) */
+    NOTES = 50, /* number of messages of a rank in all rounds, divided by log2(p)
+                   (docs/strategies.md) */
     NOTE = sizeof(plb_note_t),
     MOST = 10,
 };
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
 static const double SHORT = 0.05; /* seconds on rank 0 that are too few to matter */
-static const double WORSE = 0.01; /* max/mean that a distributed strategy leaves beyond a central
-                                     one: GossipLB's tolerance */
+static const double WORSE = 0.01; /* a distributed strategy leaves this much more max/mean than a
+                                     central one: GossipLB's tolerance */
 
 plb_central_t plb_central_begin(void)
 {
@@ -43,9 +45,9 @@ static double rounds_of(const plb_central_t *self, const plb_central_case_t *at)
                                : self->rounds;
 }
 
-/* Seconds that the distributed strategy's greater imbalance loses until the next LB step.  A
- * central strategy that never ran is expected to balance perfectly; a distributed one that never
- * ran, a little worse than the central one. */
+/* Seconds lost until the next LB step because the distributed strategy leaves more imbalance.  A
+ * strategy that never ran is expected to balance perfectly if it is central, and a little worse
+ * than the central one if it is distributed. */
 static double loss_of(const plb_central_case_t *at)
 {
     const double left = isnan(at->left) ? 1.0 : at->left;

@@ -1,8 +1,8 @@
 /* Is rank 0 the longest part of an LB step?  Then a distributed strategy is used instead of a
  * central one.
  *
- * A central strategy needs the loads of all n objects on rank 0.  Rank 0 places them and sends
- * the moves back.  Before the first LB step, rank 0 is expected to need
+ * A central strategy needs the loads of all n objects on rank 0.  Rank 0 places them and sends the
+ * moves back.  Before the first LB step, rank 0 is expected to need
  *
  *     n * (WORK + beta * FACTS) + messages * beta * EDGE                               seconds,
  *
@@ -12,11 +12,11 @@
  *     + ROUNDS * ROUND                                                                 seconds.
  *
  * After LB steps, the least measured time of each kind counts instead, since a busy machine can
- * make any LB step slower.  (Rank 0's time counts per object, and as at most MOST times the
- * expected one.)  The distributed strategy is used if three conditions hold: rank 0 takes at least
- * SHORT; it takes longer than the rounds and than the migrations of the last LB step; and the time
- * saved is more than what the greater imbalance of the distributed strategy loses until the next
- * LB step.  It is also used if the load database does not fit into rank 0's memory.
+ * make any LB step slower.  (Rank 0's time is taken per object, and is at most MOST times the
+ * expected time.)  The distributed strategy is used if three conditions hold: rank 0 takes at
+ * least SHORT; it takes longer than the rounds and than the migrations of the last LB step; and
+ * the time saved is more than what the greater imbalance of the distributed strategy loses until
+ * the next LB step.  It is also used if the load database does not fit into rank 0's memory.
  *
  * The constants are ours: measured with BestFitLB and GossipLB on 10^3 to 10^7 objects, 2 to 10^5
  * ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
@@ -53,7 +53,7 @@ typedef struct plb_central_answer {
     bool in_rounds;  /* true: use the distributed strategy; false: the central one */
     bool considered; /* whether rank 0 takes long enough to compare */
     double bytes;    /* bytes of the load database, if they exceed rank 0's limit; else 0 */
-    double root;     /* seconds that rank 0 takes for a central placement */
+    double root;     /* seconds of a central placement on rank 0 */
     double rounds;   /* seconds of the distributed placement */
     double loss; /* seconds that the distributed strategy's greater imbalance loses until the next
                     LB step */
@@ -70,8 +70,8 @@ plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_ce
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 
-/** Write the comparison as a part of a sentence; write nothing if rank 0 does not take long.
- * central, other: names of the strategies. */
+/** Write the comparison as a part of a sentence, or nothing if rank 0 does not take long. central,
+ * other: names of the strategies. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);
 

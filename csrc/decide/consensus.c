@@ -20,7 +20,7 @@ static int64_t max_of(int64_t a, int64_t b)
 
 #define MOST_ITERATIONS (INT64_C(1) << 61) /* 2 times this number still fits in 64 bits */
 
-/* The last iteration that an object has finished, by its reach (consensus.h). */
+/* Return the last iteration that an object with this reach (consensus.h) has finished. */
 static int64_t finished(int64_t reach)
 {
     return reach >> 1;
@@ -102,8 +102,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
     PLB_FAIL_IF(self->tentative == PLB_NEVER || round != self->round, err, PLB_ERR_STATE,
                 "maximum of round %lld: round %lld is %s", (long long)round,
                 (long long)self->round, self->tentative == PLB_NEVER ? "closed" : "open");
-    /* Rule 1.  The new F is not above an old F: T is below the old F, and no object has passed
-     * the old F. */
+    /* Rule 1.  If there was an F before, the new F is not above it: T is below the old F, and no
+     * object has passed the old F. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -119,8 +119,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* Where the objects of a rank are: the last iteration that the slowest object has finished, the
- * number of objects that are as slow, and the greatest reach. */
+/* How far the objects of a rank are: the last iteration that the slowest object has finished, the
+ * number of objects that have finished no more, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -145,8 +145,8 @@ static extent_t measure(const plb_consensus_t *self)
 
 /* Contribute the statistics of all iterations that all objects have finished.  The objects are
  * scanned once per iteration of the slowest one, which is constant amortised time per AtSync.  A
- * rank without objects contributes iteration i + 1 when the statistics of i are known, but
- * nothing beyond its limit, where it may receive objects. */
+ * rank without objects contributes iteration i + 1 when the statistics of i are known, but none
+ * after its limit, at which it may receive objects. */
 static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
@@ -202,7 +202,7 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The last iteration that the rules allow an object to have reached. */
+/* The last iteration that the rules allow an object to have finished. */
 static int64_t furthest(const plb_consensus_t *self)
 {
     const int64_t most = min_of(min_of(self->limit, self->end), MOST_ITERATIONS);
@@ -308,7 +308,7 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
     return iteration >= self->end;
 }
 
-/* Enter the pause of rule 2: a round opens. */
+/* A round opens: objects pause as in rule 2. */
 static int take_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err)
 {
@@ -384,7 +384,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* The ruling comes first: it may stop objects that the statistics alone would let go on. */
+    /* The ruling first: it may stop objects that could go on by the statistics alone. */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

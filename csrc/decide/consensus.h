@@ -56,7 +56,7 @@
 
 #include "base/err.h"
 
-#define PLB_NEVER INT64_MAX /* an iteration that never comes: there is no LB step */
+#define PLB_NEVER INT64_MAX /* stands for "no iteration", e.g. there is no LB step */
 
 typedef enum plb_ruling_kind {
     PLB_RULING_NOTHING,
@@ -80,7 +80,9 @@ typedef struct plb_consensus_root {
     int64_t round;            /* number of rounds opened */
     int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
-#define PLB_WISH_NONE INT64_C(-1) /* a wish (plb_consensus_root_stats) that leaves F unchanged */
+#define PLB_WISH_NONE                                                                             \
+    INT64_C(-1) /* a wish (see plb_consensus_root_stats) that leaves F as it is                   \
+                   \ */
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
@@ -123,15 +125,15 @@ typedef struct plb_actions {
 typedef enum plb_answer {
     PLB_ANSWER_GO,      /* begin the next iteration */
     PLB_ANSWER_PAUSE,   /* wait, make progress, and ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* as for PAUSE; the object waits at the final iteration F, which may still
-                           be raised */
+    PLB_ANSWER_BALANCE, /* like PLB_ANSWER_PAUSE, at the final iteration F, which may still be
+                           raised */
     PLB_ANSWER_END,     /* the iteration that ended was the last one of the run */
 } plb_answer_t;
 
 typedef struct plb_consensus {
-    int64_t *reach; /* [capacity], owned; the reach of the object in each slot.  2k: it waits at
-                       AtSync(k); 2k - 1: it runs iteration k; negative: the slot is free, and -1 -
-                       reach is the next free slot */
+    int64_t *reach; /* [capacity], owned; the reach of the object in each slot. 2k: the object
+                       waits at AtSync(k); 2k - 1: it runs iteration k; negative: the slot is free,
+                       and -1 - reach is the next free slot */
     int64_t capacity, free; /* index of the first free slot; `capacity`: there is none */
     int64_t n_objects;      /* number of objects on this rank */
     /* number of objects that have not finished the iteration after `contributed` */
@@ -140,7 +142,8 @@ typedef struct plb_consensus {
     int64_t contributed;  /* the last iteration whose statistics this rank has contributed */
     int64_t seen;         /* the last iteration whose reduced statistics this rank has taken */
     int64_t round;        /* the last round to which this rank has contributed */
-    int64_t limit, final; /* no object goes beyond `limit`, which is at most `final`; final: F */
+    int64_t limit, final; /* limit: no object goes beyond this iteration, which is at most `final`;
+                             final: F */
     int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
     bool open;            /* whether round `round` is open: its outcome is not known yet */
     bool balancing, done;
@@ -175,15 +178,15 @@ plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 
-/** Report that this rank has failed: it has no more objects and has ended, but still takes part in
- * reductions.  If it had already contributed its statistics of the final iteration, the LB step
- * still takes place, and must give this rank no objects. */
+/** Report that this rank has failed: its objects are gone, and it counts as ended, but it still
+ * takes part in reductions.  If it has contributed its statistics of the final iteration already,
+ * the LB step still takes place, and must not give this rank objects. */
 void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 
 /** Whether this rank counts as ended in its statistics of `iteration`. */
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
 
-/** Tell this rank that the statistics of `iteration` are reduced, and what the root rules on them.
+/** Take the news that the statistics of `iteration` are reduced, with the root's ruling on them.
  */
 int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
                         plb_actions_t *out, plb_err_t *err);

@@ -7,16 +7,16 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* The waiting time is computed after these numbers of iterations.  It is taken as linear between
- * two of them, and as constant after the last. */
+/* The numbers of iterations after which the waiting time is computed.  In between it is
+ * interpolated; after the last it is taken as constant. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
 /* A load is not expected to fall below this fraction of the present one. */
 static const double LEAST = 0.05;
 
-/* For the velocity, the slope of the loads at an object is that of the straight line through the
- * loads of this many objects on each side.  With fewer objects it would be mostly noise. */
+/* For the velocity, the slope of the loads at an object is fitted to this many objects on each
+ * side.  With fewer objects it would be mostly noise. */
 enum { NEAR = 4 };
 
 /* The motion of the pattern must explain this part of the drift (of its sum of squares);
@@ -48,7 +48,7 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* Growth per iteration of all loads together, as a fraction of them. */
+/* Growth of the total load per iteration, as a fraction of the total. */
 static double growth(const plb_cycle_costs_t *self)
 {
     double load = 0.0, drift = 0.0;
@@ -59,9 +59,9 @@ static double growth(const plb_cycle_costs_t *self)
     return load > 0.0 ? drift / load : 0.0;
 }
 
-/* Growth that all loads have in common is no motion, so it is subtracted.  The wide slope is an
- * instrumental variable: it is damped, but neither this nor the noise of the loads makes the
- * velocity too small or too large. */
+/* Growth that all loads have in common is no motion, so it is subtracted.  The slope over many
+ * objects is an instrumental variable: neither its smoothing nor the noise of the loads biases the
+ * velocity. */
 void plb_cycle_transport(plb_cycle_costs_t *self)
 {
     const plb_snapshot_t *s = self->now;
@@ -173,7 +173,7 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Average loss per iteration of a cycle of the best length, if its LB step costs `paid` and its
+/* Average loss per iteration in a cycle of the best length, if its LB step costs `paid` and
  * iteration TIMES[k] loses wait[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
@@ -187,9 +187,9 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
                           : best;
 }
 
-/* Compute *wait, the mean seconds that the ranks lose in the iteration after a jump.  A jump is
- * assumed to shift the pattern of the loads along the objects: by a quarter, half or three
- * quarters of all objects. */
+/* Compute *wait, the mean seconds that a rank loses in the iteration after a jump.  A jump is
+ * assumed to shift the loads along the row of objects by a quarter, a half or three quarters of
+ * its length. */
 static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
                           plb_err_t *err)
 {

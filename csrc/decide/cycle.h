@@ -1,5 +1,5 @@
-/* Estimates the seconds that a placement loses until the next LB step, if the loads go on
- * changing as they do now.  So a strategy can place for the loads expected some iterations ahead.
+/* Estimates the seconds that a placement loses until the next LB step, if the loads go on changing
+ * as they do now.  With this, the decider chooses for how many iterations ahead a strategy places.
  * A cycle is the time from one LB step to the next. */
 #ifndef PLB_DECIDE_CYCLE_H
 #define PLB_DECIDE_CYCLE_H
@@ -17,9 +17,10 @@ typedef struct plb_cycle_costs {
     double step;               /* seconds of an LB step in which nothing moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* 0 ... 1: factor on drift and velocity */
-    double velocity; /* objects per iteration by which the pattern of the loads moves along the
-                        objects; the rest of the drift stays with its object */
+    double belief;             /* factor on drift and velocity, 0 ... 1 */
+    double velocity; /* the pattern of the loads moves along the row of objects by this many
+                        objects per iteration; the rest of the drift belongs to the single
+                        objects */
     double jumps; /* probability, in each iteration, that the pattern of the loads jumps to another
                      place */
     plb_network_t network; /* cost of messages; zeros: messages are free */

@@ -12,9 +12,9 @@
 enum { WARMED_UP = 2 * PLB_WARM_UP };
 static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
 
-/* The loads have jumped if the imbalance grows in an iteration by more than this part of the mean
- * load, and by more than this many times its usual change.  USUAL is the weight of the newest
- * change in the running mean that is called usual. */
+/* The loads have jumped if the imbalance grows in an iteration by more than JUMP_OF_MEAN times the
+ * mean load, and by more than JUMP_OF_USUAL times its usual change: a running mean, in which the
+ * newest change has the weight USUAL. */
 static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 /* ---- what comes in -------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
 {
     PLB_PASS(
         plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_PASS(plb_check(PLB_FINITE, /* idle times: rounding may make them negative */
+    PLB_PASS(plb_check(PLB_FINITE, /* rounding may make idle times negative */
                        PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
                                    PLB_FIGURE(p, predicted_idle_mean),
                                    PLB_FIGURE(p, predicted_idle_max)),
@@ -85,7 +85,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
-        /* whether to use a distributed strategy is decided by central.h, not by the selection */
+        /* the selection leaves out distributed strategies: central.h decides about them */
         const bool selectable = from->strategy.agent == NULL || !opt->selects;
         self->traits[i] =
             (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
@@ -94,7 +94,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* If strategies are selected, set the cost of messages in those which have it as a parameter. */
+/* If strategies are selected, set the cost of messages in those with such a parameter. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -160,7 +160,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
     PLB_THEN(set_network(self, opt->network, opt->selection, err));
-    self->opt.candidates = NULL; /* the arrays belong to the caller, and are copied below */
+    self->opt.candidates = NULL; /* these arrays are the caller's; they are copied below */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
         plb_decider_free(self);
@@ -275,8 +275,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* only the newest keep / 2 receipts stay for certain: drop nothing while the receipt of the
-     * last LB step, which is still needed, is older */
+    /* drop nothing while the receipt of the last LB step, which is still needed, is older than the
+     * newest keep / 2 receipts, the only ones that are sure to stay */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
@@ -344,8 +344,8 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
-/* Before the first LB step, expect it to move only what the slowest rank has above the mean.  The
- * first iteration says nothing about this share: a program may start up. */
+/* Before the first LB step, expect that it moves only the load of the slowest rank above the mean.
+ * The first iteration is ignored, because the program may still be starting up. */
 static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
 {
     if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
@@ -492,7 +492,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     return PLB_OK;
 }
 
-/* Report the outcome of the strategy that ran to the selection. */
+/* Tell the selection the outcome of the strategy that ran. */
 static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
                     plb_err_t *err)
 {
@@ -525,7 +525,7 @@ static void say_ahead(plb_decider_t *self)
     double least = fmin(p->loss_0, p->loss_tolerant);
     char how[128] = "";
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
-        least = fmin(least, losses[k]); /* fmin ignores NAN, which stands for: not tried */
+        least = fmin(least, losses[k]); /* fmin ignores NAN, i.e. what was not tried */
     }
     if (p->tolerance > 0.0) {
         snprintf(how, sizeof how,
@@ -619,7 +619,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         take_back_hold(self);
     }
     self->receipts[self->n_receipts++] = *r;
-    *r = (plb_receipt_t){0}; /* its arrays belong to self->receipts now */
+    *r = (plb_receipt_t){0}; /* self->receipts owns its arrays now */
     begin_cycle(self);
     return PLB_OK;
 }

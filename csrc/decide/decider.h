@@ -75,7 +75,7 @@ typedef struct plb_decider_options {
     bool learns;             /* true: learn the ranks' speeds; false: do not */
     bool watches; /* true: check whether the last LB step achieves what it predicted (promise.h) */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
-    uint64_t seed;         /* for strategies that draw random numbers */
+    uint64_t seed;         /* seed of strategies that draw random numbers */
     int64_t keep;          /* how many receipts to keep, see plb_receipts_thin; 0: all */
 } plb_decider_options_t;
 
@@ -88,7 +88,7 @@ typedef struct plb_decider {
     double *left;      /* owned: max/mean after each candidate's last LB step; NAN: it never ran */
     double foreseen;   /* expected seconds of a first LB step in which all objects move; NAN: not
                           known */
-    double moving;     /* seconds of it that depend on what moves; NAN: not known */
+    double moving;     /* seconds of this cost that depend on what moves; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
                           placing rank only */
@@ -116,13 +116,13 @@ typedef struct plb_decider {
     bool pending;      /* whether an LB step has begun */
     bool answered;     /* whether that LB step has its placement */
     int32_t chosen;    /* index of the chosen strategy */
-    int32_t instead;   /* index of a refinement that may replace it; -1: none */
+    int32_t instead;   /* index of a refinement that may replace the chosen strategy; -1: none */
     int64_t n_objects; /* number of objects on all ranks; 0: not known */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t held_before; /* `until` of the last receipt against an LB step, before its last
-                            iteration was added */
+    int64_t held_before; /* the last receipt against an LB step covers iterations up to `until`;
+                            this was `until` before the last of them */
     int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped;
     int64_t n_balancings;

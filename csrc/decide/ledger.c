@@ -31,7 +31,7 @@ void plb_ledger_free(plb_ledger_t *self)
 
 /* ---- costs ---------------------------------------------------------------------------------- */
 
-/* A cost that is not above zero counts as not reported. */
+/* A cost that is NaN, zero or negative counts as not reported. */
 static double reported(double x)
 {
     return x > 0.0 ? x : 0.0; /* false also for NaN */
@@ -57,8 +57,8 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* Compute the warm-up: the time by which the first iterations are longer than the longest of the
- * following ones.  So noise does not count as warm-up. */
+/* Compute the warm-up: the time by which the first iterations are longer than the longest
+ * iteration after them.  (The longest, so that noise does not count as warm-up.) */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

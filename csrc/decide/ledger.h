@@ -57,22 +57,22 @@ typedef struct plb_costs {
                      of the parts */
 } plb_costs_t;
 
-/* What is known of the cost of LB steps with one strategy. */
+/* The measured cost of LB steps with one strategy. */
 typedef struct plb_account {
     int64_t n;      /* number of LB steps */
     double cost;    /* seconds: the mean of the previous value and the new measurement */
     double warm_up; /* seconds of warm-up, averaged like `cost`; 0 until the first was measured */
 } plb_account_t;
 
-/* Number of iterations after an LB step that may be slow; they are compared with as many later
- * ones. */
+/* Number of iterations after an LB step that may be slow; they are compared with as many
+ * iterations after them. */
 enum { PLB_WARM_UP = 3 };
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    /* seconds that the judged LB steps cost, and saved; older ones count less */
+    /* seconds that the judged LB steps cost, and that they saved; older LB steps count less */
     double paid, gained;
     int64_t judged;
     /* The last LB step. */
@@ -84,14 +84,14 @@ typedef struct plb_ledger {
     double excess_before; /* seconds: max - mean before the last LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after the last LB step */
     int n_times;
-    /* off: LB steps are switched off; trial: they are off, but one was made as a trial */
+    /* off: LB steps are switched off; trial: meanwhile, one was made as a trial */
     bool off, trial;
-    /* before the end of this iteration, no LB step takes place and none is judged */
+    /* no LB step takes place or is judged before the end of this iteration */
     int64_t until;
     int64_t pause;
     double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
     int high;            /* number of iterations in a row with max - mean above rise * beaten */
-    double mean, excess; /* seconds, of the last iteration */
+    double mean, excess; /* seconds: mean load and max - mean of the last iteration */
 } plb_ledger_t;
 
 /** Begin for n strategies.  params[PLB_N_LEDGER].  PLB_ERR_VALUE: a parameter is out of its range.

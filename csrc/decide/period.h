@@ -18,12 +18,12 @@
 #include <stdint.h>
 
 /* A least-squares line through all observations so far: O(1) per observation, in time and in
- * memory. The weighted sums are taken around the running means (Welford 1962, West 1979), and x
- * counts from the first one seen.  So no digits cancel, however large x is.  Older observations
+ * memory.  The weighted sums are taken around the running means (Welford 1962, West 1979), and x
+ * counts from the first x.  So no digits cancel, however large x is.  Older observations
  * count less: an observation with k later ones has the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
     double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */
-    double origin; /* the first x; mean_x is relative to this x */
+    double origin; /* the first x; mean_x is counted from it */
     double weight, mean_x, mean_y, sxx, sxy, syy;
     int64_t n;
 } plb_fit_t;
@@ -37,7 +37,7 @@ void plb_fit_restart(plb_fit_t *self);
 
 void plb_fit_add(plb_fit_t *self, double x, double y);
 
-/** The slope of the line; 0 while fewer than two different x were seen. */
+/** The slope of the line; 0 as long as fewer than two different x were observed. */
 double plb_fit_slope(const plb_fit_t *self);
 
 /** The value of the line at x. */

@@ -36,7 +36,7 @@ static void free_input(input_t *self)
 }
 
 /* Whether the object belongs to the sample from which speeds are learned with a distributed
- * strategy.  The sample always has the same keys. */
+ * strategy.  This depends only on its key. */
 static bool is_sampled(int64_t key, double fraction)
 {
     return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
@@ -108,8 +108,8 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
     return ret;
 }
 
-/* Make the snapshot that the strategy gets.  If ranks are known to differ in speed, it has work
- * and speeds in place of seconds. */
+/* Make the snapshot that the strategy gets.  If the ranks' speeds are known to differ, it has the
+ * speeds, and work in place of seconds. */
 static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
                    input_t *out, plb_err_t *err)
 {
@@ -163,9 +163,8 @@ static void merge(const double *time, int32_t p, plb_metrics_t *out)
     out->idle_mean = out->max - out->mean;
 }
 
-/* Compute the metrics of the present and of the new placement.  If messages cost time, this time
- * is included, except for a distributed placement: there no rank knows the messages of all
- * objects. */
+/* Compute the metrics of the present and of the new placement.  The cost of messages is included,
+ * except for a distributed placement: there no rank knows the messages of all objects. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -243,14 +242,13 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- loads to come -------------------------------------------------------------------------- */
 
-/* The loads of an unknown program are expected to jump once in a hundred iterations.  This counts
- * as much as ten iterations that were seen: few, so that a program is soon judged by its own
- * jumps. */
+/* At first, the loads of a program are expected to jump once in a hundred iterations.  This
+ * assumption has the weight of only ten observed iterations, so that a program is soon judged by
+ * its own jumps. */
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
-/* Set the cost of an LB step: what the last LB steps have cost or, before the first one, the
- * expected cost.
- */
+/* Set the cost of an LB step: the cost of the last LB steps or, before the first one, the expected
+ * cost. */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
@@ -270,7 +268,7 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     out->network = self->opt.network;
     out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
     if (self->sudden) {
-        return PLB_OK; /* a jump is no drift: the belief is 0 */
+        return PLB_OK; /* after a jump, the drift says nothing: the belief is 0 */
     }
     plb_cycle_transport(out);
     return plb_cycle_believe(out, self->grown, err);
@@ -291,7 +289,7 @@ typedef struct outlook {
     int32_t *rank;      /* the best placement so far */
     plb_placing_t *out; /* figures of the best placement */
     double least;       /* average loss per iteration of the best placement, in seconds */
-    double tolerance;   /* tolerance with which the best placement was made */
+    double tolerance;   /* tolerance of the best placement */
     double tolerant; /* least average loss of a placement with a tolerance, in seconds; NAN: none
                         was tried */
     double seconds;  /* seconds that all tried strategies took */
@@ -341,8 +339,7 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* The tolerances with which the strategy is tried; a try is assumed to take this many seconds per
- * object. */
+/* The tolerances with which the strategy is tried, and the assumed seconds per object of a try. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
@@ -392,10 +389,10 @@ out:
 }
 
 /* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
- * placement that loses least until the next LB step.  Stop at the first one that loses more than
- * the one before.  Also try neighbours on different ranks: they stay balanced however their region
- * changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects; false: do not.
- */
+ * placement that loses least until the next LB step.  Stop at the first placement that loses more
+ * than the one before.  Also try neighbours on different ranks: they stay balanced however their
+ * region changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects; false:
+ * do not. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -429,8 +426,8 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     return ret;
 }
 
-/* Take the placement of the chosen strategy.  Take that of the refinement instead if it balances
- * as well with fewer moves: objects that do not move stay together with their neighbours. */
+/* Take the placement of the chosen strategy, or that of the refinement if this balances as well
+ * with fewer moves: objects that do not move stay together with their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -486,7 +483,7 @@ static int raise_limits(input_t *input, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Like answer_of, but if no placement respects the memory limits, they are raised first. */
+/* Like answer_of, but if no placement keeps the memory limits, raise the limits and try again. */
 static int answer_within(const plb_decider_t *self, input_t *input, int32_t *rank, int32_t *which,
                          plb_placing_t *out, plb_err_t *err)
 {
@@ -525,7 +522,7 @@ out:
 }
 
 /* Compute the time of each of the two heaviest objects, alone on the fastest rank, relative to the
- * time in which all ranks together would do all work.  max/mean cannot be less. */
+ * time in which all ranks together would do all work: lower limits of max/mean. */
 static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
@@ -599,7 +596,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {
         out->suspected = plb_suspicions_most(self->learner.suspected, self->opt.n_ranks);
     }
-    /* in a run with a distributed strategy, no rank would know these figures */
+    /* with a distributed strategy, no rank of a run would know these figures */
     if (ret == PLB_OK && !in_rounds) {
         measure_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);

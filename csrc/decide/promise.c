@@ -36,9 +36,8 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
     if (isfinite(self->predicted)) {
         self->lost += fmax(max - self->predicted * mean, 0.0);
     }
-    const double now = fmin(
-        ratio,
-        self->last); /* the lower of two iterations in a row, so that a spike does not count */
+    const double now = fmin(ratio, self->last); /* the lower value of two iterations in a row, so
+                                                   that a spike does not count */
     self->last = ratio;
     if (self->since < FIRST) {
         return false;

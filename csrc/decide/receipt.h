@@ -104,8 +104,7 @@ typedef struct plb_receipt {
     double *speed;
 } plb_receipt_t;
 
-/* X(name, type): sums over the receipts that were dropped; `from`: the number of the first of
- * them.
+/* X(name, type): sums over the dropped receipts; `from`: the number of the first dropped receipt.
  */
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
@@ -124,8 +123,8 @@ typedef struct plb_dropped {
 void plb_receipt_free(plb_receipt_t *self);
 
 /** If there are `keep` receipts (8 or more; 0: no limit), keep the first quarter and the last half
- * of them, and add the others to `dropped`.  Returns the number by which the indices of the last
- * half become smaller. */
+ * of them, and add the others to `dropped`.  Returns by how much the indices of the last half
+ * decrease. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);
 

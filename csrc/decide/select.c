@@ -56,7 +56,7 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of this kind and family that has run (tried is true) or has never run
+/* The first candidate of this kind and family that has run (tried is true) or that has never run
  * (false); -1: there is none. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
@@ -153,7 +153,7 @@ static void choose(plb_selector_t *self)
     out->candidate = pick(self, out->used, out->family);
 }
 
-/* Follow figure 3.8 to one of its ends. */
+/* Follow the path through figure 3.8 (select.h) to one of its ends. */
 static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
 {
     if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {
@@ -218,8 +218,7 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
         plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
     if (w->max <
         w->mean *
-            (1.0 -
-             1e-9)) { /* the mean over many ranks may be rounded up, so the test has a margin */
+            (1.0 - 1e-9)) { /* a margin, because the mean over many ranks may be rounded up */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected at least the mean, %g", w->max,
                         w->mean);
     }

@@ -128,10 +128,11 @@ typedef struct plb_candidate {
 
 /* The figures of one iteration for the selector. */
 typedef struct plb_workload {
-    double max, mean;        /* seconds: of the ranks' loads */
+    double max, mean;        /* seconds: maximum and mean of the ranks' loads */
     double total;            /* seconds: load of all ranks */
     double utilization;      /* utilization of the least utilized rank, 0 ... 1 (Menon eq. 3.2) */
-    int64_t messages, bytes; /* between objects on different ranks */
+    int64_t messages, bytes; /* number and bytes of the messages between objects on different
+                                ranks */
 } plb_workload_t;
 
 /* What an LB step achieved.  `before` and `after`: time of the slowest rank over the mean load,
@@ -145,8 +146,8 @@ typedef struct plb_outcome {
 /* What the selector remembers of a candidate. */
 typedef struct plb_record {
     int64_t n; /* number of LB steps */
-    /* Outcome of the last LB step with this candidate.  But the cost is the mean of the previous
-     * value and the new measurement, since one LB step may have been disturbed. */
+    /* Outcome of the last LB step with this candidate.  Only the cost is the mean of its previous
+     * value and the new measurement, because a single LB step may have been disturbed. */
     plb_outcome_t last;
 } plb_record_t;
 
@@ -154,13 +155,13 @@ typedef struct plb_choice {
     bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
                     strategy helps */
     plb_need_t need; /* where figure 3.8 ends */
-    plb_kind_t kind; /* the kind for which the iteration asks */
+    plb_kind_t kind; /* the kind of strategy that the figures of the iteration ask for */
     /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
     plb_kind_t used;
     plb_family_t family;    /* family of the chosen candidate */
     plb_lead_t lead;        /* why this family was chosen */
     int32_t candidate;      /* index of the chosen candidate */
-    double max_over_mean;   /* 1 if there is no load */
+    double max_over_mean;   /* max/mean; 1 if there is no load */
     double utilization;     /* utilization of the least utilized rank, as observed */
     double communication_s; /* seconds of communication, eq. 3.6 */
     double communication;   /* communication_s divided by the total load; 0 if both are 0 */
@@ -173,7 +174,7 @@ typedef struct plb_selector {
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* family of the last LB step, for each kind */
-    int64_t in_row[2];      /* number of LB steps of that family in a row, for each kind */
+    int64_t in_row[2];      /* number of LB steps in a row with this family, for each kind */
     plb_choice_t choice;    /* the choice for the last observed iteration */
 } plb_selector_t;
 

@@ -5,8 +5,8 @@
 
 #include "decide/decider.h"
 
-/* How many iterations are expected to follow a first LB step, if the period is not known (ours).
- */
+/* Number of iterations that are expected to follow a first LB step if the period is not known (our
+ * choice). */
 static const double FIRST_CYCLE = 100.0;
 
 /* The first refinement of the chosen kind, which may replace a comprehensive strategy; -1: there

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-enum { EAGER = 20 }; /* number of tests of a reduction before the clock is read */
+enum { EAGER = 20 }; /* number of times that a reduction is tested before the clock is read */
 
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
 {
@@ -68,12 +68,13 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     return PLB_OK;
 }
 
-/* Take the oldest record under way.  After a record that broke the steps, each rank begins at
- * most `lag` more steps. */
+/* Take the oldest record under way.  After a record that ended the steps, each rank begins at most
+ * `lag` more steps. */
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {
-    plb_stats_t later; /* self->all keeps the record that broke the steps; later ones come here */
+    plb_stats_t later; /* self->all keeps the record that ended the steps; later records come
+                          here */
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {

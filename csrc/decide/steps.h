@@ -39,7 +39,7 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-/** The number of reductions whose record was not taken yet. */
+/** The number of reductions whose merged record was not taken yet. */
 int64_t plb_steps_under_way(const plb_steps_t *self);
 
 /** Whether a record must be taken before the next contribution. */
@@ -51,7 +51,7 @@ bool plb_steps_broken(const plb_steps_t *self);
 
 /** Leave: contribute `mine` as the last record (unless the steps are broken), and complete the
  *  reductions under way, for at most `timeout_ns` nanoseconds.  *done: true: all are complete, and
- *  self->all is the record that ended the steps; false: call it again. */
+ *  self->all is the record that ended the steps; false: call this again. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
 

@@ -8,8 +8,8 @@
 
 /* While the cost of an LB step is unknown, one is tried when the imbalance has cost as much time
  * as TRIAL balanced iterations.  (An LB step takes as long as 0.1 to 100 balanced iterations; the
- * geometric mean is 3.)  In a short run, it is tried when the imbalance has cost the fraction
- * SHARE of the run: then the trial costs a small part of the run, too. */
+ * geometric mean is 3.)  In a short run, it is tried as soon as the imbalance has cost the
+ * fraction SHARE of the run. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)
@@ -120,7 +120,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
-    /* one LB step may have been disturbed, so the mean of old and new counts */
+    /* the mean of old and new cost, because a single LB step may have been disturbed */
     self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
@@ -134,7 +134,7 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     if (self->end == INT64_MAX) {
         return most;
     }
-    /* before the first LB step this is the length of the whole run */
+    /* before the first LB step: the length of the whole run */
     const double run = (double)(self->end - self->last) - 1.0;
     return fmin(most, SHARE * fmax(run, 1.0));
 }

@@ -84,9 +84,9 @@ typedef struct plb_verdict {
 
 /* What has happened since the last LB step.  The letters are those of Boulmier 2021. */
 typedef struct plb_cycle {
-    int64_t n; /* tau: number of iterations observed */
+    int64_t n; /* tau: number of observed iterations */
     double u;  /* max - mean of the last iteration, seconds */
-    double U;  /* sum of u */
+    double U;  /* sum of u since the last LB step, seconds */
 } plb_cycle_t;
 
 typedef struct plb_trigger plb_trigger_t;
@@ -99,7 +99,7 @@ typedef struct plb_trigger_kind {
     size_t state_size;
     bool foreign; /* true: the trigger is a user's function, which may answer differently on
                      different ranks; false: it is one of pylb's own */
-    /** Set up the state, which is already zeroed; NULL: nothing to set up. */
+    /** Set up the state, which is zero before the call; NULL: nothing to set up. */
     void (*init)(plb_trigger_t *self);
     /** Set the verdict's reason, and the figures that the trigger knows.  Before the call the
      *  reason is PLB_REASON_START, and all figures but `cost` are NAN. */
@@ -113,13 +113,13 @@ struct plb_trigger {
     double *params; /* owned; n_params values */
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
-    int64_t last;   /* iteration of the last LB step, or the one before the first observed */
+    int64_t last;   /* iteration of the last LB step; before that, the iteration before the first
+                       observed one */
     bool started;   /* whether an iteration was observed */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;    /* expected cost of the next LB step; NAN: unknown */
-    bool misled; /* true: the loads had jumped, but the estimates for the last LB step did not show
-                    this yet; so the imbalance that it left may be removable; false: it had good
-                    estimates */
+    bool misled; /* true: the last LB step used estimates from before a jump of the loads, so the
+                    imbalance that it left may be removable; false: its estimates were good */
     plb_cycle_t cycle;
     int failed;            /* PLB_OK, or the error code of a user's trigger that failed */
     plb_verdict_t verdict; /* the last verdict */
@@ -174,8 +174,8 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
 double plb_trigger_guess(const plb_trigger_t *self, double most);
 
 /** Whether a first LB step is due, to learn its cost.  As in the ski rental problem, it is due
- * when the seconds lost by the imbalance, `excess`, reach the assumed cost.  False if a cost is
- * known. mean: seconds of a balanced iteration. */
+ * when `excess`, the seconds lost by the imbalance, reaches the assumed cost.  False if the cost
+ * is known. mean: seconds of a balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
 /** For triggers that need the cost of an LB step.  Returns true if the cost is unknown: then *v is

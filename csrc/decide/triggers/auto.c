@@ -14,8 +14,8 @@
  * auto estimates the rate as the lowest of:
  *   - (theta + U) / tau: the average of this cycle if it ended now, as in the example; this alone
  *     is the trigger boulmier;
- *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of
- *     the imbalance the average of the present cycle alone may stay above u forever;
+ *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of the
+ *     imbalance the average of the present cycle alone may stay above u forever;
  *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut it in
  *     two at the best moment.  After a sudden rise shortly after an LB step, boulmier would wait
  *     forever; with the cut, auto waits no longer than in the ski rental problem.  (If u grows
@@ -23,7 +23,7 @@
  *     is no LB step before tau = sqrt(2 theta / m).)
  *
  * The rate is not compared with u itself, but with the imbalance that is expected to persist: the
- * least of
+ * lower of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
@@ -37,14 +37,14 @@
  * itself (noise, periodic programs).  The share is the ratio of this gain to e(t), averaged for
  * horizons of 4, 8, ... iterations; older cycles count less.
  *
- * Finally, the gain over the remaining iterations must exceed theta; before the first LB step
- * it must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
+ * Finally, the gain over the remaining iterations must exceed theta; before the first LB step it
+ * must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
  * expected to follow as have been observed, and at least `ahead`.  An imbalance that exists from
  * the first iterations on comes from the initial placement: an LB step is tried at once if it
  * would save trial * theta.
  *
- * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short
- * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
+ * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short run
+ * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
  * imbalance of the first iteration counts as one that no LB step can remove.  The default of
  * `guess` comes from this: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -52,8 +52,7 @@
  * iterations; without the 0.1, it is 22.  If the first iteration has an imbalance, a first LB step
  * is tried as in the ski rental problem, when the imbalance has cost the time that
  * plb_trigger_trial allows; a small imbalance may belong to the program itself, and counts in
- * proportion.
- */
+ * proportion. */
 #include <math.h>
 #include <string.h>
 
@@ -63,8 +62,8 @@
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
-static const double FADE = 0.8; /* weight of a cycle relative to the next one */
-/* It rebalances at once if the next iteration alone would repay this many LB steps. */
+static const double FADE = 0.8; /* weight of a cycle relative to the cycle after it */
+/* auto rebalances at once if the next iteration alone would repay this many LB steps. */
 static const double AT_ONCE = 2.0;
 /* If the mean load changes by more than this factor, the program is still starting up. */
 static const double JUMP = 3.0;
@@ -74,7 +73,7 @@ static const double DRIFT = 0.41;
 
 typedef struct state {
     double sum[RING];    /* U from the start of the cycle to its n-th iteration, at n % RING */
-    double level[RING];  /* the least of u in iterations n - 2 ... n (spikes do not count), at n %
+    double level[RING];  /* the lowest u of iterations n - 2 ... n, which leaves out spikes, at n %
                             RING */
     double u[FIRST];     /* the last three u, at n % FIRST */
     double first[FIRST]; /* the first three u of the cycle */
@@ -82,11 +81,12 @@ typedef struct state {
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
-    double rate;         /* the lowest average cost per iteration that best_rate has found last */
+    double rate;         /* the last result of best_rate: lowest average cost per iteration */
     double steady;       /* the least `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* sums of u in the first and in the second iteration after LB steps */
-    double ages[2];  /* weights in the sums `young`; each older LB step counts half */
+    double ages[2];  /* weights in the sums `young`; an LB step weighs half as much as the one
+                        after it */
     double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
                                 less */
     int64_t lb_steps, seen;
@@ -115,7 +115,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* theta; a guess if the cost of an LB step is not known. */
+/* Return theta, the cost of an LB step; a guess if it is not known. */
 static double cost_of(const plb_trigger_t *self)
 {
     const state_t *s = self->state;
@@ -149,7 +149,7 @@ static double sum_of(const state_t *s, int64_t n, int64_t k)
     return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
 }
 
-/* How much `level` has risen in the last k < n iterations. */
+/* Return by how much `level` has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
@@ -185,16 +185,16 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
 }
 
-/* For LB steps SHORTEST << i iterations ago: sum the seconds that they would have gained since
- * then, and the seconds that they would have been expected to gain.  Only imbalances near the
- * rate count, because smaller ones would not have led to an LB step. */
+/* For each horizon of SHORTEST << i iterations, imagine an LB step at its start: sum the seconds
+ * that such LB steps would have gained, and the seconds that were to be expected.  Only imbalances
+ * near the rate count, because smaller ones would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
         const int64_t span = (int64_t)SHORTEST << i;
         const int64_t stride = span > SAMPLES ? span / SAMPLES : 1;
         if (n <= span ||
-            ((uint64_t)n & (uint64_t)(stride - 1)) != 0) { /* stride is a power of 2 */
+            ((uint64_t)n & (uint64_t)(stride - 1)) != 0) { /* `stride` is a power of 2 */
             continue;
         }
         const double e0 = excess(s, s->level[place(n - span)]);
@@ -297,7 +297,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Whether to try to remove an imbalance that exists from the first iterations on. */
+/* Whether to try an LB step against an imbalance that exists from the first iterations on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;

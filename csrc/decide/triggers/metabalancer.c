@@ -9,19 +9,19 @@
  * cannot be removed, could make it fire again and again.  It could also overrule a long period
  * fitted to a slow growth.  The thesis does not say how to prevent this.  Here the dynamic trigger
  * is
- *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
- *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may
- *     have been disturbed; unconfirmed iterations are not fitted;
- *   - limited, once the cost of an LB step is known: the imbalance must be far above the fitted
- *     line of ten or more iterations, both relative to the line and to the spread around it (a
- *     parabola stays within four spreads from there on); or it must have cost as much as an LB
- *     step already.
+ *   - relative to the mean load that the last LB step could reach (3.5.3): max > threshold *
+ *     residual * mean;
+ *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
+ *     been disturbed; unconfirmed iterations are not fitted;
+ *   - limited, once the cost of an LB step is known: the imbalance must have cost as much as an LB
+ *     step already; or it must be far above the line fitted to ten or more iterations, relative to
+ *     the line itself and to the spread around it.  (After ten iterations, a parabola stays within
+ *     four spreads of the line.)
  * While the cost is unknown, the first LB step comes when the imbalance has cost what
  * plb_trigger_trial allows; the thesis rebalances at once above the threshold.
  *
  * The residual is the larger of the one that the strategy predicted and the one measured in the
- * first three iterations after the LB step.
- */
+ * first three iterations after the LB step. */
 #include <math.h>
 
 #include "base/quantile.h"
@@ -60,7 +60,8 @@ static void init(plb_trigger_t *self)
 }
 
 /* The residual from the first three max/mean.  It is the lower of two values: their median, which
- * ignores one disturbed iteration, and their fitted line at the LB step, which ignores growth. */
+ * a single disturbed iteration does not change, and their fitted line at the LB step, which growth
+ * does not change. */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);

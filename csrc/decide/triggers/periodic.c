@@ -10,7 +10,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->next = (double)self->last + every;
     v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
     if (v->reason == PLB_REASON_EVERY) {
-        /* in shadow mode no LB step follows, so the count starts again here */
+        /* the count starts again here, because in shadow mode no LB step follows */
         self->last = o->iteration;
     }
 }
