@@ -135,10 +135,10 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     free_content(self);
 }
 
-/* Leave before the first step: other ranks may be in theirs. */
+/* Leave before the first step, in which other ranks may be already. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    plb_err_t own; /* an error of options that this rank does not need any more */
+    plb_err_t own; /* ignore an error of the options, which this rank does not need any more */
     const int ret = plb_lib_advisor_begin(self, false, &own);
     if (self->steps.net == NULL) {
         *err = own;

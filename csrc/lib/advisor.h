@@ -58,11 +58,11 @@ typedef struct plb_lib_advisor {
  *  after an error. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
-/** Close an open advisor, for pylb_advisor_close.  Collective. */
+/** Close an open advisor; called by pylb_advisor_close.  Collective. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
-/** Free an advisor that not all ranks could open.  Collective; the other ranks free theirs, or
- *  their transport. */
+/** Free an advisor that not all ranks could open.  Collective: a rank that could not open one
+ * frees its transport instead. */
 PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
 /** Return the advisor of a handle; NULL with PLB_ERR_STATE if it was closed. */
@@ -82,8 +82,8 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
 /** Make the settings final, and make the decider.  Call this before the first step ends.
- * Collective; a rank that has an error, or that closes its advisor before its first step, calls
- * it, too, so that no other rank waits for it.  After an error, self->steps.net is NULL if this
+ * Collective: also for a rank that has an error or closes its advisor before its first step, so
+ * that no other rank waits for it.  After an error, self->steps.net is NULL if this
  * rank cannot end steps. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
@@ -93,8 +93,7 @@ static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
-/* Call the first one before a migration of the plan, and the second one after it; arg: the
- * advisor. */
+/* Called before and after a migration of the plan; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);
 

@@ -7,7 +7,7 @@
 #include "lib/registered.h"
 #include "lib/sharing.h"
 
-/* Most receipts that are kept in a run without a record: the first and the last ones. */
+/* Largest number of receipts that a run without a record keeps: the first and the last ones. */
 enum { MOST_RECEIPTS = 4096 };
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
@@ -62,7 +62,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The collective part is reached even after an error, so that no other rank waits for this one. */
+/* The collective part runs even after an error, so that no other rank waits for this one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
     self->begun = true;

@@ -53,7 +53,7 @@ enum {
 };
 
 typedef struct head {
-    int64_t n, n_edges, has; /* has: a bit for each array that was given */
+    int64_t n, n_edges, has; /* has: a bit for each kind of array that the rank has given */
 } head_t;
 
 static int64_t rounded(int64_t bytes)
@@ -106,7 +106,7 @@ static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
 
 typedef struct keyed {
     int64_t key;
-    int64_t at; /* index in the gathered order */
+    int64_t at; /* index of the cell in the gathered order */
 } keyed_t;
 
 typedef struct database {
@@ -150,7 +150,7 @@ static head_t unpack(const char *wire, pylb_cells *out)
     return h;
 }
 
-/* Check that all ranks that have cells gave the same kinds of arrays. */
+/* Check that all ranks with cells gave the same kinds of arrays. */
 static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
 {
     int first = -1;
@@ -317,7 +317,7 @@ typedef struct reply {
     int64_t n, migrations, bytes;
 } reply_t;
 
-/* What rank 0 computes from the database; it writes `reply` and `speed`. */
+/* A computation of rank 0 on the database, which writes `reply` and `speed`. */
 typedef struct question {
     plb_decider_t *decider;
     const plb_network_t *network;
@@ -350,7 +350,8 @@ static int preview(const question_t *self, database_t *db, int p, double *speed,
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
 }
 
-/* Estimate the time to send the cells: that of the rank with the most bytes.  Nothing is moved. */
+/* Estimate the time to send the cells, which is that of the rank with the most bytes; no cell
+ * moves. */
 static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                     plb_err_t *err)
 {

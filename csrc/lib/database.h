@@ -28,9 +28,9 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
 int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                          double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step; the result is the same on all ranks.  This does an LB step
- * that runs no strategy and moves nothing, measures it, and adds the time to send the cells by
- * this network.  Collective. */
+/** Estimate the seconds of an LB step; the result is the same on all ranks.  Measures an LB step
+ * that runs no strategy and moves nothing, and adds the time to send the cells by this network.
+ * Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 

@@ -1,5 +1,5 @@
-/* Common to the functions of pylb.h: the error of this thread, and handles, which remember that
- * they were closed. */
+/* Common to the functions of pylb.h: the error of the calling thread, and handles, which remember
+ * that they were closed. */
 #ifndef PLB_LIB_HANDLE_H
 #define PLB_LIB_HANDLE_H
 

@@ -7,8 +7,8 @@ static int closing = MPI_KEYVAL_INVALID; /* key of an attribute of MPI_COMM_SELF
 static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */
 static int n_opened;
 
-/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, and this calls the function.
- * So if a rank ends without closing its advisors, it still leaves them here, and no other rank
+/* MPI calls this function when MPI_Finalize deletes the attributes of MPI_COMM_SELF, which it does
+ * first.  So a rank that ends without closing its advisors still leaves them, and no other rank
  * waits for it. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {

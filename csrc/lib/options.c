@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* 2^53: doubles have all whole numbers up to this one */
+/* 2^53: doubles represent all whole numbers up to this one */
 static const double MOST = 9007199254740992.0;
 
 int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err)

@@ -76,7 +76,7 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- migration ------------------------------------------------------------------------------ */
 
-/* failed: PLB_OK, or the code of an error of this rank, which then all ranks get. */
+/* failed: PLB_OK, or the code of an error of this rank; all ranks then get this error. */
 static int move_items(const pylb_plan *plan, int failed, const char *from, int64_t bytes, char *to,
                       plb_err_t *err)
 {

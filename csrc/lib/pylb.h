@@ -5,22 +5,21 @@
  *   2. what the author of a strategy or trigger calls: "Strategies and triggers of your own";
  *   3. internals, whose headers are not installed.
  *
- * Link with libpylb (no MPI), or with libpylb_mpi and libpylb; pkg-config: pylb, pylb_mpi.
- * The functions that take an MPI_Comm are declared if <mpi.h> was included before this header.
+ * Link with libpylb (no MPI), or with libpylb_mpi and libpylb; pkg-config: pylb, pylb_mpi.  The
+ * functions that take an MPI_Comm are declared if <mpi.h> was included before this header.
  *
  * Units are seconds and bytes.  Ranks and indices count from 0.
  *
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
- * exit or abort.  None prints, except for lines on standard error: if a rank has waited ten
+ * exit or abort.  No function prints, except for lines on standard error: if a rank has waited ten
  * seconds for the other ranks, or if ranks share cores.  Compilers warn if a code is ignored.
  *
  * Handles (pylb_advisor, pylb_trigger) are opaque.  A handle that was closed is an error
  * (PYLB_ERR_STATE) in every call, not undefined behaviour.  A handle is used by one thread at a
  * time.
  *
- * "Collective" means: called by all ranks of the communicator, in the same order.
- */
+ * "Collective" means: called by all ranks of the communicator, in the same order. */
 #ifndef PYLB_H
 #define PYLB_H
 
@@ -153,7 +152,7 @@ PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char 
  * PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still open, without a record. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
-/** Get the rank of this process and the number of ranks.  Either may be NULL.  Local. */
+/** Get the rank of this process and the number of ranks.  Either pointer may be NULL. Local. */
 PYLB_CALL int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks);
 
 /* Measure the seconds of this rank's work in the step.  If there are several parts, they add up.
@@ -223,7 +222,7 @@ PYLB_API int64_t pylb_plan_n(const pylb_plan *plan);
 PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 
 /** Get how many cells this rank sends to each rank, send[n_ranks], and gets from each rank,
- * receive[n_ranks].  Cells that stay count in both.  Local; either may be NULL. */
+ * receive[n_ranks].  Cells that stay count in both.  Local; `send` or `receive` may be NULL. */
 PYLB_CALL int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive);
 
 /** Move an array with one item for each cell: from[n] has items of `bytes` bytes, to[pylb_plan_n]
@@ -246,8 +245,8 @@ typedef struct pylb_receipt {
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
-    double before, predicted; /* max/mean before the LB step; max/mean that was expected after it;
-                                 NAN: unknown */
+    double before, predicted; /* max/mean before the LB step, and expected max/mean after it; NAN:
+                                 unknown */
     double cost;              /* seconds of the LB step; 0: there was none */
     double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */
     int64_t migrations;       /* cells that moved */
@@ -304,7 +303,8 @@ typedef struct pylb_metrics {
     double max_over_mean;       /* max/mean; 1 is perfect */
     double percent;             /* 100 (max/mean - 1) */
     double efficiency;          /* mean/max */
-    double idle_mean, idle_max; /* seconds: mean over the ranks of max - time; max - min */
+    double idle_mean, idle_max; /* seconds: idle_mean: mean over the ranks of max - time; idle_max:
+                                   max - min */
 } pylb_metrics;
 
 /** Compute the imbalance metrics of time[n], n >= 1.  Local. */
@@ -366,14 +366,14 @@ typedef struct pylb_cycle {
     int64_t n; /* number of iterations */
     /* seconds: max - mean of the last iteration; sum of max - mean over all n iterations */
     double u, U;
-    double max, mean; /* seconds, of the last iteration */
+    double max, mean; /* seconds: largest and mean load of the last iteration */
     double cost;      /* seconds of an LB step; NAN: not known */
 } pylb_cycle;
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
- * the same on all ranks, so it may use only the cycle and `user`.  The ranks compare their
- * answers in each step.  If these differ, or if the trigger has failed on a rank, all ranks get
- * the error, and there are no more steps. */
+ * the same on all ranks, so it may use only the cycle and `user`.  The ranks compare their answers
+ * in each step.  If the answers differ, or if the trigger has failed on a rank, all ranks get the
+ * error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

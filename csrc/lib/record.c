@@ -183,8 +183,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file beside `path`.  Its name is random, so that nobody can have put a link there.
- */
+/* Create a file with a random name beside `path`: nobody can have put a link under this name. */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;
@@ -196,7 +195,8 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Write under another name, then rename: a file under the final name is always complete. */
+/* Write under a temporary name, then rename, so that a file under the final name is always
+ * complete. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;

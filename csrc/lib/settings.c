@@ -151,7 +151,7 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter; it is checked later, when strategy and trigger are known. */
+/* Keep a parameter until strategy and trigger are known, when it is checked. */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -8,7 +8,7 @@
 #include "place/strategy.h"
 
 typedef struct plb_settings {
-    const plb_strategy_t *strategy; /* NULL: "auto", chosen for each LB step */
+    const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses one for each LB step */
     const plb_trigger_kind_t *trigger;
     /* owned; set by plb_settings_close; strategy_params: of the strategy, or of the selection if
      * the strategy is "auto" */
@@ -42,8 +42,8 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 /** Whether LB steps are to be switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the ranks' speeds are to be learned.  plb_settings_watches: whether pylb checks if the
- * last LB step achieves what it predicted.  The rules are those of Python's Advisor. */
+/** Whether the ranks' speeds are to be learned. plb_settings_watches: whether pylb checks that the
+ * last LB step achieves what it predicted.  Python's Advisor has the same rules. */
 bool plb_settings_learns(const plb_settings_t *self);
 bool plb_settings_watches(const plb_settings_t *self);
 

@@ -7,9 +7,9 @@
 #include "comm/transport.h"
 
 /** Find the group of ranks with the fewest cores per rank, and whether a quota of processor time
- * limits this rank and no other (*capped).  *lag becomes the largest lag of all ranks: so their
- * steps have the same number of reductions even if they were given different lags, which is an
- * error. Collective; an error is raised on all ranks. */
+ * limits this rank and no other (*capped).  *lag becomes the largest lag of all ranks: then their
+ * steps have the same number of reductions, even if the ranks were given different lags by
+ * mistake.  Collective; an error is raised on all ranks. */
 int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
                         plb_err_t *err);
 

@@ -9,7 +9,7 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-/* A rank that waits longer prints a line that says so. */
+/* A rank that waits longer than this prints a line. */
 static const int64_t PATIENCE_NS = 10000000000;
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* There are no more steps: a rank that waits for this one in a gather gets an error. */
+/* End the steps: a rank that waits for this rank in a gather gets an error. */
 static int end(plb_lib_advisor_t *self, plb_err_t *err)
 {
     self->over = true;
@@ -93,7 +93,7 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
     return PLB_OK;
 }
 
-/* Report why there are no more steps. */
+/* Return the error that says why there are no more steps. */
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
@@ -127,7 +127,8 @@ static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Estimate the cost of a first LB step if pylb chooses the strategy, as Python's Advisor does. */
+/* Estimate the cost of the first LB step if pylb chooses the strategy.  (Python's Advisor does the
+ * same.) */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double cost;
@@ -161,8 +162,8 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
-/* The answer of a rank's trigger.  It is sent as a message of 0, 1 or 2 bytes, so that the
- * gather's table of sizes tells every rank the answers of all ranks. */
+/* The answer of a rank's trigger.  It is sent as the length (0, 1 or 2 bytes) of a message, so
+ * that the gather's table of sizes tells every rank all answers. */
 enum { GO_ON, LB_STEP, FAILED };
 
 /* Compare the answers of all ranks.  Collective. */
@@ -288,8 +289,8 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
     return PLB_OK;
 }
 
-/* Do everything in a step except the plan.  `failed`: the code of an error in this rank's
- * arguments, or PLB_OK. */
+/* End a step, except for its plan.  `failed`: PLB_OK, or the code of an error in this rank's
+ * arguments. */
 static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
                 plb_ask_t *ask, plb_err_t *err)
 {
@@ -399,7 +400,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             PLB_PASS(observe(self, &ask, err));
-            plb_advisor_abandon(&self->core); /* if an LB step is due, it will not take place */
+            plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }
     }
     const bool broken = plb_steps_broken(&self->steps);

@@ -17,7 +17,7 @@ int pylb_start(pylb_advisor *lb)
                 "pylb_start within pylb_start: expected pylb_stop");
     PLB_PASS(plb_lib_advisor_ready(self, err));
     if (self->step == 0 && self->work == 0.0) {
-        /* the time before the first start belongs to no step */
+        /* time before the first start belongs to no step */
         self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
     }
     self->started = now_of(self);

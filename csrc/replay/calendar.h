@@ -1,7 +1,7 @@
-/* A calendar queue (Brown 1988): the events of a simulation, in buckets by time.  A bucket has
- * the events of `width` seconds.  An event of one owner (a rank) may affect another owner only
- * `width` seconds later or more.  So the events of a bucket may be taken in any order, and
- * nothing is sorted (the window of conservative parallel simulation).
+/* A calendar queue (Brown 1988): the events of a simulation, in buckets by time.  A bucket has the
+ * events of `width` seconds.  An event of one owner (a rank) can affect another owner no earlier
+ * than `width` seconds later.  So the events of a bucket may be taken in any order, and are not
+ * sorted (the window of conservative parallel simulation).
  *
  * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially. */
 #ifndef PLB_REPLAY_CALENDAR_H

@@ -5,8 +5,8 @@
  *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
  *   growth            the imbalance that returns after each LB step (the model of Boulmier 2021,
  *                     arXiv 2104.01688)
- *   drift             a state of the program; an LB step places for the state of the previous
- *                     iteration, and the imbalance is the distance from that state
+ *   drift a state of the program; an LB step places for the state of the iteration before it, and
+ *   the distance from that state adds to the imbalance
  *   noise, residual   imbalance that no LB step removes
  * The initial placement costs nothing and is made for the state `start`. */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H

@@ -11,7 +11,7 @@
  * registers. */
 typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
 
-typedef struct pair { /* a sum, and the sum of its rounding errors */
+typedef struct pair { /* sum: the rounded sum; rest: the sum of its rounding errors */
     lanes_t sum, rest;
 } pair_t;
 
@@ -22,11 +22,12 @@ static inline void two_sum(pair_t *self, const lanes_t *x)
     self->sum = sum;
 }
 
-/* Consecutive objects often share a rank: its sums stay in registers until the rank changes. */
+/* Successive objects are often on the same rank: its sums stay in registers until the rank
+ * changes. */
 PLB_MULTIVERSION
 static void add(const double *load, int64_t n, int n_phases, const int32_t *rank, pair_t *of)
 {
-    /* if there are fewer phases than lanes, the first one is used again */
+    /* with fewer phases than lanes, the other lanes repeat the first phase */
     const double *a = load, *b = load + (n_phases > 1 ? n : 0);
     const double *c = load + (n_phases > 2 ? 2 * n : 0), *d = load + (n_phases > 3 ? 3 * n : 0);
     pair_t own = of[0];

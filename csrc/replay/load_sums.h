@@ -1,11 +1,9 @@
-/* Sums the loads of the ranks in several phases at once, if these have the same tasks on the
- * same ranks.  This is faster, because additions of different phases do not depend on each
- * other.
+/* Sums the loads of the ranks in several phases at once, if these have the same tasks on the same
+ * ranks.  This is faster, because additions of different phases do not depend on each other.
  *
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
- * rounding errors are summed, too (Knuth's TwoSum).  If this leaves the last bit in doubt, the
- * sum is computed again in exact arithmetic.
- */
+ * rounding errors are summed, too (Knuth's TwoSum).  If this does not determine the last bit, the
+ * sum is computed again in exact arithmetic. */
 #ifndef PLB_REPLAY_LOAD_SUMS_H
 #define PLB_REPLAY_LOAD_SUMS_H
 

@@ -12,7 +12,7 @@ typedef struct plb_optimum {
     double time;   /* seconds of all iterations and LB steps */
     double bound;  /* seconds: lower bound for all schedules with any strategies */
     bool exact;    /* true: no schedule with these strategies is shorter than `time`; false: the
-                      search has left out schedules, one of which may be shorter */
+                      search has skipped some schedules, so a shorter one may exist */
     int64_t *when; /* owned; iterations at whose end to rebalance, rising */
     /* owned; index of the strategy of each LB step; NULL: there are no strategies */
     int32_t *which;
@@ -23,8 +23,8 @@ typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* Only for a recorded run. */
     int64_t width; /* largest number of LB steps that are tried at the end of a phase, 1 or more */
-    double upper;  /* seconds that a known schedule takes, as an upper bound; INFINITY: none */
-    uint64_t seed; /* for strategies that draw random numbers */
+    double upper;  /* upper bound: seconds of a known schedule; INFINITY: none is known */
+    uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;
 
 static inline void plb_optimum_free(plb_optimum_t *self)

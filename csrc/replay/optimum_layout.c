@@ -65,8 +65,9 @@ static int find_sections(layout_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Which slots are in use.  For each entity: `of`, its slot; `seen`, the last section so far that
- * has it; `last`, the last section of the run that has it.  spare: the free slots. */
+/* The use of the slots.  Of each entity: `of`, its slot; `seen`, the latest section so far in
+ * which it occurs; `last`, the last section of the run in which it occurs. spare: the free
+ * slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -207,12 +208,12 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* The time at which all ranks end if `work` can be divided among them in any proportion; base[p]:
- * seconds that each rank needs in addition. */
+/* The seconds after which all ranks end together if `work` can be divided in any proportion;
+ * base[p]: seconds that each rank needs besides. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
     for (double level = INFINITY;;) { /* leave out ranks whose `base` alone is longer than the
-                                         result, until there are none */
+                                         result, until no rank is */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];
@@ -226,8 +227,8 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* A lower bound of the seconds of phase i under any placement.  Load that may migrate is taken as
- * divisible, and the largest object as placed where it ends first. */
+/* A lower bound of the seconds of phase i under any placement: all load that may migrate is
+ * divided in the best proportion; the largest object alone is on the rank where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;
@@ -252,7 +253,7 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
-    /* under the recorded placement, a phase takes the measured time, even if that is shorter */
+    /* the recorded placement takes the measured time, even if this is below the bound */
     return t->figures == NULL ? out
                               : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
 }

@@ -9,15 +9,15 @@
 
 enum {
     LANES = 16, /* number of phases in a block */
-    STAYS = -2, /* rank of a change: the object returns to its last rank */
+    STAYS = -2, /* a special rank of a change: the object returns to its last rank */
 };
 
 /* A change between two sections: an object arrives on a rank, leaves (rank is -1), or has a new
  * recorded rank because it cannot migrate. */
 typedef struct change {
     int32_t slot, rank;
-    bool fresh; /* true: it arrives without a load estimate; false: it keeps its estimate, or
-                   leaves */
+    bool fresh; /* true: the object arrives without a load estimate; false: it keeps its estimate,
+                   or leaves */
 } change_t;
 
 /* Successive phases with the same tasks, in which objects that cannot migrate stay where
@@ -25,14 +25,15 @@ typedef struct change {
 typedef struct section {
     int64_t first, end; /* first phase; last phase plus 1 */
     int64_t n;          /* number of tasks in each phase */
-    bool some_absent;   /* whether an absent object will come back to its last rank */
+    bool some_absent;   /* whether an object that is absent in this section will come back to its
+                           last rank */
     int64_t slots;      /* index in `slot` where the section's entries begin */
     /* indices in `change` of the section's entries: first, and last plus 1 */
     int64_t changes, end_of_changes;
     int64_t lanes; /* index in `lanes` where the section's blocks begin; -1: it has no blocks */
 } section_t;
-/* The layout.  A slot belongs to an object as long as the object's rank matters, and then to
- * another object. */
+/* The layout.  A slot belongs to one object as long as the object's rank matters; later it may
+ * belong to another object. */
 typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;

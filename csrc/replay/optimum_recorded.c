@@ -14,12 +14,12 @@
 enum {
     /* times are computed this many phases ahead of the search, rounded up to a block */
     AHEAD = 8,
-    NARROW = 8, /* number of states in a first search, whose result is an upper bound for the
-                   second search */
+    NARROW = 8, /* number of states in the first search, whose result is an upper bound for the
+                   second one */
     MOST_RANKS = 1 << 26,    /* most entries in the placements of all states: 256 MiB */
     MOST_ANSWERS = 1 << 26,  /* most entries in stored placements: 256 MiB */
-    WORTH_THREADS = 1 << 20, /* threads are used for at least this many additions */
-    CHEAP = 4, /* if an LB step needs no call of the strategy, CHEAP * width LB steps are tried */
+    WORTH_THREADS = 1 << 20, /* with fewer additions than this, threads are not used */
+    CHEAP = 4, /* CHEAP * width LB steps are tried if they need no call of the strategy */
 };
 
 /* An LB step of a schedule; before: index of the schedule's previous LB step. */
@@ -40,7 +40,7 @@ typedef struct search {
     step_t *step;
     int64_t n_steps, step_room;
     bool alone;   /* true: no strategy uses the present placement; false: at least one does */
-    double upper; /* seconds of the fastest complete run that is known */
+    double upper; /* seconds of the fastest complete run so far */
     /* For LB steps. */
     plb_phases_t phases; /* the load database, of a run without LB steps */
     bool has_phases, has_database;
@@ -132,7 +132,7 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         if (self->all.state[other].time <= new->time) {
             return ret;
         }
-        /* it stays in memory, because other LB steps may have it as their parent */
+        /* the step stays in memory: it may be the parent of other LB steps */
         self->all.state[other].gone = true;
     }
     PLB_TRY(note_step(self, new->step, which, err));
@@ -142,7 +142,8 @@ out:
     return ret;
 }
 
-/* Whether a state with this time can take an LB step now and still lead to the best schedule. */
+/* Whether a state with this time can take an LB step now and still be part of the best
+ * schedule. */
 static bool may_step(const search_t *self, double time)
 {
     return time + self->opts->cost + self->rest[self->phase] < self->upper;
@@ -155,8 +156,8 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* List the states that may take an LB step, fastest first.  If all LB steps lead to the same
- * state, only the first must be in its place. */
+/* List the states that may take an LB step, the fastest first.  If all LB steps lead to the same
+ * state, only the first entry must be in order. */
 static int64_t list_parents(const search_t *self)
 {
     int64_t n = 0, first = 0;
@@ -189,7 +190,7 @@ static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* Apply one answer to all states.  Then they are one state, unless absent objects are on
+/* Apply one placement to all states.  This makes them one state, unless absent objects are on
  * different ranks. */
 static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {

@@ -13,7 +13,7 @@ typedef struct state {
     double least;  /* seconds: a lower bound for schedules that continue from this state */
     int64_t step;  /* index of its last LB step among all LB steps of the search; -1: none */
     int64_t known; /* the last phase whose seconds are in `ring`, plus 1 */
-    uint64_t hash; /* hash of its placement */
+    uint64_t hash; /* hash of the placement */
     bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
 } state_t;
 
@@ -59,15 +59,15 @@ int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Build the hash table of states again, by their placements, with room for `more` states.
- * change: true: some states may have become equal; false: all are different. */
+/** Build the hash table of states again, by their placements, with room for `more` states. change:
+ * true: some states may have become equal; false: all states are different. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
 /** Return the bucket of the state with these ranks, or the free bucket for it. */
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
 
-/** Compare two states with the same placement, one of which is dropped.  Set left_out if their
- * load estimates differ. */
+/** Set left_out if two states with the same placement, one of which is dropped, have different
+ * load estimates. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
 /** Let objects arrive and leave in all states, as a new section begins. */

@@ -20,8 +20,8 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
-/* Return the loads of the phase, whose tasks begin with `first`, as seconds on the present ranks
- * of its objects; as work, if that is what the trace has. */
+/* Return the loads of the phase, whose tasks begin with `first`: seconds on the objects' present
+ * ranks, or work if the trace has work. */
 static const double *loads_here(plb_phases_t *self, int64_t first)
 {
     const plb_trace_t *t = self->trace;
@@ -37,8 +37,8 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
     return self->load;
 }
 
-/* Return the end of the phases from i on that have the same objects on the same ranks, as long as
- * no LB step moves any. */
+/* Return the end of the run of phases, from i on, that have the same objects on the same ranks
+ * unless an LB step moves objects. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -114,7 +114,8 @@ static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->sent[src] += bytes;
 }
 
-/* Add to the time of each rank: alpha * messages + beta * bytes that it sends to other ranks. */
+/* Add to the time of each rank alpha * messages + beta * bytes, of what it sends to other
+ * ranks. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -237,7 +238,7 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    /* before this loop ptr[r + 1] is where rank r begins, after it where rank r ends */
+    /* this loop moves ptr[r + 1] from the begin of rank r to its end */
     for (int64_t k = 0; k < self->n; k++) {
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }
@@ -246,8 +247,8 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together.  So the estimator can see whether the loads
- * of all objects have changed, that is, the rank itself, or only those of some. */
+/* Update the estimates of a rank's objects together, so that the estimator can tell a change of
+ * the rank itself (all loads change) from changes of some objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

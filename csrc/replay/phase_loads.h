@@ -10,8 +10,8 @@ void plb_phases_run(plb_phases_t *self);
 /** Return the statistics of the phase, equal to those that the ranks of a run would reduce. */
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
 
-/** Return the seconds of the phase: the measured time, plus the time of its slowest rank here,
- * minus that of its slowest rank in the recorded run. */
+/** Return the seconds of the phase: the measured time, plus the time of the slowest rank here,
+ * minus the time of the slowest rank in the recorded run. */
 double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: add its loads to the estimates, and to the sums since the last LB step. */

@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "replay/trace_check.h"
 
-/* Get the indices of the two ends of edge k among the present objects; false if one is absent. */
+/* Get the indices of sender and receiver of edge k among the present objects; false if one is
+ * absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
 {
     *src = self->index_of[self->edge_src[k]];
@@ -43,7 +44,7 @@ static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
     s->edge_messages = self->amount + self->edge_room;
 }
 
-/* Append the multicasts to the arrays that have the edges. */
+/* Append the multicasts to the arrays of the edges. */
 static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
 {
     const int64_t e = s->n_edges;
@@ -74,8 +75,7 @@ static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
     s->multicast_messages = self->amount + self->edge_room + e;
 }
 
-/* Write to `work` what these loads or drifts, in seconds on the present ranks, are as work; return
- * `work`. */
+/* Convert loads or drifts from seconds on the present ranks to work, in `work`; return `work`. */
 static double *as_work(const plb_phases_t *self, const double *seconds, double *work)
 {
     for (int64_t k = 0; k < self->n; k++) {
@@ -124,8 +124,8 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Object k migrates: convert its load estimates to seconds on the new rank, which is `factor`
- * times faster. */
+/* Convert the load estimates of object k, which migrates, to seconds on its new rank, which is
+ * `factor` times faster. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {
     const int64_t n = self->n;

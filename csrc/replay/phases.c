@@ -75,7 +75,7 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t rows = plb_phases_rows(self) + 1;
-    n = n > 0 ? n : 1; /* a snapshot without objects still needs arrays */
+    n = n > 0 ? n : 1; /* at least 1, because a snapshot without objects needs arrays, too */
     if (n <= self->capacity) {
         return ret;
     }
@@ -197,8 +197,7 @@ static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
     return self->rank_of[e] >= 0 ? self->rank_of[e] : t->task_rank[k];
 }
 
-/* Move estimates and `window` to the new indices of their objects; those of new objects begin
- * with 0. */
+/* Move estimates and `window` to the new indices of their objects; for new objects they are 0. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -215,7 +214,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* Read bytes, memory and coordinates of the objects that were absent in the previous phase. */
+/* Read bytes, memory and coordinates of the objects that the previous phase did not have. */
 static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 {
     const plb_trace_t *t = self->trace;
@@ -232,7 +231,7 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 
 static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
 {
-    int64_t *old = (int64_t *)self->spare; /* both arrays have entries of 8 bytes */
+    int64_t *old = (int64_t *)self->spare; /* entries of both arrays have 8 bytes */
     for (int which = 0; which < 2; which++) {
         int64_t *x = which == 0 ? self->bytes : self->memory;
         memcpy(old, x, (size_t)old_n * sizeof *x);
@@ -277,7 +276,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
                     (long long)(first + k), e);
         self->entity[k] = e;
         self->index_of[e] = (int32_t)k;
-        /* an object that was absent stayed where it was at the last LB step */
+        /* an absent object stays where it was at the last LB step */
         if (self->from[k] < 0) {
             self->rank_before[e] = -1;
         }
@@ -290,8 +289,8 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the phase's objects; return whether objects or ranks have changed.  fresh: some
- * objects may be new. */
+/* Set the ranks of the phase's objects; return whether any object or rank differs from the
+ * previous phase. fresh: some objects may be new. */
 static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

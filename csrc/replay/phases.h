@@ -49,17 +49,17 @@ typedef struct plb_phases {
     int32_t *rank_of; /* present or last rank; -1: the entity has not appeared yet */
     /* rank before the last LB step; -1: the entity has appeared since then */
     int32_t *rank_before;
-    int32_t *index_of; /* index among the present objects; -1: the entity is absent */
+    int32_t *index_of; /* index of each entity among the present objects; -1: it is absent */
     /* Arrays of present objects, in the order of the trace. */
     int64_t n, capacity;
-    /* from: index of the object in the previous phase; -1: it was absent */
+    /* from: index of each object in the previous phase; -1: it was absent */
     int32_t *entity, *rank, *from;
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords;                         /* [3 * n] position of each object */
     bool all_movable;                       /* whether all present objects may migrate */
     bool same_objects;                      /* whether the previous phase had the same objects */
-    bool has_bytes, has_memory, has_coords; /* whether the trace has these arrays */
+    bool has_bytes, has_memory, has_coords; /* which of these arrays the trace has */
     double *estimate;                       /* [rows, n] the rows of measure/estimate.h */
     double *window;           /* [n] seconds: sum of the loads since the last LB step */
     double *drift;            /* [n] drift of the estimates */
@@ -78,14 +78,15 @@ typedef struct plb_phases {
     const double *edge_bytes, *edge_messages;
     int32_t *own_edge;  /* [3 * edge_room] copy of these edges */
     double *own_amount; /* [2 * edge_room] copy of their bytes and messages */
-    int32_t *src, *dst; /* [edge_room] the ends of the same edges as indices of present objects;
-                           behind them, the senders (src) and the receivers (dst) of multicasts */
+    int32_t *src, *dst; /* [edge_room] senders (src) and receivers (dst) of these edges, as indices
+                           of present objects; behind them, the senders and the receivers of
+                           multicasts */
     double *amount;     /* [2 * edge_room] bytes and messages of edges, then of multicasts */
     int64_t *start;     /* [edge_room + 1] where the receivers of each multicast begin */
     int64_t *mark;      /* [n_ranks] scratch memory */
     double *speed;      /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
     const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
-    double *own_ranks;                      /* [2 * n_ranks] copy of both */
+    double *own_ranks;                      /* [2 * n_ranks] copies of the two arrays above */
     const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
     /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
@@ -95,11 +96,13 @@ typedef struct plb_phases {
     /* [n_ranks] of each rank: its seconds; the messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
-    bool in_seconds;       /* whether the trace has task_seconds: loads are not work */
+    bool in_seconds;       /* whether the trace has task_seconds, so that loads are seconds and not
+                              work */
     bool all_as_recorded;  /* whether every object is on its recorded rank */
 } plb_phases_t;
 
-/* Return the speeds by which sums of `phase_load` are divided; NULL: these sums are seconds. */
+/* Return the ranks' speeds, which turn sums of `phase_load` into seconds by division; NULL: the
+ * sums are seconds already. */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;
@@ -117,11 +120,10 @@ void plb_phases_free(plb_phases_t *self);
 /** Begin a part of the trace; keep it until the next part begins, or until plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** Copy those data of the present part that later parts need; afterwards the caller may free the
- * part. */
+/** Copy what later parts need from the present part; afterwards the caller may free the part. */
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
 
-/** Begin phase i of the part: its objects are now present, all others are absent.  Load
+/** Begin phase i of the part: its objects are now present, all other objects are absent.  Load
  * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 

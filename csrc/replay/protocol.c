@@ -38,8 +38,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* Add the seconds that the rank has waited since n->since to the sum for the reason of its
- * waiting. */
+/* Add the seconds since n->since to the sum for the reason for which the rank has waited. */
 static void account(node_t *n, double t)
 {
     n->waited[n->wait] += t - n->since;
@@ -220,8 +219,8 @@ static void work_event(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Whether this rank has an event before t that was not processed: the events in a bucket of the
- * calendar are not sorted. */
+/* Whether this rank has an unprocessed event before t: possible, because the events in a bucket of
+ * the calendar are not sorted. */
 static bool is_early(const node_t *n, double t)
 {
     const bool is_busy = n->state == WORK || n->state == BALANCE;

@@ -78,7 +78,7 @@ void plb_sim_wake_next(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Double the window, the number of iterations that may be under way. */
+/* Double the window: the number of iterations whose messages may be under way. */
 static void widen(sim_t *s)
 {
     const sim_t old = *s;
@@ -170,7 +170,8 @@ out:
     return ret;
 }
 
-/* Wish for an LB step `every` iterations after the last one, or as soon as possible after that. */
+/* Return the root's wish: an LB step `every` iterations after the last one, or as soon as possible
+ * after that. */
 static int64_t wish(const sim_t *s, int64_t iteration)
 {
     const bool is_free = s->root.final == PLB_NEVER && s->root.tentative == PLB_NEVER;

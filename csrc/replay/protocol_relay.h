@@ -11,7 +11,7 @@ double plb_sim_hop(const sim_t *s, int64_t bytes);
 /** Add an event of a rank. */
 void plb_sim_push(sim_t *s, double time, int64_t rank);
 
-/** Make sure that a rank has an event at `time` or earlier, because something arrives then. */
+/** Make sure that a rank has an event at `time`, when something arrives, or earlier. */
 void plb_sim_wake(sim_t *s, int64_t rank, double time);
 
 /** Add an event for the earliest arrival at a rank after t. */
@@ -21,8 +21,8 @@ void plb_sim_wake_next(sim_t *s, int64_t rank, double t);
  * known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
-/** At time `at`, a rank gets its own part, or that of a child, of the statistics of an iteration.
- * plb_sim_add_maximum: of a maximum. */
+/** A rank gets, at time `at`, its own part or that of a child: of the statistics of an iteration,
+ * or (plb_sim_add_maximum) of a maximum. */
 void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at);
 void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 

@@ -22,32 +22,35 @@ typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
-/* The state of a rank.  It is all in one struct, because events visit ranks in random order, and
- * memory access takes most of the time.  Of other ranks, only the first cache line is read. */
+/* The state of a rank.  All of it is in one struct, because events visit ranks in random order,
+ * and memory access takes most of the time.  Events of other ranks read only the first cache
+ * line. */
 typedef struct node {
     _Alignas(LINE) double wake; /* time of the event at which the next message arrives; INFINITY:
                                    there is no such event */
-    double begun[2];   /* times at which it began its last even and its last odd iteration */
+    double begun[2];   /* times at which the rank began its last even and its last odd iteration */
     int64_t iteration; /* the last iteration that the rank began */
     int64_t up;        /* iteration of the next statistics to send to its parent */
     int64_t n_relayed; /* number of rulings passed on to its children */
     int32_t n_children;
     uint8_t state, wait; /* state_t, wait_t */
-    double due;          /* time at which its work or its LB step ends */
-    double serve; /* time at which it next passes messages on during its work; INFINITY: not before
-                     the end */
+    double due;          /* time at which the rank's work or its LB step ends */
+    double serve; /* time at which the rank next passes messages on during its work; INFINITY: not
+                     before the end */
     double since; /* time at which the rank began to wait */
     int64_t n_taken; /* number of rulings that its state machine has taken */
     plb_consensus_t machine;
     double max_at; /* time at which the last contribution to the present maximum arrives */
     int64_t max_reach;
-    int32_t max_missing;              /* number of contributions to it that have not arrived */
+    int32_t max_missing;              /* number of contributions to the present maximum that have
+                                         not arrived */
     double waited[N_WAITS], received; /* seconds of waiting: at AtSync, and for neighbours */
-    int64_t bytes, messages;          /* sent for the protocol by this rank */
+    int64_t bytes, messages;          /* bytes and messages that this rank has sent for the
+                                         protocol */
 } node_t;
 
-/* What is under way through a rank: statistics of one iteration to the parent, and one ruling to
- * the children. */
+/* What passes through a rank: the statistics of an iteration on their way to its parent, and a
+ * ruling on its way to its children. */
 typedef struct slot {
     double up_at;    /* time at which the latest part of the statistics arrives */
     double down_at;  /* time at which the ruling arrives; INFINITY: not known yet */

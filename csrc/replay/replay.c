@@ -114,7 +114,7 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Set the cost of the LB step in seconds: the given one, else the measured one, else that of the
+/* Set the cost of the LB step in seconds: the given cost, else the measured one, else that of the
  * model. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
@@ -157,14 +157,16 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
 }
 
-/* Return the speeds by which load estimates change with the rank; NULL or zeros: they do not. */
+/* Return the speeds with which an object's load estimate changes when it migrates.  NULL or all
+ * zeros: the estimate does not depend on the rank. */
 static const double *speeds_used(const plb_replay_t *self)
 {
     const plb_phases_t *phases = &self->phases;
     if (plb_phases_pace(phases) != NULL) {
         return NULL; /* loads are work */
     }
-    /* with a distributed strategy, the decider tells none: each rank knows its own as given */
+    /* a distributed strategy leaves the decider's speeds at zero: each rank knows only its own
+     * given speed */
     return phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
 }
 
@@ -224,7 +226,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
 }
 
 /* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
- * whether `iteration` is the one on which they have agreed. */
+ * whether they have agreed on `iteration`. */
 static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
 {
     const int64_t k = iteration - self->loop.first + 1;
@@ -246,8 +248,8 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* Let the decider observe the previous phase and decide.  The objects of the next phase are known
- * now.  more: true: the loop goes on; false: it ends here. */
+/* Let the decider observe the previous phase and decide, now that the objects of the next phase
+ * are known. more: whether the loop goes on. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -410,7 +412,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-/* Make the objects of the only phase of this trace present, but do not run the phase. */
+/* Make the objects of this trace, which has a single phase, present; do not run the phase. */
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
 {
     int ret = plb_phases_begin(&self->phases, left, err);

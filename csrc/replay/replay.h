@@ -1,14 +1,14 @@
 /* Replays a recorded run: computes how it would have run under a decider.
  *
  * The decider gets the same input as in a run: the statistics of each phase at its end, the load
- * database when it asks for it, and the cost of LB steps.  An LB step at the end of phase i
- * places the objects of phase i + 1, by their load estimates at that time.  At the end of the
- * last phase there is none.  With foresight, an LB step takes place at the start of phase i
- * instead, with the loads of that phase (a perfect prediction).
+ * database when it asks for it, and the cost of LB steps.  An LB step at the end of phase i places
+ * the objects of phase i + 1, by their load estimates at that time.  At the end of the last phase
+ * there is none.  With foresight, an LB step takes place at the start of phase i instead, with the
+ * loads of that phase (a perfect prediction).
  *
  * The cost of an LB step is the given one, if there is one.  Otherwise it is the cost that the
  * recorded run measured, if it had an LB step with the same strategy and number of migrations in
- * the same phase.  Otherwise it is that of the cost model (model/cost.h).
+ * the same phase.  Otherwise it comes from the cost model (model/cost.h).
  *
  * Phases may be given in parts, as in shadow mode. */
 #ifndef PLB_REPLAY_REPLAY_H
@@ -24,7 +24,8 @@
 typedef struct plb_loop {
     int64_t first, n;
     double cost;   /* expected seconds of a first LB step; NAN: not known */
-    double moving; /* the part of it that would be spent on objects if all moved; NAN: not known */
+    double moving; /* the part of this cost that would be spent on objects if all moved; NAN: not
+                      known */
 } plb_loop_t;
 
 /* The measured figures of an LB step of the recorded run. */
@@ -39,12 +40,13 @@ typedef struct plb_measured_step {
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag;      /* decisions come this many iterations later, as in a loop with this lag */
+    int32_t lag;      /* decisions come this many iterations later, as in a loop with a lag */
     bool as_recorded; /* only without a decider: true: every object is on its recorded rank; false:
                          it stays where it appeared first */
     bool foresight; /* true: LB steps take place at the start of a phase, with its loads; false: at
                        its end */
-    bool moves;     /* true: receipts record that objects moved; false: shadow mode, none moved */
+    bool moves;     /* true: receipts say that objects moved; false: shadow mode, no object
+                       moved */
     /* seconds per message and byte, added to the time of the sending rank */
     plb_network_t network;
     double cost; /* seconds of each LB step; NAN: use the measured cost, or that of `model` */
@@ -61,22 +63,22 @@ typedef struct plb_replay {
     plb_replay_opts_t opt;
     plb_phases_t phases;
     /* The results; the arrays are owned. */
-    plb_metrics_t *metrics; /* [n - first] of the ranks' times */
-    double *seconds;        /* [n - first] of the phases, see plb_phases_time */
+    plb_metrics_t *metrics; /* [n - first] metrics of the ranks' times */
+    double *seconds;        /* [n - first] seconds of the phases, see plb_phases_time */
     int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
     double *times;          /* [n * n_ranks] without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
-    int64_t first; /* phases before this one: their metrics and seconds were forgotten */
+    int64_t first; /* the metrics and seconds of the phases before this one were forgotten */
     /* The present loop. */
     plb_loop_t loop, next;
     bool begins; /* whether the next phase is the first one of the loop `next`; if not, it belongs
                     to `loop` */
-    plb_consensus_root_t root; /* for a loop with a lag */
+    plb_consensus_root_t root; /* the consensus of a loop with a lag */
     plb_wish_t wish;
     bool due; /* whether the decider asks for an LB step at the end of the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
-    bool unobserved;      /* whether the decider has not got `last` yet */
+    bool unobserved;      /* whether the decider has yet to observe `last` */
     int32_t *answer;      /* owned: [n] ranks from an LB step */
     double *speed;        /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;

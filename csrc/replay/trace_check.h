@@ -15,7 +15,7 @@ int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
  * has been checked; false: check them, too. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
-/** Check bytes and memory, which only an LB step reads. */
+/** Check bytes and memory.  Only an LB step reads them. */
 int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
 /** Check the edges.  Call it if messages cost time or a strategy uses communication. */

@@ -63,14 +63,14 @@ enum {                        /* Flags of an operation. */
 };
 
 typedef struct plb_op {
-    /* ns of processor time from the end of the last call to the start of this one */
+    /* ns of processor time from the end of the previous call to the start of this one */
     int64_t compute;
     int64_t begin; /* ns of wall time from the rank's start to the start of the call */
     int64_t bytes;
     float inside; /* seconds of wall time within the call */
     int32_t peer; /* rank in MPI_COMM_WORLD */
     int32_t tag;
-    int32_t request; /* a small number, which identifies an open request; numbers are reused */
+    int32_t request; /* a small number that identifies an open request; numbers are reused */
     int32_t comm;    /* index of a communicator in plb_comms_t */
     uint8_t kind, flags;
     uint16_t what; /* a plb_collective_t */

@@ -1,8 +1,7 @@
 #include "whatif/ops_check.h"
 
-enum { MOST_REQUESTS = 1 << 24 }; /* most open requests of a rank */
-/* The largest number of nanoseconds (104 days) and bytes (9 PB): a double represents it exactly.
- */
+enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank */
+/* Largest number of nanoseconds (104 days) and of bytes (9 PB): still exact as a double. */
 static const int64_t MOST = INT64_C(1) << 53;
 
 bool plb_op_is_send(const plb_op_t *op)

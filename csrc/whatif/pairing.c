@@ -15,8 +15,8 @@ typedef struct channel {
 } channel_t;
 
 typedef struct channels {
-    /* ends: the pairs (source, target); what: the pairs (communicator, tag); both: pairs of a
-     * number in `ends` and a number in `what` */
+    /* ends: numbers of the pairs (source, target); what: numbers of the pairs (communicator, tag);
+     * both: numbers of the channels, which are pairs of these two numbers */
     plb_keys_t ends, what, both;
 } channels_t;
 
@@ -25,7 +25,7 @@ static int64_t join(int32_t a, int32_t b)
     return (int64_t)((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
 
-/* Get the number of a channel; a new channel is added. */
+/* Get the number of a channel; add it if it is new. */
 static int add_channel(channels_t *self, const channel_t *c, int32_t *number, plb_err_t *err)
 {
     int32_t ends, what;
@@ -41,10 +41,10 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* The channel of the message that a receive took, as far as the operations read so far show it. */
+/* The channel of a receive's message, as far as the operations so far determine it. */
 typedef struct wanted {
     channel_t channel;
-    uint8_t flags; /* flags of its operation */
+    uint8_t flags; /* flags of the receive's operation */
 } wanted_t;
 
 static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
@@ -117,7 +117,7 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channe
 {
     int ret = PLB_OK;
     plb_groups_t sent = {0};
-    int64_t *taken = NULL; /* number of sends taken from each channel */
+    int64_t *taken = NULL; /* number of sends of each channel that are paired already */
     PLB_NEW0(taken, table->both.n);
     PLB_TRY(plb_groups_init(&sent, channel, sends, (int32_t)table->both.n, err));
     p->unreceived = sends;

@@ -8,17 +8,19 @@
 #include "base/mem.h"
 
 typedef struct message {
-    int64_t longest, work, gain; /* path length and figures of the procedure in ns, as in path.h;
-                                    longest < 0: not sent yet */
+    int64_t longest, work, gain; /* the message's path length and figures of the procedure in ns,
+                                    as in path.h; longest < 0: not sent yet */
     int64_t op; /* index of the operation that sends it, among those of its rank */
 } message_t;
 
 /* One collective.  A member is a rank, numbered as in the communicator. */
 typedef struct collective {
-    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: it has not */
+    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: it has not
+                         entered */
     int64_t *op;      /* [size] the operation by which the member entered */
-    int64_t top;      /* largest longest[] of the members that have entered */
-    int32_t top_member, entered, left, size; /* entered, left: numbers of members */
+    int64_t top;      /* largest path length of the members that have entered, ns */
+    int32_t top_member, entered, left, size; /* number of members that have entered, and that have
+                                                left */
 } collective_t;
 
 typedef struct collectives {
@@ -26,7 +28,7 @@ typedef struct collectives {
     int64_t n, room;
 } collectives_t;
 
-/* What the next WAIT for this request waits for. */
+/* What the next WAIT of a request waits for. */
 typedef struct request {
     enum { NONE, SENT, RECEIVE, COLLECTIVE } is;
     int64_t number; /* number of the receive; or of the collective in its communicator */
@@ -70,10 +72,9 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Set `work` and `gain` to 0, as the paper does at each message (figure 2, lines 10 and 16).
- * With `kept`, only limit the gain to `slack`: the time by which the rank's path is longer than
- * the path for which it waits.  Removing the procedure does not shorten the path by more than
- * that. */
+/* Set `work` and `gain` to 0, as the paper does at each message (figure 2, lines 10 and 16).  With
+ * `kept`, only limit the gain to `slack`: the time by which the rank's path is longer than the
+ * path for which it waits.  Removing the procedure cannot shorten the path by more. */
 static void reset_work(const path_t *p, walk_t *w, int64_t slack)
 {
     if (!p->query->kept) {
@@ -126,7 +127,7 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
         const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
-        hop(p, rank, (int32_t)next - 1, m->op); /* the rank of that send */
+        hop(p, rank, (int32_t)next - 1, m->op); /* the rank of this send */
     }
     return true;
 }
@@ -173,8 +174,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find *member: the member for which the caller of `op` waits; -1: it waits for none.  Returns the
- * path length of *member; -1: it has not entered yet. */
+/* Find the member for which the caller of `op` waits (*member; -1: none).  Returns the path length
+ * of this member; -1: it has not entered yet. */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -419,8 +420,7 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
         PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
-        /* if the path comes to an operation by a message, the rank's own time before it does not
-         * count */
+        /* if the path comes by a message, the rank's own time before it does not count */
         for (; at >= 0 && hop[rank][at].rank < 0; at--) {
             const plb_op_t *op = &streams->op[rank][at];
             s->ns += op->compute + (op->kind == PLB_OP_PAUSE ? op->bytes : 0);

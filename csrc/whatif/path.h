@@ -8,16 +8,17 @@
  * operation is visited once, a receive after its send.  Times are integers (ns), so the result
  * does not depend on the order in which ranks are processed.
  *
- * F moves from the senders to the receivers.  Cs and Cr are the lengths of the paths of sender
+ * Running F elsewhere moves it from the senders to the receivers.  Cs and Cr are the lengths of
+ * the paths of sender
  * and receiver:
  *     send:     the message carries (Cs, work, gain); then Cs = Cs - gain
  *     receive:  Cr = max(Cs - gain, Cr + work)
- * `work` is F's time since the last message (F in figure 2).  `gain` is the time by which
- * removing F shortens the sender's path.  In the paper both are the same, and every message that
- * the sender sends or receives sets them to zero (lines 10 and 16; line 26 adds the received
- * rmtF, misprinted as rmtFCP).  With `kept`, they are kept until a message goes to the rank to
- * which F moves.  Then a receive only limits the gain: to Cr - Cs, or to 0 if Cs > Cr.  So F can
- * move between any two ranks. */
+ * `work` is F's time since the last message (F in figure 2).  `gain` is the time by which removing
+ * F shortens the sender's path.  In the paper both are the same, and every message that the sender
+ * sends or receives sets them to zero (lines 10 and 16; line 26 adds the received rmtF, misprinted
+ * as rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves, so
+ * that F can move between any two ranks.  A receive then only limits the gain, to Cr - Cs, or to 0
+ * if Cs > Cr. */
 #ifndef PLB_WHATIF_PATH_H
 #define PLB_WHATIF_PATH_H
 
@@ -31,7 +32,7 @@ typedef enum plb_path_change {
     PLB_PATH_ZEROED, /* the procedure takes no time */
 } plb_path_change_t;
 
-/* A question: how long is the critical path after this change? */
+/* A change of the program, after which the length of the critical path is asked for. */
 typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
@@ -52,7 +53,7 @@ typedef struct plb_path_hop {
 /* A stretch of the critical path: operations first ... last of a rank. */
 typedef struct plb_stretch {
     int64_t first, last;
-    int64_t ns; /* processor time and pauses in the stretch */
+    int64_t ns; /* ns of processor time and pauses in the stretch */
     int32_t rank, pad;
 } plb_stretch_t;
 

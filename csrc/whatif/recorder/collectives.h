@@ -23,7 +23,7 @@ typedef struct plb_counts {
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** Return the mean of the counts of all ranks, in bytes; plb_own: the count of this rank, in
+/** Return the mean of the counts over all ranks, in bytes. plb_own: return this rank's count, in
  * bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);

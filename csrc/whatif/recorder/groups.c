@@ -6,8 +6,9 @@
 #include "log.h"
 #include "monitor.h"
 
-static plb_map_t groups; /* from a communicator to its group */
-static plb_map_t made;   /* from a hash of members and parent to their number of groups so far */
+static plb_map_t groups; /* maps a communicator to its group */
+static plb_map_t made;   /* maps a hash of members and parent to the number of such groups so
+                            far */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -40,7 +41,7 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
-    /* a sum does not depend on the order: the two groups of an intercommunicator have none */
+    /* a sum, because the two groups of an intercommunicator have no order */
     for (int32_t i = 0; i < self->size; i++) {
         sum += plb_mix64(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
@@ -112,7 +113,8 @@ plb_group_t *plb_group(MPI_Comm comm)
 static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
-        plb_map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles: an old entry is removed */
+        plb_map_take(&groups, PLB_HANDLE(comm)); /* remove an old entry, because MPI reuses
+                                                    handles */
         define(comm, parent ? parent->id : 1);
     }
 }

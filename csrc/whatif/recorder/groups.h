@@ -8,19 +8,18 @@
 #include "handles.h"
 
 typedef struct plb_group {
-    int32_t number; /* number of the communicator on this rank; operations have it as `comm` */
+    int32_t number; /* number of the communicator on this rank, the `comm` of operations */
     int32_t size, rank;
     int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;
     uint64_t id; /* an id that is the same on all members */
-    /* group with the same members, for pylb's own messages; NULL: not created yet */
+    /* communicator with the same members, for pylb's own messages; NULL: not created yet */
     struct plb_group *own;
 } plb_group_t;
 
 plb_group_t *plb_group(MPI_Comm comm);
-/** Return the group with the same members for pylb's own messages; it is created at the first
- * call. */
+/** Return the group with the same members for pylb's own messages; the first call creates it. */
 plb_group_t *plb_group_own(plb_group_t *group);
 /** Return the rank in MPI_COMM_WORLD of `rank`, which is in the remote group if there is one; -1:
  * unknown. */

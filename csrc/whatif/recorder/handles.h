@@ -7,14 +7,14 @@
 #include "base/hash.h"
 
 typedef struct plb_map {
-    /* all keys so far; removed ones are kept, because MPI uses its handles again */
+    /* all keys so far, also removed ones, because MPI reuses its handles */
     plb_keys_t keys;
     void **value; /* [keys] NULL: the key was removed */
     int64_t room;
 } plb_map_t;
 
-/** Return the block, or end the program with a message if it is NULL: if no memory is left, the
- * program itself cannot go on, either. */
+/** Return the block.  If it is NULL, end the program with a message: without memory it could not
+ * go on. */
 void *plb_must_have(void *block);
 
 void *plb_map_get(const plb_map_t *self, uint64_t key);

@@ -10,11 +10,12 @@
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
-    FLUSH_NS = 200 * 1000000, /* operations stay in the buffer at most this long */
-    LONG_NS = 200 * 1000,     /* after longer intervals, check whether the process slept */
-    /* computing for a shorter time between two polls counts as polling */
+    FLUSH_NS = 200 * 1000000, /* operations stay in the buffer for at most this many ns */
+    LONG_NS = 200 * 1000,     /* after an interval longer than this (ns), check whether the process
+                                 slept */
+    /* ns: if the program computes for a shorter time between two polls, this counts as polling */
     POLL_NS = 20 * 1000,
-    NAP_POLL_NS = 200 * 1000, /* the same limit if the process also slept between these polls */
+    NAP_POLL_NS = 200 * 1000, /* like POLL_NS, if the process also slept between the two polls */
     NAP_NS = 10 * 1000,       /* a process that did not run for longer than this (ns) has slept */
     MOST_LACKS = 64,
 };
@@ -33,7 +34,8 @@ static struct {
     int64_t delay; /* ns: how long the process had waited for a processor at the end of the last
                       call */
     int64_t begin, compute; /* figures of the present call, as in plb_op_t */
-    int64_t carried;        /* processor time before earlier calls that logged no operation */
+    int64_t carried;        /* ns of processor time before calls that logged no operation; added to
+                               the next operation */
     int64_t flushed;        /* wall time at which operations were last sent */
     int64_t beyond;         /* processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
@@ -98,8 +100,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Log a pause: between two calls, the process used `cpu` of `wall` ns.  The rest was sleep, unless
- * other processes ran on its processor. */
+/* Log a pause between two calls: of `wall` ns, the process used `cpu` ns.  The rest was sleep,
+ * unless other processes ran on its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();
@@ -143,7 +145,7 @@ void plb_note(plb_op_t op)
     }
     op.begin = me.begin - me.start;
     me.op[me.n++] = op;
-    if (me.n == BUFFERED) { /* one call may have very many operations */
+    if (me.n == BUFFERED) { /* a single call may have very many operations */
         flush_ops(me.begin);
         me.first = BUFFERED; /* the call's first operation was sent already */
     }
@@ -152,7 +154,7 @@ void plb_note(plb_op_t op)
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
-    /* perhaps not asleep: another process may have run */
+    /* another process may have run, so perhaps it was no sleep */
     if (away > LONG_NS || computed >= POLL_NS) {
         const int64_t delay = run_delay();
         away -= delay < 0 ? 0 : delay - me.delay;
@@ -176,7 +178,7 @@ static void count_asking(int64_t computed, int64_t away)
     }
 }
 
-/* A process that sleeps between two polls only waits, even if it uses more time than POLL_NS:
+/* A process that sleeps between two polls is only waiting, even if it uses more time than POLL_NS:
  * falling asleep and waking up take longer than the poll, above all on an idle core. */
 void plb_polled(void)
 {

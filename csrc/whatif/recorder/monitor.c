@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static int connection = -1, own_rank;
-static int64_t sent; /* number of operations that were sent */
+static int64_t sent; /* number of operations that have been sent */
 
 bool plb_monitor_is_open(void)
 {
@@ -82,8 +82,8 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port.  It is part of command lines, which every user can read.  The
- * token is not. */
+/* PYLB_RECORDER is address:port.  It appears in command lines, which every user can read; so the
+ * secret token is not part of it. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;

@@ -42,7 +42,7 @@ CALL(Irecv, irecv, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
 CALL(Recv_init, recv_init, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
      MAKE_RECEIVE(true))
 
-/* The call will change the message's handle, so keep the old one. */
+/* Keep the message's handle, because the call changes it. */
 #define WAS_MESSAGE const uint64_t was = BITS(Message, message)
 STATUS_CALL_AFTER(WAS_MESSAGE, Mrecv, mrecv, (Out buf, COUNT count, Type type, MessageOut message),
                   (buf, count, type, message), plb_note_taken(was))
@@ -126,7 +126,7 @@ BOTH(Reduce_scatter, Ireduce_scatter, reduce_scatter,
 BOTH(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, (REDUCED), (REDUCED_ARGS),
      PLB_REDUCE_SCATTER, 0, BYTES(count, type) * plb_members(HANDLE(Comm, comm)))
 
-/* Each neighbour gets `bytes`. */
+/* Each neighbour gets `bytes` bytes. */
 #define NEIGHBOUR(name, params, args, bytes)                                                      \
     CALL(Neighbor_##name, neighbor_##name, (LIST params, Comm comm), (LIST args, comm),           \
          plb_note_neighbours(HANDLE(Comm, comm), bytes))                                          \

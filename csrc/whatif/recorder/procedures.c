@@ -12,7 +12,7 @@ enum { MOST = 256, LONGEST = 252 };
 
 static char names[MOST][LONGEST];
 static int32_t n_names, n_told;
-static plb_map_t numbers; /* from the address of an instrumented function to its number + 2; 1: the
+static plb_map_t numbers; /* maps the address of an instrumented function to its number + 2; 1: the
                              user has not chosen it */
 
 PLB_EXPORT int pylb_procedure(const char *name);

@@ -79,8 +79,8 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* Forget a request that the program frees while its operation goes on.  Its number is not used
- * again. */
+/* Forget a request that the program frees before its operation is complete.  Its number is not
+ * used again. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

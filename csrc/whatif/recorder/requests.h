@@ -18,8 +18,8 @@ void plb_request_cancelled(MPI_Request request);
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
 /** Log a call that waits for n requests or tests them; was[n]: their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
-/** Log the completion of the requests index[n]; indices count from `base`.  n is negative if no
- * request was active. */
+/** Log the completion of the requests index[n].  Indices count from `base`: 0 in C, 1 in Fortran.
+ * n < 0: no request was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);

@@ -12,7 +12,8 @@
 #include "monitor.h"
 #include "procedures.h"
 
-static pid_t process; /* the process that called MPI_Init; its forks are not recorded */
+static pid_t process; /* the process that called MPI_Init; processes that it forks are not
+                         recorded */
 
 static void say_hello(int rank, bool delays, int provided)
 {
@@ -72,7 +73,7 @@ void plb_record_start(int provided)
         plb_group(MPI_COMM_WORLD);
         plb_procedures_tell();
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks begin the program at the same time */
+    PMPI_Barrier(MPI_COMM_WORLD); /* then all ranks begin the program at the same time */
     plb_log_begin(!timed_only);
 }
 

@@ -6,7 +6,7 @@
 #include "log.h"
 
 typedef struct window {
-    plb_group_t *group; /* a group of this window only */
+    plb_group_t *group; /* a group that only this window uses */
     int64_t *pending;   /* [size] bytes to or from each target */
     MPI_Group opened, posted;
 } window_t;
@@ -34,7 +34,7 @@ void plb_window_made(MPI_Comm comm, MPI_Win win)
     if (parent == NULL) {
         abort();
     }
-    parent->own = NULL; /* the next window gets another group */
+    parent->own = NULL; /* forget this group, so that the next window gets a new one */
     self->group = plb_group_own(parent);
     parent->own = NULL;
     self->pending = plb_must_have(calloc((size_t)self->group->size, sizeof *self->pending));
@@ -57,7 +57,7 @@ void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
-        self->pending[target] += bytes + 1; /* the 1 makes an access without data count, too */
+        self->pending[target] += bytes + 1; /* + 1, so that an access without data counts, too */
     }
 }
 

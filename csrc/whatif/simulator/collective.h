@@ -1,5 +1,6 @@
-/* Collectives.  A blocking one is simulated as a tree of messages.  A nonblocking one is complete
- * when the ranks on which it depends have entered it, plus the time that such a tree takes. */
+/* Collectives.  A blocking one is simulated as a tree of messages.  A nonblocking one is
+ * complete some time after the ranks on which it depends have entered it: the time that such a
+ * tree takes. */
 #ifndef PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 #define PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 

@@ -105,7 +105,8 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
 {
     process_t *to = &self->process[dst];
     message_t *const all = self->message;
-    /* sorted by arrival, ties in order of sending: the place is nearly always at the end */
+    /* the list is sorted by arrival, ties in order of sending; a message nearly always goes to the
+     * end */
     int32_t before = to->flying_last;
     while (before >= 0 && all[before].at > all[m].at) {
         before = all[before].prev;

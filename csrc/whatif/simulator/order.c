@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { FAR = 4096 }; /* how many operations ahead are examined */
+enum { FAR = 4096 }; /* number of operations that are examined in advance */
 
 bool plb_order_is_open(const plb_op_t *op)
 {
@@ -15,9 +15,8 @@ static bool is_fixed(const plb_op_t *op)
     return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
 }
 
-/* Return the end of the block that begins at operation `at`, which is the next open operation.
- * -1: the block cannot be moved; -2: the operations that were passed so far do not contain the
- * end. */
+/* Return the end of the block that begins at operation `at`: the next open operation. -1: the
+ * block cannot be moved; -2: the end is not among the operations so far. */
 static int64_t block_end(const process_t *process, int64_t at)
 {
     for (int64_t i = at + 1; i < at + FAR; i++) {

@@ -1,4 +1,4 @@
-/* Lets a server process its requests in a different order than recorded.
+/* Lets a server process its requests in an order different from the recorded one.
  *
  * A receive from any source and the operations after it, up to the next such receive, form a
  * block: the work for one message.  If messages arrive in a different order than recorded, their

@@ -32,8 +32,8 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
-/* Factor by which waiting processes slow down the computing ones: they poll, and yield or sleep
- * between two polls. */
+/* Factor by which waiting processes slow down the computing ones, because they poll, and yield or
+ * sleep between two polls. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
@@ -123,14 +123,14 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* A process joins the ring.  If the running process was alone, its turn had no end; now the turn
- * ends at the next multiple of the quantum. */
+/* Let a process join the ring.  If the running process was alone, its turn had no end; now it ends
+ * at the next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
     if (p->turn_ends <= self->now) {
         p->turn_ends += quantum * (floor((self->now - p->turn_ends) / quantum) + 1.0);
-        if (p->turn_ends <= self->now) { /* rounding may give a time that is over */
+        if (p->turn_ends <= self->now) { /* because of rounding, the time may be in the past */
             p->turn_ends = self->now + quantum;
         }
     }
@@ -146,14 +146,15 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->spinning--;
         ring_join(self, p);
     }
-    if (one->in_queue) { /* the process runs, or will have its turn */
+    if (one->in_queue) { /* the process runs already, or waits for its turn */
         return;
     }
     if (p->turn < 0) {
         p->turn_ends = self->now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_insert(self, p, rank, true); /* after a sleep, the scheduler prefers a process */
+        ring_insert(self, p, rank, true); /* a process that has slept comes first in the
+                                             scheduler */
         p->turn_ends = self->now + self->target.quantum;
     } else {
         ring_join(self, p);
@@ -241,7 +242,7 @@ int32_t plb_processor_event(plb_whatif_t *self, int32_t number)
     processor_t *p = &self->processor[number];
     if (self->target.quantum <= 0.0) {
         const plb_item_t top = p->active.item[0];
-        p->v = top.key; /* the exact value: a sum of shares would have rounding errors */
+        p->v = top.key; /* set, because a sum of shares would have rounding errors */
         p->last = self->now;
         return top.id;
     }

@@ -37,8 +37,8 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_PASS_NEW0(self->processor, t->n_processors);
     PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* until all are counted, `spinning` is the number
-                                                    of all processes of the processor */
+        self->processor[t->place[r]].spinning++; /* at first, `spinning` counts all processes of
+                                                    the processor */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -228,8 +228,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  Returns NULL
- * if there is none, or, with *unknown = true, if it was not passed yet. */
+/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  NULL: there is
+ * none; *unknown: it may be among the operations that were not passed yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -525,7 +525,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Continue the rank whose next operation was missing. */
+/* Continue the rank whose next operation was not passed before. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

@@ -7,8 +7,7 @@
  * see plb_waiting_t.
  *
  * A processor with a share below 1 is available in the first part of each period, like in a
- * control group with a quota; the periods of different processors do not begin at the same
- * time.
+ * control group with a quota; the periods of different processors do not begin at the same time.
  *
  * Messages.  The envelope of a message sent at t arrives at t + alpha, and matches the first
  * posted receive that fits; messages of one sender and communicator match in the order of sending.
@@ -16,12 +15,11 @@
  * messages are transferred when the receiver is inside MPI and its receive is posted (there is no
  * progress outside of calls): alpha for the answer, then alpha + beta * bytes for the data; then
  * both sides are complete.  Each call costs `overhead` processor seconds.  Blocking collectives
- * are trees of such messages (trees.h).  A nonblocking collective is complete when the ranks on
- * which it depends have entered it, plus the time that such a tree takes.
+ * are trees of such messages (trees.h).  A nonblocking collective is complete some time after the
+ * ranks on which it depends have entered it: the time that such a tree takes.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
- * the result does not depend on the order in which the ranks' operations are passed.
- */
+ * the result does not depend on the order in which the ranks' operations are passed. */
 #ifndef PLB_WHATIF_SIMULATOR_SIMULATOR_H
 #define PLB_WHATIF_SIMULATOR_SIMULATOR_H
 
@@ -31,9 +29,12 @@
 #include "whatif/ops.h"
 
 typedef enum plb_waiting {
-    PLB_WAIT_BLOCK, /* sleeps, sometimes polls; runs first when its message comes */
-    PLB_WAIT_YIELD, /* polls and yields: takes little time, and its turn comes last */
-    PLB_WAIT_SPIN,  /* polls all the time: takes its share like a process that computes */
+    PLB_WAIT_BLOCK, /* the process sleeps and sometimes polls; it runs first when its message
+                       comes */
+    PLB_WAIT_YIELD, /* the process polls and yields: it takes little time, and its turn comes
+                       last */
+    PLB_WAIT_SPIN,  /* the process polls all the time, and takes its share like a computing
+                       process */
 } plb_waiting_t;
 
 typedef struct plb_target { /* The target machine; borrowed. */
@@ -44,8 +45,8 @@ typedef struct plb_target { /* The target machine; borrowed. */
                              available; NULL: 1 */
     double period;        /* seconds of a period; 0: a share acts like a lower speed */
     const int32_t *node;  /* [n_processors] node of each processor */
-    const double *alpha;  /* [n_nodes * n_nodes] seconds per message from one node to the other */
-    const double *beta;   /* [n_nodes * n_nodes] seconds per byte from one node to the other */
+    const double *alpha;  /* [n_nodes * n_nodes] seconds per message from node to node */
+    const double *beta;   /* [n_nodes * n_nodes] seconds per byte from node to node */
     double overhead;      /* processor seconds of a call, at speed 1 */
     int64_t eager;        /* bytes: longest message whose data follow the envelope at once */
     double quantum;       /* seconds of a turn; 0: infinitely small */
@@ -53,11 +54,11 @@ typedef struct plb_target { /* The target machine; borrowed. */
     double polling; /* processor seconds that each waiting process (except one that spins) uses per
                        second in which others compute */
     bool as_recorded; /* true: receives from any source take the recorded message; false: they take
-                         the first one that arrives, as in MPI */
+                         the first message that arrives, as in MPI */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* not all operations of the rank have been passed */
+    PLB_END_RUNNING, /* the caller has not passed all operations of the rank */
     PLB_END_THROUGH, /* the rank has reached its END */
     PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
     PLB_END_STUCK,   /* the rank waits forever */

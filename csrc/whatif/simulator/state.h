@@ -16,8 +16,7 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* if the slot is SLOT_DONE: the time at which it is complete, which may be in the
-                    future */
+    double done; /* of a SLOT_DONE: the time at which it is complete, which may be in the future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
@@ -29,8 +28,8 @@ typedef struct message {
     int32_t src, tag;
     int32_t channel;
     int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
-    int32_t next, prev; /* links of a list in order of arrival: of the messages in flight, then of
-                           those that have arrived */
+    int32_t next, prev; /* links of a list in order of arrival: first the list of messages in
+                           flight, later that of arrived messages */
     int32_t behind;     /* next message in the channel */
     int32_t into; /* the receiver's slot, as long as a rendezvous message (longer than `eager`)
                      waits for a call of the receiver */
@@ -46,7 +45,7 @@ typedef struct post {
 } post_t;
 
 typedef struct channel {
-    uint32_t context; /* context of the messages, see context_of */
+    uint32_t context; /* context of the channel's messages, see context_of */
     int32_t dst;
     int32_t first, last;     /* list of the messages that have arrived */
     int32_t post, post_last; /* list of the posted receives from src */
@@ -76,7 +75,7 @@ typedef struct process {
     double since; /* when the process began to wait or was paused */
     double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
-    int64_t *skipped; /* index of the first operation of each skipped block */
+    int64_t *skipped; /* indices of the first operations of skipped blocks */
     int64_t frontier; /* all operations before this index are done or skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
@@ -108,7 +107,7 @@ typedef struct processor {
     double phase;      /* time at which the first period begins */
     double last;       /* time up to which v (with turns: `left` of the running process) has been
                           computed */
-    double v;          /* work that each computing process has got so far */
+    double v;          /* v: the work that each computing process has got so far */
     plb_heap_t active; /* with equal shares: the processes, sorted by the value of v at which their
                           work is done */
     int32_t spinning;  /* number of processes that wait and take their share */
@@ -121,8 +120,8 @@ typedef struct icoll { /* A nonblocking collective that some ranks have entered.
     double latest, root_at;
     int64_t sequence;
     int64_t latest_op, root_op;
-    int32_t latest_rank, root_rank; /* the rank that entered last, and the root; -1: none has
-                                       entered, the root has not */
+    int32_t latest_rank, root_rank; /* latest_rank: the rank that entered last; -1: none has.
+                                       root_rank: the root; -1: it has not entered */
     int32_t entered, next;
     int32_t *slot; /* [size] slot of each member that waits, by its rank in the communicator; -1:
                       it does not wait */

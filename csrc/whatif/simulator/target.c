@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* largest value, as in snapshots: the product of two such numbers does not overflow */
+/* largest value, as in snapshots: products of two such numbers do not overflow */
 static const double MOST = 1e30;
 
 static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period or a turn */
@@ -84,7 +84,7 @@ static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
     self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
     self->target.place = memcpy(i, t->place, ranks * sizeof *i);
     self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
-    self->target.share = NULL; /* only the processors' copies are used from now on */
+    self->target.share = NULL; /* from now on, only the copies in the processors are used */
     return PLB_OK;
 }
 

@@ -1,7 +1,7 @@
 #include "whatif/simulator/trees.h"
 
 enum {
-    /* bytes from which on Alltoall sends to each rank directly, as in Open MPI and MPICH */
+    /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH */
     PAIRWISE_BYTES = 256,
 };
 
@@ -15,7 +15,7 @@ static int32_t min32(int32_t a, int32_t b)
 static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
                       plb_hop_t *out)
 {
-    /* distance to the parent; for the root, the first power of two that is not below `size` */
+    /* distance to the parent; of the root, the first power of two that is not below `size` */
     int32_t bit = 1;
     while (bit < size && (v & bit) == 0) {
         bit <<= 1;
@@ -70,8 +70,8 @@ static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
 }
 
-/* Step k of recursive doubling: send to the rank that is 2^k above, and receive from the rank 2^k
- * below. After it, each rank has the data of 2^(k+1) ranks. */
+/* Step k of recursive doubling: send to the rank 2^k above, and receive from the rank 2^k below.
+ * After this step, each rank has the data of 2^(k+1) ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {
@@ -135,7 +135,8 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* in these two, the messages go to the root */
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* in these two collectives, messages go to the
+                                                       root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
     }
 }

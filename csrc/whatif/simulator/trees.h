@@ -6,16 +6,16 @@
 
 #include "whatif/ops.h"
 
-/* A step: send a message to rank `to`, then wait for a message from rank `from`; -1: do not send,
- * do not wait. */
+/* A step: send a message to rank `to` (-1: do not), then wait for a message from rank `from` (-1:
+ * do not). */
 typedef struct plb_hop {
     int32_t to, from; /* ranks in the communicator */
     int64_t bytes;    /* bytes sent */
 } plb_hop_t;
 
 /** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.  Collectives with a
- * root use binomial trees.  Others use recursive doubling (Bruck's, for any number of ranks).
- * But if each rank sends long data, different for each rank, it sends to one rank after the
+ * root use binomial trees.  Other collectives use recursive doubling (Bruck's, for any number of
+ * ranks); but if each rank has long data for every other rank, it sends to one rank after the
  * other. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
