@@ -298,7 +298,7 @@ def main() -> None:
     parser.add_argument(
         "--agree", type=float, default=0.02, help="allowed difference of the two fastest runs"
     )
-    parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
+    parser.add_argument("--still", type=float, default=5, help="seconds to wait for idle cores")
     parser.add_argument("--patience", type=float, default=300, help="most seconds to wait in all")
     parser.add_argument("--quantum", type=float, help="time slice in s (as recorded)")
     parser.add_argument("--skip-speed", action="store_true", help="do not time the simulation")

@@ -155,11 +155,11 @@ def _words(path: Path) -> list[str]:
 
 
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
-    """Return the nearest directory from `own` up to `top` whose children can have the controllers.
+    """Return the nearest directory, from `own` up to `top`, below which groups can limit `wanted`.
 
-    A directory whose children already have them is preferred.  In version 2, a group has either
-    processes or children with controllers, except for the real root.  So if this process is alone
-    in a group, it moves to a child group; then the other children can have controllers.
+    A directory where this is already so is preferred.  In version 2, a group has either processes
+    or children with controllers, except for the real root.  So if this process is alone in a group,
+    it moves to a child group; then the other children can have controllers.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [

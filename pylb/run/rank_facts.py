@@ -55,7 +55,7 @@ class RankFacts:
         self._near: I32 | None = None
 
     def _resolved(self, name: str, value: Any) -> Any:
-        """Return this rank's number; return a function or "auto" unchanged, for later."""
+        """Return this rank's number; a function or "auto" stays as it is, and is asked later."""
         transport = self._agreement.transport
         if callable(value) or (name == "memory_limit" and isinstance(value, str)):
             if value == "auto" or not isinstance(value, str):
