@@ -55,15 +55,17 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --iterations 30 --plot $(OUT)/jacobi2d.png
 
 # The tests run in the environment's own folder, so that they import what was installed there and
-# not the sources beside them.
+# not the sources beside them.  They start hundreds of Pythons, which need compiled modules.
+PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadgroup --no-loadscope-reorder
+unexport PYTHONDONTWRITEBYTECODE
+
 test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
-		bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile ../tests
+		$(PYTEST) ../tests
 
 check: $(VENV)/.built ## the fast tests, to run between edits: less than two minutes
 	@$(MAKE) --no-print-directory -s -C tests/c -j2 run
-	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" bin/pytest -c ../pyproject.toml --rootdir .. -q \
-		-n 2 --dist loadfile -m "not slow" ../tests
+	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(PYTEST) -q -m "not slow" ../tests
 
 # Some tests need a browser or gfortran; without it they are skipped, and say so.
 $(VENV)/.optional: $(VENV)/.built
@@ -100,7 +102,7 @@ lint: $(VENV)/.lint ## ruff, clang-format, clang-tidy, gcc's analyzer, mypy, stu
 
 asan: ## the C tests under sanitizers and valgrind
 	@tools/setup.sh packages asan
-	$(MAKE) -C tests/c asan
+	$(MAKE) -C tests/c asan library
 	$(MAKE) -C tests/c valgrind
 
 SECONDS ?= 60

@@ -12,6 +12,7 @@ from pathlib import Path
 import chance  # noqa: F401 how examples are drawn
 import pytest
 import stuck_mpiexec
+from compiled import installed
 
 # Let Open MPI start more ranks than cores, also as root; MPICH ignores these variables.
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
@@ -46,11 +47,25 @@ def needs_the_machine(item):
     return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Mark the tests that `make check` leaves out."""
     for item in items:
         if needs_the_machine(item) or item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
+    if getattr(config.option, "loadgroup", False):
+        share_out(items)
+
+
+def share_out(items):
+    """Give one worker all tests that need the machine, so that no worker waits for another.
+
+    The other workers get a file at a time.  Files with slow tests come first.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not needs_the_machine(item), item.path not in slow))
+    for item in items:
+        group = "machine" if needs_the_machine(item) else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,3 +103,17 @@ def mpiexec():
         pytest.skip(f"no {words[0]}")
     stuck_mpiexec.start()
     return words
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory):
+    """Return the folder of the installed C library; the first worker that needs it builds it."""
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "library"
+    home.mkdir(exist_ok=True)
+    with open(home / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "done").exists():
+            installed(home)
+            (home / "done").touch()
+    return home / "prefix"

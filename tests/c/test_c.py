@@ -45,6 +45,12 @@ def test_room_under_the_sanitizers(make, room):
     assert "[  PASSED  ]" in done.stdout + done.stderr
 
 
+def test_the_library_under_the_sanitizers(make):
+    done = make("library", "")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "0 failures\n" in done.stdout
+
+
 @pytest.mark.parametrize("name", HARNESSES)
 def test_fuzz_harness_on_what_was_found_and_a_few_random_inputs(make, name):
     """`make fuzz` runs the same harnesses (tests/fuzz/c) for longer."""

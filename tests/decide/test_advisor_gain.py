@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def record(iteration, loads, rebalanced):
     return _core.stats(samples)
 
 
+@examples(30)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 40), ranks=st.integers(1, 5))
 def test_the_gain_is_that_of_the_plain_twin(seed, every, ranks):
     rng = np.random.default_rng(seed)

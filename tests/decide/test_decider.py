@@ -180,7 +180,7 @@ def run(seed):
     return asks, {r["kind"] for r in both.core.receipts()}
 
 
-@chance.examples(200)
+@chance.examples(100)
 @given(st.integers(0, 2**32 - 1))
 def test_twin(seed):
     run(seed)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ class Twin:
         return iteration >= self.until or (len(high) == 3 and all(high))
 
 
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_twin(seed):
     rng = np.random.default_rng(seed)

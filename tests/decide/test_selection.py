@@ -314,7 +314,7 @@ OUTCOME = st.tuples(
 )
 
 
-@examples(300)
+@examples(120)
 @given(
     st.lists(st.sampled_from(PALETTE), min_size=1, max_size=8, unique=True),
     st.integers(1, 3),

@@ -2,13 +2,13 @@
 
 import pytest
 from compiled import flags, needs_fortran, run
-from test_lib import HERE, prefix  # noqa: F401 a fixture
+from test_lib import HERE
 
 CHECKS = ["-g", "-O1", "-fcheck=all", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror"]
 
 
 @pytest.fixture(scope="module")
-def program(prefix, tmp_path_factory):  # noqa: F811
+def program(prefix, tmp_path_factory):
     needs_fortran()
     made = tmp_path_factory.mktemp("fortran") / "use"
     linked = flags(prefix, "pylb_fortran")
@@ -21,7 +21,7 @@ def test_every_call_and_its_errors(mpiexec, program, ranks):
     assert run([*mpiexec, "-n", str(ranks), str(program)]) == "0 failures\n"
 
 
-def test_the_module_has_every_function_that_a_program_calls(prefix):  # noqa: F811
+def test_the_module_has_every_function_that_a_program_calls(prefix):
     """The module has the functions of pylb.h for advisors, plans and steps."""
     header = (prefix / "include" / "pylb.h").read_text().split("/* ---- placement")[0]
     module = (prefix / "include" / "pylb.f90").read_text()

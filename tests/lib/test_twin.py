@@ -7,7 +7,7 @@ import pytest
 from advisor_drift import drift
 from compiled import run
 from launch import HERE
-from test_lib import mpi_program, prefix  # noqa: F401 fixtures
+from test_lib import mpi_program  # noqa: F401 a fixture
 
 import pylb
 

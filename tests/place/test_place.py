@@ -24,7 +24,7 @@ NAMES = [
     "BestFitLB", "GreedyLB", "RefineLB", "RefineSwapLB", "RefineCommLB", "CommAwareRefineLB",
 ]  # fmt: skip
 
-SETTINGS = examples(150)
+SETTINGS = examples(75)
 LIMITED = examples(60)
 
 LOADS = st.one_of(

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from chance import TIMES
 from twin_whatif import Twin
 from whatif_programs import program, server
 
@@ -30,7 +31,7 @@ def places(ranks):
 @pytest.mark.parametrize("quantum", [0.0, 7e-4])
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_agrees_with_the_twin(ranks, quantum, waiting):
-    for seed in range(12):
+    for seed in range(6 * TIMES):
         run = program(seed, ranks)
         for place in places(ranks):
             given = {
