@@ -2,9 +2,10 @@
 
     python benchmarks/distributed.py [--quick] [--json out/distributed.json]
 
-Targets: max/mean is within 5 % of GreedyLB's in every case and never worse than before, and no rank
-holds more than O(n/p + fan-out x rounds) entries. An entry is an object, a known rank, an object
-with known location, an edge between two of these, or a line of a received message. The columns:
+Targets: max/mean is within 5 % of GreedyLB's in every case and never worse than before, and a rank
+holds few entries: O(n/p + fan-out x rounds). An entry is something that the rank must store: an
+object, another rank, an object whose rank it knows, an edge between objects, or a line of a
+received message. The columns:
 
 held      largest number of entries on any rank at any time, in all rounds of the placement
 of        `held` divided by (most objects of a rank before or after + fan-out x rounds); with

@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Raise an error: the program redistributes its data.  Used where a strategy is required."""
+    """Raise an error; stands for the strategy if the program redistributes its data itself."""
     raise StrategyError("the program itself redistributes its data")
 
 

@@ -109,8 +109,8 @@ class LoadHistory:
     def change(self) -> None:
         """End a part, because objects were added or removed on some rank since the last iteration.
 
-        At the start of a loop, an empty part records the change, because the decision after the
-        last iteration was made without it.
+        At the start of a loop, an empty part records the old objects: the decision after the last
+        iteration was made for them.
         """
         starts = self._agreement.last_step[0] == Step.START
         kept = bool(self._loads)
