@@ -4,16 +4,18 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* Add the loads of this rank's objects.  The rank's load is their exact sum, rounded once.  So
- * rounding never makes the maximum over the ranks smaller than the mean. */
-static int add_loads(plb_stats_t *s, const double *x, int64_t n)
+/* Set the load of this rank: the seconds of its other work, plus the exact sum of its objects'
+ * loads, rounded once.  A replay computes the same number (replay/phase_loads.c). */
+static int set_load(plb_stats_t *s, const double *x, int64_t n, double background)
 {
+    plb_exact_t sum = {{0}};
     for (int64_t i = 0; i < n; i++) {
         PLB_PY_REFUSE_IF(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
                          "loads[%lld]: expected 0 ... 1e30 seconds", (long long)i);
-        plb_exact_add(&s->load_sum, x[i]);
+        plb_exact_add(&sum, x[i]);
     }
-    s->load_max = plb_exact_value(&s->load_sum);
+    s->load_max = s->load_min = background + plb_exact_value(&sum);
+    plb_exact_add(&s->load_sum, s->load_max);
     return 0;
 }
 
@@ -22,7 +24,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     plb_py_call_t c;
     const double *loads;
     int64_t n = -1;
-    double idle, time, cost;
+    double idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
     plb_py_begin(&c, NULL, NULL);
@@ -30,17 +32,16 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
         plb_py_items(&c, sample,
                      "kind:l iteration:l arguments:l failed:p n_objects:l loads:f8 idle:d "
                      "messages:l message_bytes:l time:d cost:d n_changed:l n_rebalanced:l "
-                     "messages_open:l",
+                     "messages_open:l background:d",
                      &out->kind, &out->iteration, &out->arguments, &failed, &out->n_objects,
                      &loads, &n, &idle, &out->messages, &out->message_bytes, &time, &cost,
-                     &out->n_changed, &out->n_rebalanced, &out->messages_open) != 0 ||
-        add_loads(out, loads, n) != 0;
+                     &out->n_changed, &out->n_rebalanced, &out->messages_open, &background) != 0 ||
+        set_load(out, loads, n, background) != 0;
     plb_py_end(&c, NULL);
     if (bad) {
         return -1;
     }
     out->n_ranks = 1;
-    out->load_min = out->load_max;
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));
     out->utilization_min = plb_utilization(out->load_max, fmax(idle, 0.0));

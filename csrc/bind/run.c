@@ -138,15 +138,17 @@ out:
 
 PLB_PY_METHOD(
     atsync, bind,
-    "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
+    "bind($self, keys, recorder, seconds, window, estimates, background, /)\n--\n\n"
     "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
     "whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
-    "window: the n sums of loads; estimates: the table; all three as for end_pass().")
+    "window: the n sums of loads; estimates: the table; all three as for end_pass().\n"
+    "background: seconds of the rank's other work in an iteration.")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
-    PLB_PY_TRY(plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O", &keys,
-                            &recorder, &array[0], &array[1], &array[2]));
+    PLB_PY_TRY(plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O background:d",
+                            &keys, &recorder, &array[0], &array[1], &array[2],
+                            &self->core.background));
     const bool whole = keys == Py_None && PyArray_Check(array[0]);
     const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
     const int64_t rows = PyErr_Occurred() ? 0 : plb_py_estimate_rows(array[2], n);

@@ -86,10 +86,11 @@ void plb_atsync_free(plb_atsync_t *self)
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
-    const double span = seconds_of(now - self->mark), idle = fmax(span - self->busy, 0.0);
+    const double span = seconds_of(now - self->mark), own = self->busy + self->background;
+    const double idle = fmax(span - own, 0.0);
     s->n_ranks = 1;
-    s->load_sum = part->load;
-    s->load_max = s->load_min = part->total = plb_exact_value(&part->load);
+    s->load_max = s->load_min = part->total = self->background + plb_exact_value(&part->load);
+    plb_exact_add(&s->load_sum, part->total);
     s->load_max_rank = self->net->rank;
     plb_exact_add(&s->idle_sum, idle);
     s->utilization_min = plb_utilization(s->load_max, idle);

@@ -61,7 +61,8 @@ typedef enum plb_atsync_answer {
 /* This rank's part of an iteration whose statistics are not known yet. */
 typedef struct plb_atsync_part {
     plb_exact_t load; /* sum of the loads that this rank's objects have reported so far */
-    double total;     /* the same sum, rounded; set when it is contributed */
+    double total;     /* load of this rank: this sum, rounded, and `background`; set when it is
+                         contributed */
 } plb_atsync_part_t;
 
 /* The trigger's wish for an LB step at a certain iteration.  The n iterations of the loop count
@@ -97,11 +98,13 @@ typedef struct plb_atsync {
     int32_t window; /* how many iterations may be under way: the lag, or PLB_ATSYNC_WINDOW without
                        a lag */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
-    int64_t mark;            /* ns: when this rank last contributed statistics */
-    double busy, waited;     /* seconds since `mark`: in which objects ran, and in which this rank
-                                waited at AtSync */
-    plb_atsync_row_t *row;   /* [capacity], owned: the figures of the n_rows known iterations; the
-                                caller may read them and then set n_rows to 0 */
+    double background; /* seconds of this rank's other work in an iteration; the caller may set it
+                          at any time */
+    int64_t mark;      /* ns: when this rank last contributed statistics */
+    double busy, waited;   /* seconds since `mark`: in which objects ran, and in which this rank
+                              waited at AtSync */
+    plb_atsync_row_t *row; /* [capacity], owned: the figures of the n_rows known iterations; the
+                              caller may read them and then set n_rows to 0 */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */
     bool votes;   /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */

@@ -55,12 +55,12 @@ static bool rounds(double sum, double rest, int64_t n, double *out)
     return all == 0.0 || (all > 0x1p-60 && all < 1e300 && fabs(off) + doubt < half);
 }
 
-/* Compute the sum for rank r in exact arithmetic; for all ranks if r < 0. */
+/* Compute the sum for rank r in exact arithmetic. */
 static double exactly(const double *load, int64_t n, const int32_t *rank, int32_t r)
 {
     plb_exact_t sum = {{0}};
     for (int64_t k = 0; k < n; k++) {
-        if (r < 0 || rank[k] == r) {
+        if (rank[k] == r) {
             plb_exact_add(&sum, load[k]);
         }
     }
@@ -68,9 +68,9 @@ static double exactly(const double *load, int64_t n, const int32_t *rank, int32_
 }
 
 void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
-                   int32_t n_ranks, double *sum, double *total, double *room)
+                   int32_t n_ranks, double *sum, double *room)
 {
-    pair_t *of = (pair_t *)room, all = {{0.0}, {0.0}};
+    pair_t *of = (pair_t *)room;
     memset(of, 0, (size_t)n_ranks * sizeof *of);
     add(load, n, n_phases, rank, of);
     for (int32_t r = 0; r < n_ranks; r++) {
@@ -79,13 +79,6 @@ void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *r
             if (!rounds(of[r].sum[j], of[r].rest[j], n, out)) {
                 *out = exactly(load + j * n, n, rank, r);
             }
-        }
-        two_sum(&all, &of[r].sum);
-        all.rest += of[r].rest;
-    }
-    for (int j = 0; j < n_phases; j++) {
-        if (!rounds(all.sum[j], all.rest[j], n + n_ranks, &total[j])) {
-            total[j] = exactly(load + j * n, n, rank, -1);
         }
     }
 }

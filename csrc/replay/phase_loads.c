@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/exact.h"
 #include "replay/load_sums.h"
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
@@ -59,7 +60,7 @@ static void add_loads(plb_phases_t *self, int64_t i)
         self->sums_begin = i;
         self->sums_end = steady_until(self, i);
         plb_load_sums(self->phase_load, self->n, (int)(self->sums_end - i), self->rank,
-                      self->opt.n_ranks, self->sum, self->total, self->room_of_sums);
+                      self->opt.n_ranks, self->sum, self->room_of_sums);
     }
     const plb_trace_t *t = self->trace;
     const double *pace = plb_phases_pace(self);
@@ -196,20 +197,29 @@ static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
     out->bytes = llrint(fmin(sums.bytes, 9e18));
 }
 
+/* Return the exact sum of the ranks' times, rounded once. */
+static double total_of(const plb_phases_t *self)
+{
+    plb_exact_t sum = {{0}};
+    if (self->metrics.max > PLB_EXACT_MOST) { /* e.g. divided by a tiny speed */
+        return self->metrics.mean * self->opt.n_ranks;
+    }
+    for (int32_t r = 0; r < self->opt.n_ranks; r++) {
+        plb_exact_add(&sum, self->time[r]);
+    }
+    return plb_exact_value(&sum);
+}
+
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration)
 {
-    const plb_trace_t *t = self->trace;
     const plb_metrics_t *m = &self->metrics;
     const double *measured = figures_of(self);
-    const bool plain = plb_phases_pace(self) == NULL && t->background == NULL &&
-                       self->opt.network.alpha + self->opt.network.beta == 0.0;
-    const double total =
-        plain ? self->total[self->phase - self->sums_begin] : m->mean * t->n_ranks;
+    const double total = total_of(self);
     plb_iteration_t out = {
         .iteration = iteration,
         .time = plb_phases_time(self),
         .max = m->max,
-        .mean = total / (double)t->n_ranks,
+        .mean = total / (double)self->opt.n_ranks,
         .min = m->min,
         .total = total,
         .utilization = m->max > 0.0 ? m->min / m->max : 1.0,

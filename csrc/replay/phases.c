@@ -16,7 +16,6 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     const int64_t p = opt->n_ranks;
     PLB_NEW(self->sum, PLB_SUM_PHASES * p);
     PLB_NEW(self->room_of_sums, 2 * PLB_SUM_PHASES * p);
-    PLB_NEW(self->total, PLB_SUM_PHASES);
     PLB_NEW(self->time, p);
     PLB_NEW(self->messages, p);
     PLB_NEW(self->sent, p);
@@ -41,8 +40,8 @@ void plb_phases_free(plb_phases_t *self)
              self->from, self->key, self->bytes, self->memory, self->movable, self->estimate,
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
-             self->room_of_sums, self->total, self->time, self->messages, self->sent,
-             self->own_ranks, self->own_limit, self->coords, self->start, self->mark);
+             self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
+             self->own_limit, self->coords, self->start, self->mark);
     *self = (plb_phases_t){0};
 }
 

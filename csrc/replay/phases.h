@@ -90,8 +90,7 @@ typedef struct plb_phases {
     const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
     /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
-    double *sum, *room_of_sums, *total; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch
-                                           memory; total: [PLB_SUM_PHASES] */
+    double *sum, *room_of_sums; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch memory */
     int64_t sums_begin, sums_end;
     /* [n_ranks] of each rank: its seconds; the messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;

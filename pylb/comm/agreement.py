@@ -73,6 +73,8 @@ class Contribution(NamedTuple):
         Messages to other ranks.
     messages_open : int
         How many of them must be forwarded.
+    background : float
+        Seconds of the rank's other work, which are part of its load.
     cost : float
         Seconds of an LB step.
     n_changed : int
@@ -95,6 +97,7 @@ class Contribution(NamedTuple):
     n_changed: int = 0
     n_rebalanced: int = 0
     messages_open: int = 0
+    background: float = 0.0
 
 
 class Step(IntEnum):

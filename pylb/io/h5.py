@@ -13,6 +13,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,9 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-VERSION = 4  # new in 3: fixed-length texts; in 4: positions, multicasts, remaining objects' sizes
+# New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
+# figures of the iterations include the ranks' other work.
+VERSION = 5
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 OPTIONAL = ("edge_multicast", "coords")  # datasets that a stretch has completely or not at all
@@ -234,7 +237,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
-    return RunData(
+    run = RunData(
         n_ranks=n_ranks,
         parameters=dict(json.loads(content)),
         stretches=stretches,
@@ -244,6 +247,18 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         remaining=remaining,
         path=name,
     )
+    return run if version >= 5 else _with_other_work(run)
+
+
+def _with_other_work(run: RunData) -> RunData:
+    """Add the ranks' other work to the figures, which have only the loads before version 5."""
+    if "background" not in run.parameters.get("ranks", {}):
+        return run
+    times = run.rank_times
+    most, mean, least = times.max(axis=1), times.mean(axis=1), times.min(axis=1)
+    out = replace(run, max=most, mean=mean, min=least)
+    check_figures(out.figures)
+    return out
 
 
 def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
@@ -256,9 +271,7 @@ def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
 
 def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
     """Compute the `FIGURES` of a stretch in format version 1, which has only the first five."""
-    loads = np.zeros((len(table), n_ranks))
-    for i, load in enumerate(s.load[: len(table)]):
-        loads[i] = np.bincount(s.rank, load, n_ranks)
+    loads = s.rank_loads(n_ranks)
     crossing = s.rank[s.src] != s.rank[s.dst]
     sums = s.edge_messages[crossing].sum(), s.edge_bytes[crossing].sum()
     more = [loads.min(axis=1), *(np.full(len(table), x) for x in sums)]
@@ -294,7 +307,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
         if _check_of(stretch, table, old) != check:
             break
         if old:
-            table = _figures_of(stretch, table, n_ranks)
+            table = _figures_of(stretch, table[:complete], n_ranks)
         _check_values(stretch, n_ranks)
         check_figures(table, first)
         if k == 0 and out:

@@ -91,6 +91,15 @@ class Stretch(NamedTuple):
         """Number of iterations, k."""
         return len(self.load)
 
+    def rank_loads(self, n_ranks: int) -> F64:
+        """Return the sum of the loads on each rank in each iteration, (k, n_ranks)."""
+        out = np.zeros((self.iterations, n_ranks))
+        order = np.argsort(self.rank, kind="stable")
+        ranks, first = np.unique(self.rank[order], return_index=True)
+        if len(ranks):
+            out[:, ranks] = np.add.reduceat(self.load[:, order], first, axis=1)
+        return out
+
 
 class Loop(NamedTuple):
     """A loop of the program (`Balancer.iterate`), and the costs that were known when it began.
@@ -171,6 +180,13 @@ class RunData(RunFacts):
     def figures(self) -> F64:
         """`FIGURES` of each iteration, (m, 8) float64."""
         return np.stack([getattr(self, name) for name in FIGURES], axis=1)
+
+    @property
+    def rank_times(self) -> F64:
+        """Seconds of each rank in each iteration, with its other work, (m, p) float64."""
+        other = self.parameters.get("ranks", {}).get("background", 0.0)
+        parts = [s.rank_loads(self.n_ranks) for s in self.stretches if s.iterations]
+        return np.concatenate([np.zeros((0, self.n_ranks)), *parts]) + np.asarray(other, np.float64)
 
     def at(self, iteration: int) -> Stretch:
         """Return the stretch that contains an iteration."""

@@ -126,7 +126,8 @@ class AdvisorLoop:
         state = self._state
         if not self._open:
             self._begin(mine, error)
-        sample, words = _sample(mine, number), "" if mine is None else mine.words
+        words = "" if mine is None else mine.words
+        sample = _sample(mine, number, state.options.facts.background)
         stats: Stats | None
         if lag := int(state.options.lag):
             self._steps = self._steps or LaggedSteps(state.agreement, lag)
@@ -173,7 +174,7 @@ class AdvisorLoop:
         else:
             assert stats is not None
             self._accept(mine, cut=bool(stats.n_changed))
-        records.rank_loads.append((mine.cells.seconds,))
+        records.rank_loads.append((state.options.facts.background + mine.cells.seconds,))
         for history in records.keepers:
             history.keep()
 
@@ -197,7 +198,7 @@ class AdvisorLoop:
         return False
 
 
-def _sample(mine: Measured | None, number: int) -> Contribution:
+def _sample(mine: Measured | None, number: int, background: float) -> Contribution:
     if mine is None:
         return Contribution(Step.ADVISE, number, 0, failed=True)
     cells = mine.cells
@@ -208,13 +209,14 @@ def _sample(mine: Measured | None, number: int) -> Contribution:
         False,
         len(cells.loads),
         np.array([cells.seconds]),
-        max(mine.time - cells.seconds, 0.0),
+        max(mine.time - cells.seconds - background, 0.0),
         mine.sent.messages,
         mine.sent.nbytes,
         mine.time,
         mine.cost,
         int(mine.changed),
         int(mine.rebalanced),
+        background=background,
     )
 
 

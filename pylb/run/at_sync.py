@@ -68,7 +68,7 @@ class AtSyncProtocol(OpenLoop):
         lag, decider = state.options.lag, state.decider
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
-        self.each, self.started = each, _core.clock()
+        self.each, self.started, self._facts = each, _core.clock(), state.options.facts
         self.core = _core.AtSync(
             state.agreement.transport.reduction(depth),
             decider.settings.trigger if balances else make(every=NEVER),
@@ -86,7 +86,8 @@ class AtSyncProtocol(OpenLoop):
     def bind(self, store: Store) -> None:
         """Pass the list of this rank's objects to the C core, after it has changed."""
         keys = tuple(store.keys.tolist()) if self.each else None
-        self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
+        arrays = store.seconds, store.window, store.estimates
+        self.core.bind(keys, store.recorder, *arrays, self._facts.background)
 
     def rows(self) -> F64:
         """Return the figures of the iterations whose statistics have arrived since the last call.

@@ -90,7 +90,8 @@ class Balancer(ProgramObjects, RunResults):
         or those of a `pylb.Machine`.  A function without arguments is asked for the number of this
         rank before each LB step.
     background : float, (p,) array_like or callable, optional
-        Seconds per iteration that a rank spends on other work than its objects.
+        Seconds per iteration that a rank spends on other work than its objects; they are part of
+        the rank's load.  A function is asked at the start of each loop and before each LB step.
     memory_limit : int, (p,) array_like, callable or "auto", optional
         Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
         the memory of the machine, or of the control group of the process, divided by the number of

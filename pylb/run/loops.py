@@ -146,6 +146,7 @@ class SynchronousLoop(IterationLoop):
         error: Exception | None = None
         sends: Sends = []
         loads, n_open = objects.store.seconds, 0
+        background = state.options.facts.background
         messages, nbytes = self._sent
         try:
             if is_sync:
@@ -169,6 +170,7 @@ class SynchronousLoop(IterationLoop):
             passed,
             n_changed=objects.n_changed if is_sync else 0,
             messages_open=n_open,
+            background=background,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
         stats, received = state.agreement.take(sample, sends, error)
@@ -176,7 +178,8 @@ class SynchronousLoop(IterationLoop):
         self._idle = waited if is_sync else self._idle + waited
         objects.mailbox.receive(stats, received, state.done)
         if is_sync:
-            state.records.rank_loads.append((_core.exact_sum(objects.store.seconds),))
+            own = _core.exact_sum(objects.store.seconds)
+            state.records.rank_loads.append((background + own,))
             for history in state.records.keepers:
                 history.keep()
             objects.store.end_pass()

@@ -70,6 +70,7 @@ class MeasuringMode:
         n is None if the number of iterations is not known.
         """
         state, core = self._state, self._state.decider.core
+        state.options.facts.ask_background(state.done)
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
             limit = state.options.facts.limit_of_root(state.done)
@@ -206,8 +207,9 @@ class BalancingMode(MeasuringMode):
 
     def _gain(self) -> float:
         """Return the seconds that the last LB step has saved so far.  Collective."""
-        state = self._state
-        return saved(state.agreement, state.done - 1, state.objects.store, self._speed)
+        state, store = self._state, self._state.objects.store
+        background = state.options.facts.background * store.passes
+        return saved(state.agreement, state.done - 1, store, self._speed, background)
 
     def judge(self) -> None:
         if self._state.decider.core.can_judge:

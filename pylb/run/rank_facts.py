@@ -35,6 +35,8 @@ class RankFacts:
     ----------
     words : dict of str
         "given" or "auto" for each fact that is given; the same on all ranks.
+    background : float
+        Seconds of other work of this rank in an iteration; from a function: its last answer.
 
     Raises
     ------
@@ -50,6 +52,8 @@ class RankFacts:
         self.words = {
             name: "auto" if value == "auto" else "given" for name, value in self._given.items()
         }
+        fixed = self._given.get("background", 0.0)
+        self.background = 0.0 if callable(fixed) else fixed
         self._before = memory_share.resident() if "auto" in self.words.values() else 0
         self._is_said = False
         self._near: I32 | None = None
@@ -93,11 +97,17 @@ class RankFacts:
             }
         except Exception as why:
             error = why
+        self.background = out.get("background", self.background)
         if later:
             self._agreement.step(Step.GATHER, iteration, error=error)
         if "auto" in self.words.values():
             out["memory_limit"] = memory_share.share(self._agreement, iteration, self._before)
         return out
+
+    def ask_background(self, iteration: int) -> None:
+        """Ask for `background` if a function gives it.  Collective then."""
+        if callable(self._given.get("background")):
+            self.own(iteration)
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
         """Return the ranks on this rank's node; empty: all, or the strategy ignores nodes.

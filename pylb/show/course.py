@@ -179,7 +179,7 @@ def of(
         out = of_stretches(
             run.stretches,
             run.n_ranks,
-            times=None,
+            times=run.rank_times,
             figures=(run.time, run.mean, run.idle),
             history=run.history,
             parameters=run.parameters,
@@ -222,7 +222,7 @@ def of_stretches(
     stretches: list[Stretch],
     n_ranks: int,
     *,
-    times: F64 | None,
+    times: F64,
     figures: tuple[F64, F64, F64],
     history: History,
     parameters: dict[str, Any],
@@ -233,16 +233,13 @@ def of_stretches(
 
     Parameters
     ----------
-    times : (m, p) float64 or None
-        Seconds of each rank in each iteration; None: computed from the stretches.
+    times : (m, p) float64
+        Seconds of each rank in each iteration.
     figures : three (m,) arrays
         Time, mean and idle seconds of each iteration, see `Iterations`.
     """
     # A stretch without iterations only lists the objects that remain.
     stretches = [s for s in stretches if s.iterations]
-    if times is None:
-        parts = [_rank_times(s, n_ranks) for s in stretches]
-        times = np.concatenate([np.zeros((0, n_ranks)), *parts])
     m = min(len(times), len(figures[0]))  # a record cut short may have more loads than figures
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # How long a rank waited at the end of an iteration is recorded in the next one.
@@ -268,15 +265,6 @@ def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
     out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
     learned = parameters.get("unlike") and parameters.get("mode") != "off"
     return {**out, "speeds of ranks": "learned"} if learned else out
-
-
-def _rank_times(s: Stretch, n_ranks: int) -> F64:
-    out = np.zeros((s.iterations, n_ranks))
-    order = np.argsort(s.rank, kind="stable")
-    ranks, first = np.unique(s.rank[order], return_index=True)
-    if len(ranks):
-        out[:, ranks] = np.add.reduceat(s.load[:, order], first, axis=1)
-    return out
 
 
 def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:

@@ -84,6 +84,7 @@ static void begin_with(world_t *w, const plb_trigger_kind_t *kind, const double 
         OK(plb_trigger_init(&w->trigger[r], kind, params, &err));
         OK(plb_atsync_init(&w->rank[r], &opt, &w->medium.face[r], &w->trigger[r], tick(w, r),
                            &err));
+        w->rank[r].background = 1e-4 * (r % 3);
     }
     for (int i = 0; i < w->n_objects; i++) {
         join(w, i, below(w, w->p));
@@ -227,6 +228,9 @@ static void check_rows(const world_t *w, bool whole)
         double sum = 0.0, load = 0.0, most = 0.0;
         for (int i = 0; i < w->n_objects; i++) {
             sum += load_of(w, i, k + 1);
+        }
+        for (int r = 0; r < w->p; r++) {
+            sum += w->rank[r].background;
         }
         for (int r = 0; r < w->p; r++) {
             const plb_atsync_row_t *b = &w->rank[r].row[k];

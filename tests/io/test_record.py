@@ -176,8 +176,8 @@ def test_other_files_are_named(tmp_path):
         pylb.RunRecord.read(path)
     write(path)
     with h5py.File(path, "a") as file:
-        file.attrs["version"] = 5
-    with pytest.raises(FormatError, match=r"version 5: pylb .* reads versions up to 4; use"):
+        file.attrs["version"] = 6
+    with pytest.raises(FormatError, match=r"version 6: pylb .* reads versions up to 5; use"):
         pylb.RunRecord.read(path)
 
 
@@ -379,6 +379,33 @@ def test_a_record_of_version_1_is_read_and_replayed(tmp_path):
     np.testing.assert_allclose(old.figures[:, :7], new.figures[:, :7])
     assert repr(old.replay("GreedyLB", every=4).decisions) == repr(history)
     assert old.replay("unbalanced").time == new.replay("unbalanced").time
+
+
+def test_figures_of_version_4_lack_the_other_work_of_the_ranks(tmp_path):
+    path = tmp_path / "run.h5"
+    recorded(path, strategy="GreedyLB", every=4, background=[0.5, 0.0, 0.25])
+    new = pylb.RunRecord.read(path)
+    with h5py.File(path, "a") as file:
+        rows, loads = file["stretch"][:], [s.rank_loads(3) for s in new.stretches]
+        file["max"][:] = np.concatenate(loads).max(axis=1)
+        file["mean"][:] = np.concatenate(loads).mean(axis=1)
+        file["min"][:] = np.concatenate(loads).min(axis=1)
+        table = np.stack([file[name][:] for name in FIGURES], axis=1)
+        for s, row in zip(new.stretches, rows, strict=True):
+            row[4] = _check_of(s, table[s.first : s.first + s.iterations])
+        file["stretch"][:] = rows
+        file.attrs["version"] = 4
+    old = pylb.RunRecord.read(path)
+    assert old.max.min() >= 0.5
+    np.testing.assert_allclose(old.figures, new.figures, rtol=1e-14)
+    np.testing.assert_allclose(
+        old.trace.replay("none").iteration_time, new.trace.replay("none").iteration_time
+    )
+    with h5py.File(path, "a") as file:
+        wrong = file["parameters"][:].tobytes().replace(b"0.0, 0.25]", b" -9, 0.25]")
+        file["parameters"][:] = np.frombuffer(wrong, np.uint8)
+    with pytest.raises(FormatError, match="mean of iteration 0 is -"):
+        pylb.RunRecord.read(path)
 
 
 def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_path):

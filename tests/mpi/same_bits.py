@@ -42,8 +42,9 @@ def change(lb, seed, it):
 
 
 def run(comm, seed, path, words, changes):
-    """Run two loops in which a hot spot moves over the objects."""
-    lb = pylb.Balancer(comm, **words)
+    """Run two loops in which a hot spot moves over the objects; some ranks have other work, too."""
+    other = 2e-4 * (seed % 2) * (comm.rank % 2)
+    lb = pylb.Balancer(comm, **words, **({"background": lambda: other} if seed % 2 else {}))
     base = np.random.default_rng(seed).exponential(2e-5, N_OBJECTS)
     for key in range(N_OBJECTS):
         if key * comm.size // N_OBJECTS == comm.rank:
@@ -54,6 +55,7 @@ def run(comm, seed, path, words, changes):
                 spin(base[key % N_OBJECTS] * (1 + 8 * (abs(key / N_OBJECTS - it / 30) < 0.1)))
                 if not words.get("lag"):
                     lb.send(key if key >= 1000 else (key + 1) % N_OBJECTS, key, np.zeros(50))
+            spin(other)
             if changes:
                 change(lb, seed, it)
     lb.save(path)

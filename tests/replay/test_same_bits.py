@@ -81,6 +81,7 @@ class Program:
     coords: bool = False
     updates: float = 0.0
     limits: str = ""
+    other: str = ""
 
     def seconds(self, key, it):
         """Return the load of an object in an iteration."""
@@ -175,14 +176,24 @@ class Program:
                 self.send(lb, key, it, there)
             if half + 1 < halves:
                 lb.exchange()
+        if self.other:
+            comm.elapse(self.background(comm.rank))
         if self.updates:
             self.update(lb, it)
+
+    def background(self, rank):
+        """Return the seconds of other work of a rank in an iteration."""
+        rng = np.random.default_rng((self.seed, rank, 3))
+        return float(rng.choice([0.0, 5e-3])) * rng.random() * self.n_objects / self.n_ranks
 
     def run(self, comm, path, words, **more):
         """Run the program under a Balancer, save it, and return the history and the iterations."""
         if self.limits:
             each = {"wide": 10**9, "tight": 20_000 * self.n_objects // comm.size}[self.limits]
             more["memory_limit"] = [each // (1 + r % 3) for r in range(comm.size)]
+        if self.other:
+            seconds = self.background(comm.rank)
+            more["background"] = (lambda: seconds) if self.other == "function" else seconds
         lb = pylb.Balancer(comm, **words, **more)
         alive = set(range(self.n_objects))
         for key in sorted(alive):
@@ -241,6 +252,7 @@ programs = st.builds(
     coords=st.booleans(),
     updates=st.sampled_from([0.0, 0.0, 0.2]),
     limits=st.sampled_from(["", "", "wide", "tight"]),
+    other=st.sampled_from(["", "", "number", "function"]),
 )
 
 

@@ -74,6 +74,63 @@ def test_other_work_counts(strategy):
     assert np.allclose(counts, [30, 60], atol=2)
 
 
+@pytest.mark.parametrize("lag", [0, 2])
+def test_other_work_is_part_of_the_load_of_a_rank(lag):
+    """A function is asked at the start of a loop and before an LB step."""
+    answers = [0.5, 0.25, 4.0]
+
+    def ask():
+        return answers.pop()
+
+    lb = pylb.Balancer(lag=lag, every=4, load=lambda key, _: 1.0, background=ask, record=False)
+    for key in range(3):
+        lb.add(key, key)
+    for n in (5, 1):
+        for _ in lb.iterate(n):
+            pass
+    of_all = [7.0] * 4 + [3.25, 3.5]
+    assert lb.iterations.max.tolist() == lb.iterations.min.tolist() == of_all
+    assert lb.rank_loads().ravel().tolist() == of_all
+    assert not answers
+
+
+@pytest.mark.parametrize("mode", ["on", "shadow"])
+def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
+    def main(comm):
+        lb = pylb.Balancer(
+            comm, strategy="BestFitLB", every=2, load=lambda *_: 1.0, background=[6.0, 0.0],
+            mode=mode, give_up=False,
+        )  # fmt: skip
+        for key in range(10):
+            if key % 2 == comm.rank:
+                lb.add(key, key)
+        for _ in lb.iterate(5):
+            pass
+        return lb
+
+    lb = VirtualCluster(2).run(main)[0]
+    most = lb.shadow.max if mode == "shadow" else lb.iterations.max
+    assert most.tolist() == [11.0, 11.0, 8.0, 8.0, 8.0]
+    assert lb.history[0].realised == 1.0
+    assert lb.history[0].gain == 6.0
+    if mode == "shadow":
+        assert lb.iterations.max.tolist() == [11.0] * 5
+        assert lb.report().would_save + lb.report().balancing_seconds == 9.0
+
+
+def test_other_work_counts_in_the_steps_of_an_advisor():
+    def main(comm):
+        lb = pylb.Advisor(comm, background=[2.0, 0.0], every=2)
+        for _ in lb.iterate(3):
+            lb.advise(seconds=1.0 + comm.rank)
+        return lb.iterations.max, lb.iterations.mean, lb.rank_loads()
+
+    most, mean, loads = VirtualCluster(2).run(main)[0]
+    assert most.tolist() == [3.0] * 3
+    assert mean.tolist() == [2.5] * 3
+    assert loads.tolist() == [[3.0, 2.0]] * 3
+
+
 @pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_speeds_are_learned_with_a_distributed_strategy(strategy):
     pace = np.array([1.0, 1.0, 3.0, 1.0])
