@@ -1,4 +1,4 @@
-"""Examples that hypothesis draws: the same each time the same tests run.
+"""How hypothesis draws examples: the same ones each time the same tests run.
 
 Hypothesis also tries constants that it finds in the modules loaded so far, so another selection of
 tests may draw others; a failure prints how to repeat it.  ``PYLB_EXAMPLES=50`` draws fifty times

@@ -70,7 +70,7 @@ def share_out(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Let only one process at a time run tests that need the machine, with set-up and tear-down."""
+    """Let one process at a time run a test that needs the machine, from set-up to tear-down."""
     if not needs_the_machine(item):
         return (yield)
     with open(Path(tempfile.gettempdir(), f"pylb-tests-{os.getuid()}.lock"), "w") as lock:

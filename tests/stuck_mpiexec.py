@@ -43,13 +43,14 @@ class Watch:
 
     def __init__(self, ancestor):
         self.ancestor = ancestor
-        self.seen = {}  # by process: when it last had ranks
+        self.seen = {}  # for each mpiexec: when it last had ranks
 
     def stuck(self, found, now):
         """Return the processes that have been without ranks for too long."""
         parents = {parent for _, parent in found.values()}
         for process, (name, _) in found.items():
-            # A process whose parent has ended descends from init, so one that was seen stays one.
+            # A process whose parent ends becomes a child of init; so an mpiexec that was seen stays
+            # ours.
             ours = process in self.seen or descends(process, self.ancestor, found)
             if name in NAMES and process in parents and ours:
                 self.seen[process] = now

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "decide/consensus.c" /* with PLB_ABLATE as the header defines it */
+#include "decide/consensus.c" /* included with the header's definition of PLB_ABLATE */
 
 unsigned model_ablated;
 
@@ -12,7 +12,7 @@ static int n_objects(const model_t *m)
     return m->ranks * m->objects;
 }
 
-/* Return the last iteration of a rank, and so of its objects: none migrates if ranks end at
+/* Return the last iteration of a rank and so of its objects, which do not migrate if ranks end at
  * different iterations. */
 static int64_t last_of(const model_t *m, int rank)
 {
@@ -86,7 +86,7 @@ static bool can_go(const model_t *m, const system_t *s, int g)
            plb_consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
 }
 
-/* If `blocked`: whether all objects of the rank wait at AtSync and may go on. */
+/* Whether, in a `blocked` system, all objects of the rank wait at AtSync and may go on. */
 static bool can_start(const model_t *m, const system_t *s, int r)
 {
     bool any = false;
@@ -131,9 +131,9 @@ static bool maximum_complete(const model_t *m, const system_t *s, int64_t round)
     return true;
 }
 
-/* Whether a rank had ended when it contributed to an iteration.  A rank that fails, or learns only
- * at its last iteration that this is the last one, has already contributed to it as a running
- * rank. */
+/* Whether a rank had ended when it contributed to an iteration.  Two kinds of ranks have
+ * contributed to their last iteration as running ranks: those that fail, and those that learn only
+ * there that it is the last one. */
 static bool had_ended(const model_t *m, const system_t *s, int r, int64_t iteration)
 {
     return iteration > s->failed[r] || iteration >= last_of(m, r) + !m->known_end;
@@ -149,7 +149,7 @@ static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
 }
 
 /* Whether all objects of the rank wait at AtSync(`at`) or later, so that it can enter an LB step.
- * With the pause state this is so whenever the ruling comes, which system_take checks. */
+ * With the pause state this holds whenever the ruling comes; system_take checks it. */
 static bool enters_balancing(const system_t *s, int r, int64_t at)
 {
     return measure(&s->rank[r]).slowest >= at && waits(measure(&s->rank[r]).reach);
@@ -375,7 +375,7 @@ static void say_action(FILE *say, const plb_action_t *a)
     }
 }
 
-/* What held on a rank before an event: how many reductions it had begun, and which objects could
+/* The state of a rank before an event: how many reductions it had begun, and which objects could
  * go on. */
 typedef struct before {
     int posted;
@@ -397,7 +397,7 @@ static before_t before(const model_t *m, const system_t *s, int r)
 }
 
 /* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
- * in this event, which asks even if it is not told to; -1: there is none. */
+ * in this event (-1: none), which asks without being told to. */
 static int perform(const model_t *m, system_t *s, int r, before_t was, int arrived,
                    const plb_actions_t *out, FILE *say, plb_err_t *err)
 {
@@ -631,7 +631,7 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
             first[r] = s->owner[g] == r && present(s, g) ? g : first[r];
         }
     }
-    /* only every second rank gives an object away, so that some ranks have none */
+    /* only every second rank gives an object away, so that some ranks end up without objects */
     for (int r = 0; r < m->ranks; r += 2) {
         if (first[r] >= 0 && s->failed[(r + 1) % m->ranks] == PLB_NEVER) {
             const int ret = move_object(m, s, first[r], s->rank[r].final, err);
@@ -755,8 +755,8 @@ void system_copy(system_t *to, const system_t *from)
     }
 }
 
-/* Give every rank room for all objects from the start, so that no state machine needs more
- * memory. */
+/* Give every rank room for all objects from the start, so that no state machine allocates memory
+ * later. */
 static void give_storage(const model_t *m, system_t *s, int r)
 {
     plb_consensus_t *rank = &s->rank[r];
@@ -896,7 +896,7 @@ static int64_t get_iteration(bits_t *b)
     return i == 15 ? PLB_NEVER : (int64_t)i;
 }
 
-/* Whether a wish belongs to the state: some ranks have seen it, and others have not. */
+/* Whether a wish belongs to the state: some ranks have seen it, but not all. */
 static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
 {
     if (m->central) {
@@ -910,7 +910,7 @@ static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
     return false;
 }
 
-/* Return the maximum of a round; 0 if all ranks have seen it, so that it no longer matters. */
+/* Return the maximum of a round; 0 if it no longer matters, because all ranks have seen it. */
 static uint64_t open_top(const model_t *m, const system_t *s, int parity)
 {
     int64_t n = 0;

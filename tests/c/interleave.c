@@ -7,8 +7,8 @@
  * After a violation or a deadlock, the steps that lead to it are printed before this line.  Exit
  * status: 0: ok; 1: violation or deadlock; 2: wrong usage or out of memory.
  *
- * No interleaving is left out, because any step of a rank may change what another rank does.
- */
+ * No interleaving is left out as equivalent to another, because any step of a rank may change what
+ * other ranks do. */
 #include "consensus_model.h"
 
 #include <inttypes.h>
@@ -137,11 +137,11 @@ typedef struct search {
     visited_t visited;
     const char *result;
     uint64_t n_steps, n_violations, n_deadlocks;
-    int depth; /* number of steps to the first violation or deadlock; if there is none, of the
-                  longest run */
+    int depth; /* number of steps to the first violation or deadlock; if there is none, number of
+                  steps of the longest run */
 } search_t;
 
-/* Report an error at node `i`, or in `step` from there; only the first one is printed. */
+/* Report an error at node `i`, or in `step` from node `i`; only the first error is printed. */
 static void found(search_t *f, const model_t *m, uint32_t i, const step_t *step,
                   const plb_err_t *err)
 {
@@ -232,7 +232,7 @@ static void draw_model(model_t *m, plb_rng_t *rng)
 
 /* In half of the runs, all possible steps have the same probability.  In the other half, each kind
  * of step on each rank has a random priority, which is sometimes drawn again, and the step of
- * highest priority is taken.  So one rank, or one kind of step, can lag far behind (Burckhardt et
+ * highest priority is taken.  So one rank, or one kind of step, can fall far behind (Burckhardt et
  * al. 2010, probabilistic concurrency testing). */
 typedef struct order {
     bool fair;
@@ -261,7 +261,8 @@ static int choose(order_t *order, const system_t *s, const step_t *steps, int n,
     }
     int best = 0;
     uint32_t highest = 0;
-    const int first = (int)((bits >> 16) % (uint64_t)n); /* ties: any object, any wish */
+    const int first = (int)((bits >> 16) % (uint64_t)n); /* ties are broken at random: any object,
+                                                            any wish */
     for (int i = 0; i < n; i++) {
         const step_t *t = &steps[(first + i) % n];
         const bool of_object = t->kind == STEP_REACH || t->kind == STEP_GO ||

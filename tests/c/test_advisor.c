@@ -219,7 +219,7 @@ static void a_plan_comes_once(void **state)
     assert_int_equal(step(&m, 1, 1, 2, 2, 4.0, 2), PLB_ASK_BALANCE);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 4.75 && r->migrations == 2 && r->bytes == 64);
-    /* nothing moves, so the LB step is over */
+    /* no cell moves, so the LB step is over */
     OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err));
     assert_false(m.advisor.due);
     r = &m.decider.receipts[m.decider.last];

@@ -36,7 +36,7 @@ typedef struct world {
     int64_t balanced[MOST];
     int n_balanced;
     bool left[RANKS];
-    int errors[RANKS]; /* code of the error that each rank's own trigger caused */
+    int errors[RANKS]; /* code of the error of each rank's own trigger */
 } world_t;
 
 static plb_err_t err;
@@ -138,8 +138,8 @@ static void give_up(world_t *w, int r, bool failed)
     w->left[r] = true;
 }
 
-/* Ask for an object.  Returns whether the rank raises an error because not all ranks' triggers
- * want the LB step that is due. */
+/* Let an object ask whether it may go on.  Returns whether the rank raises an error, because an LB
+ * step is due that only some ranks' triggers want. */
 static bool disputes(world_t *w, int r, int64_t slot, plb_atsync_answer_t *answer)
 {
     const int ret = plb_atsync_ask(&w->rank[r], slot, answer, &err);
@@ -264,7 +264,7 @@ static void run(void)
     for (int i = 0; i < 400000 && !all_over(&w); i++) {
         step(&w);
     }
-    assert_true(all_over(&w)); /* otherwise the run hangs */
+    assert_true(all_over(&w)); /* fails if the run hangs */
 }
 
 static void test_all_balance_at_one_iteration(void **state)
@@ -281,7 +281,8 @@ static void test_all_balance_at_one_iteration(void **state)
             assert_true(w.balanced[b] < w.n);
             assert_true(w.balanced[b] - (b > 0 ? w.balanced[b - 1] : 0) >= every);
         }
-        if (every > 2 * (w.lag > 0 ? w.lag : PLB_ATSYNC_WINDOW)) { /* announced early enough */
+        if (every > 2 * (w.lag > 0 ? w.lag : PLB_ATSYNC_WINDOW)) { /* the LB step was announced
+                                                                      early enough */
             assert_int_equal(w.n_balanced, (w.n - 1) / (int64_t)every);
         }
         balanced += w.n_balanced;
@@ -290,8 +291,8 @@ static void test_all_balance_at_one_iteration(void **state)
     assert_true(balanced > 400);
 }
 
-/* With a trigger that makes no forecasts, the LB step takes place D iterations after its decision,
- * which it repeats meanwhile. */
+/* Without forecasts, the LB step takes place D iterations after the trigger's decision, which the
+ * trigger repeats in the meantime. */
 static void test_decisions_stand(void **state)
 {
     (void)state;
@@ -339,9 +340,9 @@ static void test_ranks_leave_and_fail(void **state)
     assert_true(heard > 50);
 }
 
-/* Parameters of a trigger that stands for a function of the user.  It wants an LB step after each
- * `every`-th iteration.  On rank `odd`, it gives the opposite answer after iteration `at`, or
- * fails. */
+/* Parameters of a trigger that imitates a function of the user.  It wants an LB step after each
+ * `every`-th iteration.  On rank `odd`, it fails or gives the opposite answer after iteration
+ * `at`. */
 enum { EVERY, AT, ODD, FAILS, N_OWN };
 
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -394,7 +395,7 @@ static void test_a_trigger_that_answers_differently_or_fails(void **state)
         const int odd = below(&w, w.p);
         const bool fails = below(&w, 2);
         begin_with(&w, &own, (double[N_OWN]){1 + below(&w, 10), (double)at, odd, fails});
-        run(); /* it ends, so no rank waits forever */
+        run(); /* the run ends, so no rank waits forever */
         check_rows(&w, false);
         for (int r = 0; r < w.p; r++) {
             plb_atsync_answer_t answer;

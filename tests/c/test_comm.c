@@ -84,7 +84,7 @@ static void tables_survive_failed_allocations(void **state)
     check(&table, 0, N, false);
     check(&table, N, 300, true);
     const int32_t rows = table.n_rows;
-    enter(&table, 7 * N, N); /* the new entries use rows that others have freed */
+    enter(&table, 7 * N, N); /* the new entries use rows of removed entries */
     assert_int_equal(table.n_rows, rows);
     check(&table, 7 * N, N, true);
     plb_table_free(&table);

@@ -33,7 +33,7 @@ static int add_candidate(made_t *m, int n, const plb_strategy_t *s)
     return n + 1;
 }
 
-/* strategy: NULL if one is to be selected. */
+/* strategy: NULL: the decider selects one. */
 static plb_decider_options_t options_of(made_t *m, const char *strategy)
 {
     const bool selects = strategy == NULL;
@@ -347,7 +347,8 @@ static void test_a_network_that_is_refused_changes_nothing(void **state)
     unmake(&m);
 }
 
-/* Parameters alpha and beta of a strategy get the network's values, within their ranges. */
+/* The parameters alpha and beta of a strategy get the network's values, limited to their
+ * ranges. */
 static void test_strategies_are_told_the_network(void **state)
 {
     (void)state;
@@ -418,7 +419,7 @@ static void test_options(void **state)
     plb_trigger_free(&m.trigger);
 }
 
-/* Objects with several loads, on ranks whose different speeds are known. */
+/* Objects with several loads, on ranks of known, different speeds. */
 static void test_components(void **state)
 {
     (void)state;
@@ -537,7 +538,7 @@ static void test_previews_that_do_not_help_get_rare(void **state)
     check_previews(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
     fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: a preview at once */
     check_previews(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
-    /* good iterations between do not reset the pause */
+    /* good iterations in between do not reset the pause */
     fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2, 1.5);
     check_previews(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
 }
@@ -550,7 +551,7 @@ typedef struct random {
     int n_owned;
 } random_t;
 
-/* Memory of exactly this size, so that a sanitizer finds every access beyond it. */
+/* Return memory of exactly this size, so that a sanitizer finds every access beyond it. */
 static void *space(random_t *x, int64_t n, size_t size)
 {
     void *p = malloc((size_t)n * size + (n == 0));

@@ -178,8 +178,8 @@ static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **sta
 static void a_larger_imbalance_ends_the_pause(void **state)
 {
     (void)state;
-    plb_ledger_t s = after_three(0.0); /* the imbalance before them was 0.5 s */
-    observe(&s, 50, 1.0, 2.0, 1.0);    /* an imbalance of twice that is not above the limit */
+    plb_ledger_t s = after_three(0.0); /* the imbalance before the LB steps was 0.5 s */
+    observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that imbalance is not above the limit */
     assert_false(plb_ledger_allows(&s, 90));
     observe(&s, 2, 1.0, 2.1, 1.0); /* two iterations may be a spike */
     observe(&s, 1, 1.0, 1.0, 1.0);

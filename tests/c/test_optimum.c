@@ -256,8 +256,8 @@ static void each_lb_step_may_take_another_strategy(void **state)
     }
 }
 
-/* A narrow search may not find the best schedule, and then says so.  If `upper` is too low for any
- * schedule, it finds none. */
+/* A narrow search that may have missed the best schedule says so.  If `upper` is below every
+ * schedule, a search finds none. */
 static void a_narrow_search_says_that_it_is_not_exact(void **state)
 {
     (void)state;

@@ -409,7 +409,7 @@ static void test_objects_stay_where_they_are(void **state)
     }
 }
 
-/* Objects that stay have the same load estimates as in a run. */
+/* Objects that stay on their rank have the same load estimates as in a run. */
 static void test_estimates(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static void test_every_failed_allocation_is_told(void **state)
     }
 }
 
-/* One wrong element, whichever it is, is an error when its phase begins. */
+/* Any single wrong element is an error when its phase begins. */
 static void test_broken_traces_are_refused(void **state)
 {
     (void)state;
@@ -593,7 +593,7 @@ static void test_another_number_of_ranks_is_refused(void **state)
 
 enum { KINDS = 9 };
 
-/* Loads that are hard to round: ties, neighbours of ties, different magnitudes. */
+/* Loads whose sums are hard to round: ties, neighbours of ties, different magnitudes. */
 static double hard(int kind, int64_t k, plb_rng_t *rng)
 {
     const double u = plb_rng_uniform(rng);

@@ -122,7 +122,7 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
 
 static const plb_strategy_t dealer = {.name = "deal", .looks_at = ~0u, .run = deal};
 
-/* Everything that a replay needs, except the trace. */
+/* What a replay needs besides the trace. */
 typedef struct setting {
     plb_trigger_t trigger;
     plb_decider_t decider;
@@ -161,7 +161,7 @@ static int decider_of(setting_t *s, const plb_strategy_t *strategy, bool learns,
     return ret != PLB_OK ? ret : plb_decider_init(&s->decider, &opt, &s->trigger, err);
 }
 
-/* Replay the trace, if wanted in two parts. strategy is NULL: as recorded. */
+/* Replay the trace, in one part or in two. strategy is NULL: as recorded. */
 static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strategy,
                     plb_replay_opts_t opts, int64_t cut, plb_err_t *err)
 {
@@ -179,7 +179,8 @@ static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strate
         (ret = plb_replay_feed(&s->replay, &part, err))) {
         return ret;
     }
-    plb_trace_t rest = o->trace; /* from `cut` on; pointers count from the first task and edge */
+    plb_trace_t rest = o->trace; /* the part from `cut` on; its pointers count from its first task
+                                    and edge */
     int64_t task_ptr[PHASES + 1], edge_ptr[PHASES + 1];
     const int64_t t0 = o->task_ptr[cut], e0 = o->edge_ptr[cut];
     for (int64_t i = cut; i <= PHASES; i++) {
@@ -370,7 +371,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     owned_free(&o);
 }
 
-/* One wrong element, whichever it is in each array, is an error. */
+/* Any single wrong element of any array is an error. */
 static void broken_traces_are_refused(void **state)
 {
     (void)state;

@@ -101,7 +101,8 @@ typedef struct cast {
     int64_t source, target[4], n, bytes, messages;
 } cast_t;
 
-/* Add to the group with this sender and these receivers; if there is none, make it. */
+/* Add a message to the group with this sender and these receivers; make the group if it does not
+ * exist. */
 static void add_to(cast_t *group, int64_t *n_groups, cast_t more)
 {
     int64_t k = 0;

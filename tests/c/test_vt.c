@@ -168,7 +168,7 @@ static size_t mutate(char *text, size_t size, plb_rng_t *rng)
         }
         memmove(text + at, text + at + n, size - at - n);
         return size - n;
-    default: /* copy a piece over another place */
+    default: /* copy a piece of the text to another place */
         memmove(text + at, text + from,
                 size - (at > from ? at : from) < n ? size - (at > from ? at : from) : n);
         return size;

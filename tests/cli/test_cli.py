@@ -214,7 +214,7 @@ def test_a_wheel_takes_the_part_of_the_mpi_that_mpi4py_runs_on(tmp_path, monkeyp
 
 def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
     def no_library(name):
-        raise RuntimeError("cannot load MPI library")  # as mpi4py does without an MPI library
+        raise RuntimeError("cannot load MPI library")  # mpi4py raises this without an MPI library
 
     monkeypatch.setattr(optional.importlib.util, "find_spec", no_library)
     assert optional.mpi_abi() is None
@@ -239,7 +239,7 @@ def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
 )
 def test_a_hint_follows_how_pylb_was_installed(tmp_path, monkeypatch, origin, python, built):
     distribution(tmp_path, "ours", "pylb.cli.main:main", origin)
-    distribution(tmp_path, "aaa_stranger", "other:main", None)  # the other pylb on PyPI
+    distribution(tmp_path, "aaa_stranger", "other:main", None)  # another project called pylb
     only_installed(monkeypatch, tmp_path)
     assert optional.PARTS["h5py"].command == f"pip install {python}"
     assert optional.PARTS["pandas"].command == "pip install pandas"

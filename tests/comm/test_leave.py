@@ -1,4 +1,4 @@
-"""A rank ends while other ranks wait in a call of MPI, not of pylb: the job ends, and says why."""
+"""A rank ends while other ranks wait in an MPI call of their own: the job ends, and says why."""
 
 import os
 import re

@@ -108,7 +108,7 @@ IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_s
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
 def test_table_is_a_dict(calls):
-    """If some of several ids with equal hashes are removed, the others are still found."""
+    """Of several ids with equal hashes, some are removed: the remaining ids are still found."""
     table, twin = _core.Table(8), {}
     for k, (enter, ids) in enumerate(calls):
         key = np.array(ids, np.int64)

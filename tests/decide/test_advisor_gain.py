@@ -15,7 +15,7 @@ from pylb.run.advising_mode import OWN
 
 
 def gain(before, since):
-    """Compute the gain from all iterations of the cycles before and after the LB step."""
+    """Compute an LB step's gain from all iterations of the cycles before and after it."""
     k = min(max(len(before) // 4, 1), 4)
     usual = sum(most for most, _ in before[-k:]) / sum(mean for _, mean in before[-k:])
     saved = sum(max(usual, 1.0) * mean - most for most, mean in since)

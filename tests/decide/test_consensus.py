@@ -1,7 +1,7 @@
 """The consensus on the period: every interleaving of small systems, random runs of larger ones.
 
-The machines of csrc/decide/consensus.c have no input or output, so the explorer
-(tests/c/interleave.c) is a C program around them; a slow twin here, written from the rules alone,
+The state machines of csrc/decide/consensus.c have no input or output, so the explorer
+(tests/c/interleave.c) is a C program around them. A slow twin here, written from the rules alone,
 must reach the same number of states.  PYLB_EXPLORE=1 adds explorations that take minutes, and a
 million random runs.
 """
@@ -149,7 +149,7 @@ def test_blocking_receives_without_a_lag(interleave, ranks, shortest, objects):
 
 @pytest.mark.parametrize("central", [0, 1])
 def test_final_decision_after_the_statistics_of_that_iteration(interleave, central):
-    """If statistics arrive at any time and are compared by =, the final iteration never matches."""
+    """With statistics at any time, and a comparison by =, the final iteration can be missed."""
     result, _, _, text = interleave(f"wish=2:3 ablate=6 central={central}")
     assert result == "deadlock"
     seen = re.findall(
@@ -163,7 +163,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
 
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):
-    """If roots take statistics then, they decide differently, however they compare."""
+    """Roots that take statistics during a reduction of maxima decide differently, also with <=."""
     assert interleave("changes=2 ablate=2")[0] in FOUND
 
 
@@ -219,9 +219,9 @@ class Twin:
 
     Every rank has a root, ranks serve while they wait, and the end of the run is known.
 
-    A state is (ranks, wishes, tops, changes); of a rank: the reach of its objects (2k stands at
-    AtSync(k), 2k - 1 runs k), statistics contributed and seen, limit, final, round, tentative
-    period of an open round or None, and whether it balances or is done.
+    A state is (ranks, wishes, tops, changes); of a rank: the reach of its objects (2k: waits at
+    AtSync(k); 2k - 1: runs iteration k), statistics contributed and seen, limit, final, round,
+    tentative period of an open round or None, and whether it balances or is done.
     """
 
     def __init__(self, ranks, objects, iterations, lag, changes):
@@ -294,7 +294,7 @@ class Twin:
     def move(self, state, r, **changed):
         rank = tuple(changed.get(f, old) for f, old in zip(self.FIELDS, state[0][r], strict=True))
         ranks = put(state[0], r, rank)
-        # Forget the old data, which no rank can need any more.
+        # Forget data that no rank can need any more.
         least = min(rank[2] for rank in ranks)
         wishes = tuple(None if i <= least else w for i, w in enumerate(state[1]))
         tops = tuple(

@@ -1,4 +1,4 @@
-"""Placements for loads to come: csrc/decide/cycle.c against a plain twin."""
+"""Placements for expected loads: csrc/decide/cycle.c against a plain twin."""
 
 import math
 
@@ -12,7 +12,7 @@ from pylb.decide.trigger import make
 
 AHEADS, TIMES, LONGEST = (0, 1, 2, 4, 8), (0, 1, 2, 4, 8, 16), 128
 P, N = 4, 32
-CHEAP = 1e-5  # seconds of an LB step, too few to look for placements with fewer moves
+CHEAP = 1e-5  # seconds of an LB step; too cheap to look for placements with fewer moves
 
 
 def slopes(load, near=4):
@@ -23,9 +23,9 @@ def slopes(load, near=4):
 
 
 def velocity(load, drift):
-    """Return how many objects per iteration the pattern moves; 0: moving explains too little."""
+    """Return the pattern's velocity in objects per iteration; 0: motion explains too little."""
     wide, narrow = slopes(load), slopes(load, 1)
-    drift = drift - drift.sum() / load.sum() * load  # without the growth that all share
+    drift = drift - drift.sum() / load.sum() * load  # without the growth that all loads share
     explained = (drift @ wide) ** 2 > 0.25 * (drift @ drift) * (wide @ wide)
     return -(drift @ wide) / (narrow @ wide) if explained and narrow @ wide > 0 else 0.0
 
@@ -93,8 +93,8 @@ def place(
     **more,
 ):
     """Place once, after an iteration in which max - mean has grown; return figures and ranks.
-
-    before: max - mean of earlier iterations; the default changes so much that nothing is a jump.
+    before: max - mean of earlier iterations; by default it changes so much that no change is a
+    jump.
     """
     core = settings(strategy, trigger="auto", unlike=False).decider(P, network).core
     core.expect(end, cost)
@@ -164,7 +164,7 @@ def test_a_drift_that_lasts_is_placed_for():
 
 
 def test_a_perfect_balance_loses_nothing():
-    """The mean of equal times may be rounded up, but a loss below 0 would be refused."""
+    """The mean of equal times may be rounded up, and the loss must still not be negative."""
     for load in (0.1, 0.7, 1.1, 1.3):
         loads, home = np.full(N, load), np.arange(N) * P // N
         home[0] = 1
@@ -176,7 +176,7 @@ def test_a_perfect_balance_loses_nothing():
 
 @pytest.mark.parametrize("grown", [0.0, -1.0])
 def test_after_a_jump_there_is_no_drift(grown):
-    """The errors of the estimates still show the jump, but the imbalance no longer grows."""
+    """After a jump, the estimates' errors look like a drift, but the imbalance no longer grows."""
     load, drift, home, nbytes = case(2)
     made = place(load, drift, home, nbytes, grown=grown, cost=CHEAP)[0]
     per_byte = CHEAP / np.bincount(home, nbytes, P).max()
@@ -209,7 +209,7 @@ def moving(speed, **more):
 
 @pytest.mark.parametrize("speed", [1.0, -1.0])
 def test_neighbours_are_parted_while_the_heavy_region_moves(speed):
-    """The loss is right, and the ranks stay balanced while the region crosses the row."""
+    """The predicted loss is right, and the ranks stay balanced while the region crosses the row."""
     load, home, (made, rank, _) = moving(speed)
     assert rank.tolist() == scattered(load, P).tolist()
     drift = wave(8.0 + speed) - load
@@ -244,7 +244,7 @@ def test_neighbours_stay_where_objects_may_not_move():
 
 
 def test_after_a_jump_neighbours_are_parted():
-    """A pattern that has jumped may jump again: its loss elsewhere counts; a jump is no drift."""
+    """A pattern that has jumped may jump again: the loss after a jump counts, and is no drift."""
     load, home, nbytes = wave(8.0), np.arange(N) * P // N, np.ones(N, int)
     grown = waiting(load, home)
     drift = load - wave(20.0)
@@ -263,7 +263,7 @@ def test_after_a_jump_neighbours_are_parted():
 
 
 def test_what_a_misled_lb_step_leaves_can_be_removed():
-    """After an LB step that did not know of a jump, `auto` asks for another one soon."""
+    """After an LB step with estimates from before a jump, `auto` asks for another one soon."""
 
     def steps(misled):
         trigger = make(trigger="auto")
@@ -280,7 +280,7 @@ def test_what_a_misled_lb_step_leaves_can_be_removed():
     ("excess", "cost", "chosen"), [(1.1, 50.0, None), (1.05, 500.0, 0.05), (1.2, 500.0, 0.1)]
 )
 def test_fewer_objects_move_where_moving_costs_much(excess, cost, chosen):
-    """chosen: the tolerance of the placement that loses least; None: neighbours are parted."""
+    """chosen: the tolerance that loses least; None: neighbours are on different ranks."""
     home, nbytes = np.arange(N) * P // N, np.ones(N, int)
     load = np.where(home == 0, excess, 1.0)
     still = np.zeros(N)

@@ -16,7 +16,7 @@ from pylb.errors import DomainError, StateError, UnknownTriggerError
 
 
 class Twin:
-    """metabalancer written plainly: all observations kept, weighted least squares by numpy."""
+    """metabalancer in plain Python: keeps all observations, weighted least squares by numpy."""
 
     def __init__(self, threshold=1.1, patience=2, least=3, memory=100, end=None, cost=None):
         self.threshold, self.patience, self.least = threshold, patience, least

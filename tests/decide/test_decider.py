@@ -99,7 +99,7 @@ class Both:
         assert repr(figures[:-1].tolist()) == repr(list(map(float, expected[0][:-1])))
         assert speed.tolist() == expected[1].tolist()
         assert rank.tolist() == expected[2].tolist()
-        # made-up measurements of a clock
+        # invented clock measurements
         figures[-2:] = rng.choice([0.0, 0.25, 1.0, NAN], 2)
         self.placed(figures, speed)
         moves = int(np.count_nonzero(rank != program.rank))
@@ -129,7 +129,7 @@ class Both:
 
 def make_both(rng, program):
     name, every = str(rng.choice(TRIGGERS)), int(rng.integers(1, 12))
-    name = "auto" if rng.random() < 0.4 else name  # only "auto" checks predictions
+    name = "auto" if rng.random() < 0.4 else name  # only the trigger "auto" checks predictions
     strategy = str(rng.choice(STRATEGIES))
     made = settings(
         backwards if strategy == "python" else strategy,
@@ -327,7 +327,7 @@ def test_the_network_is_told_before_the_first_iteration():
         unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
     observed(core)
     unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
-    core.choose()  # uses the network that was given first
+    core.choose()  # the selection uses the network that was given first
     finish(core)
 
 

@@ -21,7 +21,7 @@ class Twin:
         self.costs = {i: [] for i in range(n)}
         self.warm_ups = {i: [] for i in range(n)}
         self.tries, self.fade, self.least, self.share, self.rise = tries, fade, pause, share, rise
-        self.books = []  # (cost, gain) of each judged LB step since it was switched on
+        self.books = []  # (cost, gain) of each judged LB step since LB steps were last switched on
         self.last = None
         self.off = False
         self.trial = False

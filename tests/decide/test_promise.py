@@ -44,7 +44,7 @@ def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, n
 
 
 def test_the_time_before_a_move_counts_by_the_old_rank_s_speed():
-    """Objects that left a slow rank would have taken longer there, so the LB step has paid."""
+    """Objects that left a slow rank would have taken longer there: the LB step saves time."""
     cluster = pylb.VirtualCluster(2, speed=[1.0, 0.25], clock="none")
     longest, _, history = cluster.run(program, 40, (100, 0, 1.0), 1.0, 0.0)[0]
     told = next(r for r in history.balancings if r.speed)

@@ -34,7 +34,7 @@ def expected(n, network, messages=0):
 
 @pytest.mark.parametrize("network", [FAST, SLOW])
 def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
-    loss = 0.01 * 0.1 * 100  # 1 % of the mean in each of 100 iterations; the period is unknown
+    loss = 0.01 * 0.1 * 100  # 1 % of the mean in 100 iterations, as the period is unknown
     sizes = range(100, 2_000_000, 100)
     flips = next(n for n in sizes if np.subtract(*expected(n, network)) > loss)
     assert chosen(flips - 100, network=network) == "GreedyLB"
@@ -77,7 +77,7 @@ def test_what_lb_steps_have_cost_counts():
 
 def test_a_poor_balance_outweighs_the_time_on_rank_0():
     n, d = 10**6, decider()
-    # GossipLB leaves max/mean 1.5, which costs 0.5 x 0.1 s in each of ten iterations.
+    # GossipLB leaves max/mean 1.5, which costs 0.5 * 0.1 s in each of ten iterations.
     assert done(d, 10, n, 0.005, 1.5) == "GossipLB"
     assert done(d, 20, n, 0.3, 1.0) == "GreedyLB"
     assert "not GossipLB, which would take 5 ms in rounds" in d.history.balancings[-1].why

@@ -1,4 +1,4 @@
-"""Receipts, their table and their sentences; the decisions behind them, on made-up statistics."""
+"""Receipts, their table and their sentences; the decisions in them, for invented statistics."""
 
 import math
 
@@ -113,8 +113,9 @@ def test_balancing_that_does_not_pay_is_switched_off():
         if go_on(d, observe(d, i, 1.0, 2.0), 0.1):
             balance(d)
             at.append(i)
-    # After three LB steps comes a pause of 47 iterations, of which 0.7 s are 1 %.  The trial after
-    # it is judged 47 iterations later; it fails, so the next pause is 94 iterations.
+    # After three LB steps there is a pause of 47 iterations, so that 0.7 s are 1 % of it. The trial
+    # after the pause is judged 47 iterations later. It has not paid, so the next pause is 94
+    # iterations.
     assert at == [0, 1, 2, 3 + 47, 3 + 47 + 47 + 94]
     off = [r for r in d.history if r.choice == "off"]
     assert len(off) >= 3
@@ -135,7 +136,7 @@ def test_it_is_switched_on_again_where_it_pays():
 
 
 def test_one_rank_says_that_it_is_switched_off(caplog):
-    """All objects change their rank, but that saves nothing."""
+    """An LB step in which all objects change their rank saves nothing."""
 
     def main(comm):
         lb = pylb.Balancer(comm, strategy=lambda s: 1 - s.rank, trigger="threshold")
@@ -343,7 +344,7 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
 
 def test_receipts_are_equal_to_the_bit():
     one, other = (pylb.Receipt(3, "hold", "why", "auto", max=0.1) for _ in range(2))
-    assert one == other  # unknown figures compare as equal
+    assert one == other  # so that unknown figures (nan) compare as equal
     assert pylb.History([one]) == pylb.History([other])
     assert one != pylb.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
     assert one != "a receipt"

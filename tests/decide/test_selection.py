@@ -45,7 +45,7 @@ def done(selector, strategy, after, cost=1.0, before=2.0, migrations=3):
 
 
 class Twin:
-    """The selection written plainly: it keeps all events, and reads them again each time."""
+    """The selection in plain Python: it keeps all events, and reads all of them each time."""
 
     def __init__(self, strategies, **params):
         self.strategies, self.p, self.past = strategies, params, []
@@ -65,7 +65,7 @@ class Twin:
         return [(after, cost) for t, after, cost in self.past if t is s]
 
     def left(self, s):
-        """Return (max/mean left, cost) of the last attempt; the cost is a running mean."""
+        """Return (max/mean left, cost) after a strategy's last LB step; cost: a running mean."""
         tries = self.tries(s)
         cost = tries[0][1]
         for _, measured in tries[1:]:
@@ -212,8 +212,9 @@ def test_dear_refinements_give_way_unless_they_leave_less():
 
 
 def test_where_nothing_helps_it_looks_again_now_and_then():
-    """One object is too heavy: every strategy leaves 1.5.  A comprehensive one is tried after each
-    five refinements, since the loads may have changed."""
+    """One object is too heavy: every strategy leaves max/mean 1.5. A comprehensive one is tried
+    after every five refinements, since the loads may have changed.
+    """
     s = selector()
     used = []
     for _ in range(20):
@@ -295,7 +296,7 @@ PALETTE = [
         for family in ("comprehensive", "refinement")
     )
 ]
-# few different values, so that ties and exact thresholds are frequent
+# few different values, so that ties and values equal to a threshold are frequent
 WORKLOAD = st.fixed_dictionaries(
     {
         "max": st.sampled_from([1.0, 1.1, 1.25, 3.0]),

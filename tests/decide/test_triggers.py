@@ -21,7 +21,7 @@ NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "aut
 
 
 class Twin:
-    """The base of all twins: it stores every observation since the last LB step."""
+    """The base class of the twins: it stores every observation since the last LB step."""
 
     def __init__(self, end=None, cost=None):
         self.end, self.cost, self.total = end, cost, 0
@@ -285,7 +285,7 @@ def series(rng, kind, n, size):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "steps", "walk", "wave"]),
     st.sampled_from([0.05, 0.7, 3.0]),
-    st.sampled_from([1e-5, 0.05]),  # no 0: rounding would decide ties
+    st.sampled_from([1e-5, 0.05]),  # not 0, where rounding would decide ties
     st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
     st.booleans(),
 )
@@ -329,14 +329,14 @@ def test_no_imbalance_no_balancing(name):
 
 @pytest.mark.parametrize("cost", [0.01, 1.0, 20.0])
 def test_auto_gives_up_on_an_imbalance_that_stays(cost):
-    """max/mean stays at 1.4, whatever the strategy predicts.  A cheap LB step is tried twice."""
+    """max/mean stays at 1.4, whatever the strategy predicts. A cheap LB step is tried twice."""
     program = pylb.Imbalance(1.0, [0.4] * 1000)
     assert len(program.run("auto", cost=cost).iterations) <= (2 if cost < 0.1 else 1)
     assert len(program.run("menon", cost=cost).iterations) > 18
 
 
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
-    """At the jump u * tau < theta, and this remains so: boulmier never rebalances."""
+    """From the jump on, u * tau - U is constant and below theta: boulmier never rebalances."""
     step = [0.0] * 20 + [0.5] * 480
     program = pylb.Imbalance(1.0, drift=step)
     best = program.optimum(cost=20.0)
@@ -363,7 +363,7 @@ def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
 
 
 def test_a_spike_beyond_the_cost_of_a_balancing_costs_no_more_than_one():
-    """Waiting for a second such iteration would cost more than a wrong decision."""
+    """Waiting for a second such iteration would cost more than a wrong LB step."""
     spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
     run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
     assert len(run.iterations) <= 10
@@ -481,7 +481,7 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 @pytest.mark.parametrize("end", [1000, None])
 @pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
 def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
-    """With little noise it never happens; with much noise once, in one run of ten."""
+    """With little noise, auto never tries an LB step; with much noise, in one of ten runs."""
     tried = []
     for seed in range(100):
         rng = random.Random(seed)

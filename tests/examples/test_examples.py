@@ -62,7 +62,8 @@ def twin(fluid, atoms, steps):
 def test_molecules_as_a_plain_sum_over_all_pairs(away):
     fluid = Fluid(3, away, cutoff=2.5, every=4)
     atoms = fluid.drop(seed=3, temperature=2.0)
-    # Some layers of the lattice are close to a side of the box, and of a row of cells.
+    # Some layers of the lattice are close to a side of the box, and to a border between rows of
+    # cells.
     atoms[X] = fluid.wrap(atoms[X] + np.array([[-0.5], [0.15], [0.0]]))
     run = leanmd.solve(None, fluid, atoms, 18)
     x, v, energy = twin(fluid, atoms, 18)

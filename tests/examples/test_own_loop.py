@@ -138,7 +138,7 @@ def lb_steps(text):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks):
-    """Both decide alike to the bit, since the seconds are computed, not measured."""
+    """The program and its twin decide alike to the bit: seconds are computed, not measured."""
     out = run([*mpiexec, "-n", ranks, program(name), "--virtual"])
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
     twin = cluster.run(PROGRAMS[name][1])[0]
@@ -154,7 +154,7 @@ def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_measured_times(mpiexec, program, name):
-    """With measured times decisions differ from run to run, but the result stays the same."""
+    """With measured times, decisions differ from run to run, but the program's result does not."""
     rows = table(run([*mpiexec, "-n", 2, program(name)]))
     assert rows["with pylb"][3] == rows["without pylb"][3]
 
@@ -198,7 +198,7 @@ BLOCK = re.compile(r"<!-- (\S+) -->\n```\w+\n(.*?)```", re.S)
 
 
 def test_the_page_shows_the_examples():
-    """Each line of a block that names a file is in that file, in this order."""
+    """If a block names a file, its lines are in that file, in the same order."""
     blocks = BLOCK.findall((ROOT / "docs" / "your_code.md").read_text())
     assert len(blocks) >= 6
     for path, block in blocks:

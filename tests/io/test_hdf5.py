@@ -1,4 +1,4 @@
-"""HDF5 files: a full disk ends no run; files made on purpose do no harm."""
+"""HDF5 files: a full disk does not end a run; malicious files do no harm."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from pylb.whatif.recorder.recording import Recording
 h5py = pytest.importorskip("h5py")
 from pylb.io import h5, hdf5  # noqa: E402
 
-FULL = 300_000  # bytes that a file may have in these tests before the disk counts as full
+FULL = 300_000  # bytes; with a larger file, the disk counts as full
 
 RUN = """
 import logging, os, resource, sys
@@ -136,7 +136,7 @@ def virtual(file, other):
 def test_data_are_in_the_file_itself(tmp_path, make, said):
     path, pipe = tmp_path / "run.h5", tmp_path / "pipe"
     recorded(path)
-    os.mkfifo(pipe)  # a process that opens it waits without end
+    os.mkfifo(pipe)  # opening it would wait forever
     changed(path, "load", lambda file: make(file, pipe))
     signal.alarm(20)
     with pytest.raises(FormatError, match=said):
@@ -157,7 +157,7 @@ def test_counts_are_checked_before_memory_is_asked_for(tmp_path):
 
 
 def with_old_head(path):
-    """Return the file as version 2 began: with texts of variable length, in a global heap."""
+    """Return the beginning of a file of version 2: texts of variable length, in a global heap."""
     with h5py.File(path, "w") as file:
         file.attrs["format"] = h5.FORMAT
         file.attrs["parameters"] = '{"seed": 1}'

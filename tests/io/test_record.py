@@ -1,4 +1,4 @@
-"""Run records: read as written, to the bit; cut short, damaged, of a newer version; repeated."""
+"""Run records: read as written, to the bit; incomplete, damaged or of a newer version; replayed."""
 
 import json
 import math
@@ -338,9 +338,9 @@ def recorded(path, **words):
 
 
 def with_heap(file, version):
-    """Make the head that versions 1 and 2 had: texts of variable length, in a global heap.
-
-    They have no multicasts and no positions."""
+    """Make the head of versions 1 and 2: texts of variable length in a global heap; no multicasts,
+    no positions.
+    """
     rows = file["stretch"][:, :-2]
     for name in ("stretch", *OPTIONAL):
         del file[name]
@@ -351,7 +351,7 @@ def with_heap(file, version):
 
 
 def age(path):
-    """Turn a record into one that version 1 wrote."""
+    """Convert a record to the form of version 1."""
     run = pylb.RunRecord.read(path)
     with h5py.File(path, "a") as file:
         figures = np.stack([file[name][:] for name in FIGURES if name not in NOT_IN_1], axis=1)
@@ -375,7 +375,7 @@ def test_a_record_of_version_1_is_read_and_replayed(tmp_path):
     assert old.recorded.loops == [Loop(0, 30)]
     for name in ("task_load", "task_rank", "task_entity", "edge_bytes"):
         assert np.array_equal(getattr(old, name), getattr(new, name))
-    # The last figure is left out: version 1 counts the bytes without those of their parcels.
+    # The last figure is left out: version 1 counts bytes without those that parcels add.
     np.testing.assert_allclose(old.figures[:, :7], new.figures[:, :7])
     assert repr(old.replay("GreedyLB", every=4).decisions) == repr(history)
     assert old.replay("unbalanced").time == new.replay("unbalanced").time

@@ -356,7 +356,7 @@ def test_a_little_brotli_that_holds_much(tmp_path):
 def test_files_of_a_folder_are_regular(tmp_path, kind):
     path = tmp_path / "data.0.json"
     if kind == "pipe":
-        os.mkfifo(path)  # a process that opens it waits without end
+        os.mkfifo(path)  # opening it would wait forever
     elif kind == "link":
         path.symlink_to("/etc/hostname")
     else:

@@ -211,7 +211,7 @@ def test_version_2_without_delegation_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def where():
-    """The directories in which labs are created; checks that none is left afterwards."""
+    """Return the directories in which labs are created; check that none is left afterwards."""
     try:
         with Lab([0.5]) as lab:
             folders = [base.parent for base in lab._groups.bases]
@@ -245,8 +245,8 @@ def alive(pid):
 def shares_used(command, given, attempts=3):
     """Return how many cores each rank used, in the best of some runs: the machine may be busy.
 
-    The kernel promises an upper bound, which holds in every run.  If a rank was stopped in a
-    period, it had its whole share there.
+    The kernel guarantees only an upper bound, which holds in every run. A period in which a rank
+    was stopped gave it its whole share.
     """
     best = []
     for _ in range(attempts):
@@ -363,7 +363,7 @@ def test_signals_end_everything(where, number):
 
 def test_a_program_that_obeys_ends_at_once(where):
     prog = "import time; print('up', flush=True); time.sleep(60)"
-    patient = (  # a lab that waited for the end of the grace period would take ten minutes
+    patient = (  # if the lab waited for the end of the grace period, this would take ten minutes
         "import sys; from pylb.cli.main import main; from pylb.lab import run; run.GRACE = 600.0; "
         "sys.exit(main(sys.argv[1:]))"
     )
@@ -440,6 +440,6 @@ def test_ranks_are_held_each_to_its_own_share(where, mpiexec):
     command = [*mpiexec, "-n", "3", sys.executable, "-S", "-c", BUSY.format(3)]
     used, usage = shares_used(command, [0.2, 0.4])
     assert [use.limit.share for use in usage] == [0.2, 0.4, 0.2]
-    # Time also passes for mpiexec alone before the ranks start, and on a busy machine.
+    # Shares look smaller: mpiexec takes time to start, and the machine may be busy.
     assert used[1] > 1.4 * max(used[0], used[2])
     assert min(used) > 0.1

@@ -95,7 +95,7 @@ def test_ranks_on_hosts_speak_through_their_network(hosts, mpiexec, capfd):
     where, bandwidth = out.splitlines()[-2:]
     # Each host sees its own devices: all, default, lo, eth0.
     assert where == str([(0, "fast", True, 4), (1, "fast", True, 4), (2, "slow", True, 4)])
-    assert 0.3e7 < float(bandwidth) < 2.6e7  # the bucket's first 64 kB are free
+    assert 0.3e7 < float(bandwidth) < 2.6e7  # the first 64 kB pass at once (token bucket)
     assert [use.host for use in usage] == ["fast", "fast", "slow"]
     assert [use.limit.share for use in usage] == [0.5, 0.5, 0.2]
     assert all("netem" in note for note in notes)
@@ -106,7 +106,7 @@ def test_what_hosts_enforce_is_measured(hosts):
         with Lab(TWO) as lab:
             held, joined = lab.measure()
             assert lab.usage() == []
-        # A rank gets less on a busy machine, and more if the kernel stops it late.
+        # A rank gets less time on a busy machine, and more if the kernel stops it late.
         shares = [one.share for one in held]
         if all(x < limit.share + 0.1 for x, limit in zip(shares, lab.limits, strict=True)):
             break
@@ -122,7 +122,7 @@ def test_a_killed_lab_is_undone_by_the_next_one(hosts, swap, tmp_path):
         "hosts: {a: {memory: 64 MiB}, b: {}}\nswap: 16 MiB\nnetwork: {bandwidth: 1 Gbit/s}"
     )
     prog = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
-    # Two hosts need mpiexec; here sh plays its part.
+    # Two hosts need an mpiexec; here it is a shell script.
     fake = tmp_path / "mpiexec"
     fake.write_text('#!/bin/sh\nexport PMI_RANK=0\nexec "$@"\n')
     fake.chmod(0o755)

@@ -131,7 +131,7 @@ def test_decisions_are_made_and_recorded(mpi_program, mpiexec, tmp_path, ranks, 
     assert [len(row) for row in record["loads"]] == [120] * ranks
     done = [row.split()[1] == "1" for row in said.splitlines()]
     kinds = [r["kind"] == "balance" for r in record["receipts"]]
-    assert kinds[: len(done)] == done  # with a lag, more follow when the advisor is closed
+    assert kinds[: len(done)] == done  # with a lag, more steps follow when the advisor is closed
     assert len(kinds) <= len(done) + lag
     assert any(done) == (ranks > 1)
     for step, (figures, *loads) in enumerate(zip(record["figures"], *record["loads"], strict=True)):
@@ -180,7 +180,7 @@ DEATHS = [(loop, how, p) for loop in LOOPS for how in FAULTS for p in (2, 3, 5)]
 
 @pytest.mark.parametrize(("loop", "how", "ranks"), DEATHS if EXPLORE else DEATHS[1:-1:6])
 def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
-    """At each call (by default at every 17th): the job ends within 5 s, and the rank is named."""
+    """A rank dies at the n-th call (by default every 17th n): the job ends in 5 s and names it."""
     words = [*mpiexec, "-n", str(ranks), str(mpi_program("dying"))]
     n = int(re.search(r"(\d+) calls", run([*words, "none", "0", *LOOPS[loop]])).group(1))
     assert n > 20
@@ -247,7 +247,7 @@ def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3] if os.environ.get("PYLB_EXPLORE") else [1, 2])
 def test_allocations_fail(mpi_program, mpiexec, tmp_path, ranks):
-    """Each allocation of one rank fails: all ranks end, and nothing is lost."""
+    """Each allocation of one rank fails in turn: all ranks end, and no memory is lost."""
     preload = tmp_path / "no_malloc.so"
     source = HERE.parent / "mpi" / "no_malloc.c"
     run(["cc", "-O2", "-shared", "-fPIC", str(source), "-o", str(preload), "-ldl"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pylb.measure.learner import SpeedLearner
 
-# Each of these programs once misled the learner.  All objects that leave one rank become lighter;
+# Each of these programs once misled the learner: all objects that leave one rank become lighter;
 # growing objects go from rank to rank; a region jumps; a single object connects two ranks.
 FOOLED = (7, 26, 32, 522, 771, 1389, 1755, 2172, 2248, 2899, 2990, 3249, 4630)
 
@@ -36,7 +36,7 @@ def test_like_ranks_stay_alike_in_the_runtime(seed):
 
 
 def slow(factor, change=None, noise=0.03):
-    """Return the iteration in which the learner knows that the third of 8 ranks is slower."""
+    """Return the iteration in which the learner finds out that the third of 8 ranks is slower."""
     rng = np.random.default_rng(5)
     work = 1e-3 * np.exp(
         rng.uniform(0.0, np.log(10.0), 256) + noise * rng.standard_normal((80, 256))
@@ -87,4 +87,4 @@ def test_a_large_fit_begins_where_the_last_one_ended():
     again = SpeedLearner(p)
     for at, seconds in told:
         again.observe(np.arange(n), at, seconds)
-    assert again.speed.tobytes() == learners[0].speed.tobytes()  # the same calls, the same bits
+    assert again.speed.tobytes() == learners[0].speed.tobytes()  # the same calls give the same bits

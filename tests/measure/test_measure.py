@@ -162,7 +162,7 @@ def test_estimates_are_those_of_the_twin(passes):
 def test_a_change_of_the_rank_is_known_after_two_iterations_and_a_spike_is_no_change():
     rng = np.random.default_rng(1)
     work, noise = rng.lognormal(0.0, 1.0, 40), rng.uniform(0.8, 1.2, (30, 40))
-    assert estimated(work * noise)[5].min() == 30  # noise is not taken for a change
+    assert estimated(work * noise)[5].min() == 30  # noise is not mistaken for a change
     cap = np.concatenate([work * noise, 2.0 * work * noise[:2]])
     assert np.array_equal(estimated(cap)[4:6], [cap[-1], np.full(40, 2.0)])
     spike = np.concatenate([work * noise, 3.0 * work * noise[:1], work * noise[:1]])

@@ -15,7 +15,7 @@ from pylb.measure.learner import SpeedLearner
 
 
 def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):
-    """Return (speed, rank, seconds) of objects with very different work, on speeds 1/4 ... 1."""
+    """Return (speed, rank, seconds): very different objects, on ranks of speeds 1/4 ... 1."""
     rng = np.random.default_rng(seed)
     speed = np.exp(rng.uniform(np.log(0.25), 0.0, p))
     work = np.exp(rng.normal(0.0, 1.0, n))
@@ -40,7 +40,7 @@ def test_within_two_percent_after_five_placements(n, p):
     got, error, sigma, explained, moved = fit(rank, seconds, p)
     off = np.log(got / speed)
     assert np.sqrt((off**2).mean()) < 0.02
-    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the reported error is the true one
+    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the reported error is right
     assert abs(sigma - 0.2) < 0.02
     assert explained > 0.75
     assert moved > 0.99 * n

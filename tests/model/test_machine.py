@@ -27,7 +27,7 @@ def test_noise_of_large_messages_hardly_changes_alpha():
     np.testing.assert_allclose(fitted, (2e-6, 1e-9), rtol=0.1)
 
 
-# A plain fit would give a negative beta for the power -0.1, and a negative alpha for 1.3.
+# A plain fit would give a negative beta for the exponent -0.1, and a negative alpha for 1.3.
 @pytest.mark.parametrize("power", [-0.1, 1.3])
 def test_neither_part_is_negative_and_no_other_pair_is_closer(power):
     seconds = SIZES**power

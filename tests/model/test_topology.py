@@ -96,7 +96,7 @@ def test_a_mapping_exchanges_whole_ranks_and_is_never_worse(problem):
     assert found.after.hop_bytes <= found.before.hop_bytes
     assert np.array_equal(found.place, map_ranks(s, machine).place)
     flows = flows_of(s, found.rank)
-    for a, b in itertools.combinations(range(s.n_ranks), 2):  # no exchange saves anything
+    for a, b in itertools.combinations(range(s.n_ranks), 2):  # no exchange saves hop-bytes
         other = {a: b, b: a}
         swapped = {(other.get(x, x), other.get(y, y)): nbytes for (x, y), nbytes in flows.items()}
         assert twin(machine, swapped)[0] >= found.after.hop_bytes

@@ -31,7 +31,7 @@ def fill(lb, n=12):
 
 
 def halo(comm, it):
-    """Exchange iteration numbers with the neighbours; blocking."""
+    """Exchange iteration numbers with the neighbours, by blocking calls."""
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     assert comm.sendrecv(it, right, source=left) == it
     assert comm.sendrecv(it, left, source=right) == it
@@ -111,7 +111,7 @@ def every_lag(comm):
 
 
 def decisions_stand(comm):
-    """If the trigger decides at iteration i, all rebalance at i + lag, whatever follows."""
+    """If the trigger decides at iteration i, all ranks rebalance at iteration i + lag."""
     lb = fill(pylb.Balancer(comm, lag=4, trigger=lambda c: c.iteration == 10))
     for it in lb.iterate(30):
         halo(comm, it)
@@ -145,7 +145,7 @@ def loops_go_on(comm):
 
 
 def one_leaves_early(comm):
-    """The others finish without LB steps, and the next loop is not affected."""
+    """A rank breaks out: the others finish without LB steps, and the next loop is not affected."""
     lb = fill(pylb.Balancer(comm, lag=2, every=3, load=lambda key, block: 1.0))
     for it in lb.iterate(20):
         if it == 8 and lb.rank == lb.n_ranks - 1:
@@ -273,7 +273,7 @@ class Ring:
             self.spread = max(self.spread, max(ks, default=0) - min(ks, default=0))
             state = self.lb.at_sync()
             if state is AtSync.BALANCE:
-                self.receive()  # no message for this iteration or an earlier one is left
+                self.receive()  # no message of this iteration or an earlier one is left
                 self.lb.balance()
                 running, standing = [key for key, _ in self.lb.local()], []
                 for key, block in self.lb.local():

@@ -69,7 +69,7 @@ def misbehave(it):
         with subprocess.Popen(["sh", "-c", again]):
             os.kill(os.getpid(), signal.SIGSTOP)
     if case in ("pause", "caught pause") and it == 7:
-        alarm(0.3)  # when it waits for the statistics of the final iteration
+        alarm(0.3)  # while it waits for the statistics of the final iteration
     if case == "slow" and it == 5:
         time.sleep(1)
 
@@ -132,6 +132,6 @@ else:
     ranks_as_a_whole()
     if case == "break alone":
         lb.finish()
-        comm.Barrier()  # the others come to it after their last iteration
+        comm.Barrier()  # the other ranks call it after their last iteration
 done = [r.iteration for r in lb.history.balancings]
 print(f"rank {comm.rank} is through: {len(lb.iterations.time)} {done}", flush=True)

@@ -1,7 +1,7 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each case runs on COMM_SELF, COMM_WORLD and a duplicate, and in tests/virtual/test_virtual.py.
-Rank 0 prints what must not depend on the number of ranks, as JSON.
+Each case runs on COMM_SELF, COMM_WORLD and a duplicate; tests/virtual/test_virtual.py runs it on
+virtual ranks. Rank 0 prints what must not depend on the number of ranks, as JSON.
 """
 
 import dataclasses
@@ -343,7 +343,7 @@ def placed(comm, strategy, n, **options):
 
 
 def unlike_ranks(size, n):
-    """Ranks differ in speed, other work and memory limits, one of which is exceeded at first."""
+    """Ranks differ in speed, other work and memory limit; one limit is exceeded at first."""
     speed = 2.0 ** (np.arange(size) % 3)
     limit = (14 * n * 1.3 * speed / speed.sum()).astype(int) + 60
     return {
@@ -354,7 +354,7 @@ def unlike_ranks(size, n):
 
 
 def in_rounds(comm):
-    """A distributed strategy gives the same placement as on virtual ranks, also on unlike ranks."""
+    """A distributed strategy gives the same placement as on virtual ranks, also if ranks differ."""
     seen = []
 
     def look(snapshot):
@@ -560,7 +560,7 @@ def unknown_keys(comm):
 
 
 def a_doubled_key_can_be_taken_back(comm):
-    """After the error nothing has changed: the objects are there, and one rank removes its own."""
+    """After the error all objects are still there; then one rank removes its objects."""
     lb = fill(pylb.Balancer(comm, every=1), n=0)
     lb.add(2**62 + comm.rank, "mine")
     lb.add(5, "doubled")
@@ -609,7 +609,7 @@ def a_message_that_cannot_be_restored(comm):
 
 
 class Stubborn:
-    """An object that can be pickled, but not restored."""
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self):
         return int, ("no number",)

@@ -50,7 +50,7 @@ def everything(comm, lb):
 
 
 def restarts_on_other_numbers_of_ranks(comm):
-    """From half the ranks to all, from all to half and to one: the bits of a run without stop."""
+    """A restart on more or fewer ranks gives the bits of a run without a stop."""
     want = everything(comm, advance(fill(pylb.Balancer(comm, **OPTIONS)), 24))
     for n in {1, (comm.size + 1) // 2, comm.size}:
         some = comm.Split(comm.rank < n, comm.rank)

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def finished(words, timeout=400, **kwargs):
-    """Run a command to its end; return it with its return code and what it printed."""
-    kwargs.setdefault("env", {**os.environ})  # a copy lacks variables that MPI sets in this process
+    """Run a command to its end; return the completed process, with its return code and output."""
+    kwargs.setdefault("env", {**os.environ})  # without the variables that MPI sets here
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
 
 

@@ -21,7 +21,7 @@ def grid(*shape):
 
 
 def shared(comm, matrix, seed):
-    """Return this rank's ids in any order, and their rows; ids are not row numbers."""
+    """Return this rank's ids, in random order, and their rows; an id is not a row number."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, comm.size, matrix.shape[0])
     if seed % 2:

@@ -42,7 +42,7 @@ def die():
         ctypes.CDLL(None).no_malloc_at(ctypes.c_int64(0))
     elif how == "call":
         ctypes.CDLL(None).faulty_next()
-    else:  # how == "late": this rank only comes late, and must cause no error
+    else:  # how == "late": this rank comes late, which must not cause an error
         time.sleep(1.0)
 
 

@@ -1,7 +1,7 @@
 """A call of MPI fails: ``FAULTY_AT=60 FAULTY_RANK=1 mpiexec -n 3 python tests/mpi/faulty.py``.
 
 FAULTY_LIBRARY is the compiled faulty_mpi.c.  All ranks must end, with an error that names the rank;
-a call that is only late causes no error.
+a late call causes no error.
 """
 
 import os

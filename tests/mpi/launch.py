@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pylb
 
-# pylb prints this line where ranks share cores; the tests do not depend on it.
+# pylb prints this line if ranks share cores; tests ignore it.
 SHARED_CORES = re.compile(r"^pylb: .*\bcores\b.*\n", re.MULTILINE)
 HERE = Path(__file__).parent
 PYLB = Path(pylb.__file__).resolve().parents[1]  # the ranks import the same pylb as this process

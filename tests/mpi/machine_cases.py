@@ -22,7 +22,7 @@ def measured(comm):
 
 
 def followed(comm):
-    """The monitor takes a rank whose work needs longer for a slower one."""
+    """To the monitor, a rank whose work takes longer is a slower rank."""
     machine = pylb.Machine.measure(comm, seconds=0.005, network=False)
     monitor = pylb.Monitor(machine, comm)
     with told_clock() as spend, monitor.timed(work=10.0):
@@ -36,7 +36,7 @@ def followed(comm):
     again = monitor.update()  # no rank has computed: no change
     assert np.allclose(again.speed, now.speed)
     with told_clock() as spend, monitor.timed():
-        spend(10.0)  # no processor time, as if other programs had the core
+        spend(10.0)  # no processor time, as if other programs used the core
     assert (monitor.update().load > 0.5).all()
     raised(
         errors.DomainError,

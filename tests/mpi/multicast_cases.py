@@ -42,7 +42,7 @@ def told(seed, key, it, n):
 
 
 def read(inbox):
-    """Return a number that depends on all that was read; change the data."""
+    """Return a number that depends on all data that were read, and change the data."""
     parts = []
     for source, data in inbox:
         parts.append((source, digest(data)))
@@ -51,7 +51,7 @@ def read(inbox):
 
 
 def run(comm, seed, n, iterations, by, **balancing):
-    """Return the states of this rank's objects at the end; by: "send" or "multicast"."""
+    """Return the final states of this rank's objects; by: "send" or "multicast"."""
     lb = pylb.Balancer(comm, load=lambda key, _: 1.0 + key * seed % 5, **balancing)
     for key in range(n):
         if key % lb.n_ranks == lb.rank:
@@ -223,7 +223,7 @@ def what_strategies_see(comm):
 
 
 def removed_receivers(comm):
-    """Messages to removed objects are dropped; later ones are errors, as by send()."""
+    """Messages to objects that were just removed are dropped; later messages are errors."""
     seen = []
 
     def look(snapshot):

@@ -1,6 +1,6 @@
 """Every allocation of the core fails once: ``LD_PRELOAD=no_malloc.so python no_malloc.py GROUP``.
 
-no_malloc.so is what no_malloc.c was compiled to, and NO_MALLOC_IN is ``pylb/_core``.  Each call is
+no_malloc.so is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/_core``.  Each call is
 repeated: first allocation 0 fails, then 1, and so on, until the call has fewer allocations.  It
 must raise MemoryError, free what it had allocated, and work again afterwards.
 """
@@ -156,7 +156,7 @@ def runs():
 
 
 def over_mpi():
-    """Call what pylb._mpi does for a communicator of one rank."""
+    """Call the functions of pylb._mpi on a communicator of one rank."""
     from mpi4py import MPI
 
     def with_advisor(lag):

@@ -39,7 +39,7 @@ def main():
     raised(error, ("bytes of arriving objects", "no object has moved"), lambda: run(2))
     resource.setrlimit(resource.RLIMIT_AS, limits)
     assert [key for key, _ in lb.local()] == before
-    for _ in lb.iterate(4):  # in this loop the object moves
+    for _ in lb.iterate(4):  # the object moves in this loop
         moved = [key for key, _ in lb.local()] != before
     assert moved
     found = comm.allgather([key for key, _ in lb.local()])

@@ -1,8 +1,8 @@
 """Every block of Python on the pages: ``mpiexec -n 2 python tests/mpi/pages.py``.
 
-The blocks of a page run in order, with the names that the blocks before them made.  If a page takes
-more names for granted, a function of this file, called like the page, yields them before each
-block.  A page without `comm` runs on rank 0.  tests/tree/test_blocks.py runs this program.
+The blocks of a page run in order, with the names that the blocks before them made.  If a page uses
+other names, a function of this file with the page's name yields them before each block.  A page
+without `comm` runs on rank 0.  tests/tree/test_blocks.py runs this program.
 """
 
 import os
@@ -208,7 +208,9 @@ def vt():
 
 
 def your_code():
-    """Only the blocks "before"; the others are lines of the examples, tested in tests/examples."""
+    """Only the blocks "before"; the other blocks are lines of the examples, tested in
+    tests/examples.
+    """
     sys.path.insert(0, str(ROOT / "examples" / "own_loop"))
     import curve
     import particles

@@ -157,7 +157,7 @@ def points(comm):
 
 
 def repartition(comm):
-    """Few objects move if communication is cheap; `old` may name parts of any rank."""
+    """Few objects move if communication is cheap; `old` may contain parts of other ranks."""
     ids = own(comm, "random")
     old = ids * 4 // N
     weight = np.where(ids < N // 4, 1.5, 1.0)
@@ -179,7 +179,7 @@ def repartition(comm):
 
 
 def names(comm):
-    """New parts get numbers so that most objects keep their part, and most others their rank."""
+    """New parts are numbered so that most objects keep their part, or else their rank."""
     ids = own(comm, "random")
     for method in ("rcb", "hsfc", "graph", "metis"):
         given = {"coords": XY[ids], "ids": ids, "parts": 5, "comm": comm, "method": method}
@@ -205,7 +205,7 @@ def names(comm):
     stay = [comm.allreduce(np.count_nonzero(x.rank == comm.rank)) for x in (out, plain)]
     assert stay[0] >= stay[1]
     few = pylb.partition(coords=XY[block], ids=block, parts=1, comm=comm)
-    assert len(few.exports.id) == (len(block) if comm.rank else 0)  # objects not there yet
+    assert len(few.exports.id) == (len(block) if comm.rank else 0)  # new objects
     moves(comm, block, few)
 
 
@@ -236,7 +236,7 @@ def levels(comm):
 
 
 def trees(comm):
-    """A quadtree with one corner refined many times is divided as on one rank."""
+    """A quadtree with one corner refined many times gets the same parts as on one rank."""
     parent = [-1]
     last = 0
     for _ in range(30):

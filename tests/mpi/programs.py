@@ -92,7 +92,7 @@ def payload(rng):
 
 
 def digest(state, received):
-    """Return the new state of an object after it received this, which depends on every bit."""
+    """Return an object's state after it received this, which depends on every bit of both."""
     h = hashlib.blake2b(str(state).encode(), digest_size=7)
     for source, data in received:
         h.update(str(source).encode())
@@ -173,5 +173,5 @@ def run_balanced(comm, seed, n, iterations, **options):
                 for target, data in messages(seed, get_state(block), n):
                     lb.send(target, key, data)
                     if isinstance(data, np.ndarray) and data.size and data.dtype == np.uint8:
-                        data[...] = 0  # the value was taken when it was sent
+                        data[...] = 0  # the message has the value at the time of the call
     return lb, {key: get_state(block) for key, block in lb.local()}

@@ -13,7 +13,7 @@ from pylb.run import rows as module
 
 
 def take(comm, part, seconds):
-    """Time a block of exactly these seconds, however busy the machine is."""
+    """Time a block as exactly these seconds, however busy the machine is."""
     with part.timed():
         pass
     part._seconds += seconds
@@ -148,7 +148,7 @@ def wrong_use(comm):
 
 
 def timed(comm):
-    """The rank whose rows take longer gets fewer."""
+    """The rank whose rows take longer gets fewer rows."""
     part = pylb.RowPartition(comm, 40 * comm.size, tol=0.2)
     with told_clock() as spend:
         for _ in range(3):
@@ -162,7 +162,8 @@ def speeds_learned(comm):
     """All ranks learn the speeds from objects that move; estimates are those on the new rank."""
 
     def wander(snapshot):
-        # Other objects move each time: if the same ones came back, their work could seem periodic.
+        # Different objects move each time: if the same objects came back, their work could seem
+        # periodic.
         places.append(snapshot)
         moves = np.random.default_rng(len(places)).random(snapshot.n_objects) < 0.4
         return (snapshot.rank + moves) % snapshot.n_ranks

@@ -37,7 +37,7 @@ def draw(comm, seed, most=40):
     to = [rng.integers(0, comm.size, n) for n in sizes]
     if kinds == 1:
         to = [np.sort(t) for t in to]
-    if kinds == 2:  # sparse: only to the next rank
+    if kinds == 2:  # sparse: all items go to the next rank
         to = [np.full(len(t), (r + 1) % comm.size) for r, t in enumerate(to)]
     return to
 
@@ -72,7 +72,7 @@ def plans(comm):
 
 
 def sized(comm):
-    """Send items of several rows there and back, several times."""
+    """Send items of several rows to their destinations and back, several times."""
     for seed in range(8):
         to = draw(comm, seed)
         rng = np.random.default_rng(seed)
@@ -130,7 +130,7 @@ def between(comm):
 
 
 def everywhere(comm):
-    """Each rank has one id and wants all of them."""
+    """Each rank has one id, and looks up all ids."""
     return pylb.plan_between(comm, [comm.rank], np.arange(comm.size))
 
 
@@ -256,7 +256,7 @@ def wrong_use(comm):
 
 
 def fails(text, call):
-    """Check that a call raises an error of pylb: on the partners over MPI, on all virtual ranks."""
+    """Check that a call raises a PylbError: over MPI on the partners, else on all virtual ranks."""
     try:
         call()
     except errors.PylbError as why:

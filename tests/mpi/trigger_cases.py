@@ -16,7 +16,7 @@ SAYS = "the trigger answers differently after iteration "
 
 
 def differs(comm, at=5):
-    """Return a trigger: LB steps after iteration 2, and on the last rank only, also after `at`."""
+    """Return a trigger: LB steps after iteration 2 and, on the last rank only, after `at`."""
     return lambda c: c.iteration == 2 or (c.iteration == at and comm.rank == comm.size - 1)
 
 

@@ -38,7 +38,7 @@ def stencil(*shape):
 
 
 def volume(A, part):
-    """Count the words that y = A x sends if rows and x have the same parts."""
+    """Count the entries of x that ranks send for y = A x, if x is divided like the rows."""
     return sum(len({*part[A.indices[A.indptr[v] : A.indptr[v + 1]]]}) - 1 for v in range(len(part)))
 
 
@@ -180,7 +180,7 @@ def test_any_hypergraph(nets, parts, method):
     start = np.cumsum([0, *map(len, nets)])
     pin = np.array([v for e in nets for v in e], int)
     weight = 0.5 + np.arange(len(nets))
-    coords = np.zeros((20, 1))  # this says how many vertices there are
+    coords = np.zeros((20, 1))  # `n` gives the number of vertices
     out = pylb.partition(
         nets=(start, pin, weight), coords=coords, parts=parts, method=method, starts=2
     )
@@ -288,7 +288,7 @@ def test_a_refinement_tree_is_cut_along_its_curve(data):
     for _ in range(data.draw(st.integers(0, 12))):
         leaves = sorted(set(range(len(parent))) - set(parent))
         parent += [data.draw(st.sampled_from(leaves))] * data.draw(st.sampled_from([2, 4, 8]))
-    shuffle = np.array(data.draw(st.permutations(range(len(parent)))))  # new index of each
+    shuffle = np.array(data.draw(st.permutations(range(len(parent)))))  # the new index of each leaf
     mixed = np.full(len(parent), -1)
     for v, up in enumerate(parent):
         mixed[shuffle[v]] = -1 if up < 0 else shuffle[up]
@@ -384,7 +384,7 @@ def test_present_parts_and_moves():
 
 @pytest.mark.skipif("metis" not in GRAPHS, reason="METIS is not here")
 def test_levels_of_a_machine():
-    """The parts of each node are those of its subgraph alone."""
+    """The parts within each node are those of a partition of its subgraph alone."""
     A = stencil(24, 24)
     machine = pylb.model.Tree((2, 2, 2))
     out = pylb.partition(A, method=["metis", "pylb", "metis"], machine=machine, imbalance=1.1)
@@ -472,7 +472,7 @@ def test_a_number_that_is_none_is_seen_anywhere(bad):
 @pytest.mark.parametrize("value", [1e154, -1e300, np.nan, np.inf])
 @pytest.mark.parametrize("method", POINTS)
 def test_points_too_far_away_are_refused(method, value):
-    """Inertial bisection squares coordinates; where the squares overflow, it once never ended."""
+    """Inertial bisection squares coordinates; it once did not end if the squares overflowed."""
     xy = np.random.default_rng(0).random((9, 2))
     xy[4, 1] = value
     with pytest.raises(DomainError, match=r"coords\[4, 1\] is .*expected a number from -1e150"):

@@ -276,7 +276,7 @@ LUMPS = {  # weights of vertices, parts
 
 @pytest.mark.parametrize("lump", LUMPS)
 def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
-    """METIS prints complaints about empty halves, which it makes itself."""
+    """METIS prints complaints about empty halves, although it makes them itself."""
     weight, parts = LUMPS[lump]
     start, to = ring(len(weight))
     for seed in range(5):
@@ -290,7 +290,7 @@ def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
 
 
 def test_what_others_print_meanwhile_is_not_lost(library, capfd):
-    """METIS prints to C's standard output; what others print there at the same time is kept."""
+    """METIS's lines on C's standard output are dropped, and those of other threads are kept."""
     c = ctypes.CDLL(None)
     start, to = ring(20_000)
     weight = np.append(np.ones(19_999), 10**6).astype(np.int32)

@@ -195,7 +195,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_limits_that_the_old_placement_keeps_are_kept(name, seed):
-    """Every rank just keeps its limit, so hardly any other placement keeps all limits."""
+    """Every rank is just within its limit, so hardly any other placement keeps all limits."""
     rng = np.random.default_rng(seed)
     n, p = 120, 40
     rank, memory = rng.integers(p, size=n), rng.integers(1, 2**20, size=n)
@@ -247,7 +247,7 @@ def anything(draw, components=False, most=50):
     }
     for name in draw(st.sets(st.sampled_from(sorted(make)))):
         some[name] = make[name]()
-    if "memory" in some:  # the memory that is in use, and some more
+    if "memory" in some:  # limits a little above the memory in use
         most = np.bincount(rank, some["memory"], p).max() if n else 0
         some["memory_limit"] = np.full(p, int(1.2 * most) + 1)
     if components:
@@ -293,7 +293,7 @@ def test_any_snapshot_is_placed_by_the_rules_and_alike_each_time(name, s, seed):
 @SETTINGS
 @given(s=anything(components=True))
 def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
-    """A strategy that knows no limits says so; the others keep them and make nothing worse."""
+    """A strategy that ignores limits says so; all others keep them, or exceed them no further."""
     try:
         plan = place(s, name)
     except DomainError:

@@ -59,7 +59,7 @@ def test_few_objects_are_placed_as_well_as_they_can_be(kind):
             missed += best is not None and plan.after.max > NEAR * best
             unknown += best is None
     assert missed == 0
-    # Out of 250 cases; with one to three objects per rank the bound may be too low.
+    # Counts of 250 cases; with one to three objects per rank, the bound may be too low.
     assert unknown <= 30
 
 
@@ -86,7 +86,7 @@ def test_a_placement_from_scratch_must_be_worth_its_migrations():
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB"])
 def test_a_refinement_that_is_stuck_searches_from_other_placements(name):
-    """Two or three objects per rank, of a few sizes: exchanges between two ranks do not help."""
+    """Two or three objects per rank, with few different loads: pairwise exchanges do not help."""
     for seed in (1009, 1137, 1424, 2974, 2985):
         rng = np.random.default_rng(seed)
         p = int(rng.integers(3, 9))
@@ -116,12 +116,14 @@ def test_loads_sorted_by_rank_are_not_all_moved():
     s = pylb.Snapshot(np.sort(rng.lognormal(0.0, 1.0, n)), np.arange(n) * p // n, n_ranks=p)
     plan = pylb.place(s, "BestFitLB")
     assert plan.after.max_over_mean <= 1.0002
-    assert plan.migrations < 0.35 * n  # 12,800 must leave; GreedyLB moves all
+    assert plan.migrations < 0.35 * n  # 12,800 objects must leave; GreedyLB moves all
 
 
 @pytest.mark.parametrize("objects", [16, 30, 100])
 def test_a_hot_spot_loses_only_what_must_leave(objects):
-    """Once, pairs of ranks could not resolve it, and GreedyLB's placement moved nearly all."""
+    """This once failed: pairwise exchanges did not help, and a placement from scratch moved nearly
+    all objects.
+    """
     n, p = 200 * objects, 200
     at = np.arange(n) / n
     load = 1.0 + 8.0 * np.exp(-0.5 * ((at - 0.5) / 0.05) ** 2)
@@ -147,7 +149,7 @@ def test_a_hot_tenth_is_not_placed_from_scratch(p):
 
 
 def least_moves(s):
-    """Return how many objects must leave at least: the heaviest of each rank above the average."""
+    """Return how many objects must leave, if each rank above the average gives its heaviest."""
     moves, average = 0, s.load.sum() / s.n_ranks
     for r in range(s.n_ranks):
         given = np.cumsum(np.sort(s.load[s.rank == r])[::-1])
@@ -158,7 +160,7 @@ def least_moves(s):
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])
 def test_nothing_moves_for_a_gain_of_nothing(name):
-    """The fullest ranks cannot give, or give a millionth of a millionth less than they take."""
+    """The fullest ranks cannot give load, or would gain almost nothing by an exchange."""
     n, p = 4500, 300
     s = pylb.Snapshot(np.where(np.arange(n) % 2, 1.0, 1.3), np.arange(n) * p // n)
     plan = pylb.place(s, name)

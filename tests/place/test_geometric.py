@@ -40,7 +40,7 @@ def hilbert(side):
 
 
 def plain_cuts(load, present, limit):
-    """Cuts [p + 1] of a row into parts of at most `limit`; each moves as little as it can."""
+    """Return cuts [p + 1] of a row into parts of at most `limit`, moved as little as possible."""
     p, n = len(present) - 1, len(load)
     least = [0] * p + [n]
     for k in range(p - 1, -1, -1):

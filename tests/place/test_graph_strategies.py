@@ -114,7 +114,7 @@ def test_a_torus_is_balanced_and_cut_well(name):
     s = torus(32, 8)
     plan = pylb.place(s, name)
     assert plan.after.max_over_mean <= 1.031
-    assert cut(s, plan.rank) <= 1.5 * 100 * 8 * 32  # eight stripes of 4 x 32 have 2 x 32 each
+    assert cut(s, plan.rank) <= 1.5 * 100 * 8 * 32  # eight stripes cut 2 x 32 edges each
     assert cut(s, plan.rank) < 0.25 * cut(s, s.rank)
 
 
@@ -131,7 +131,7 @@ def test_speeds_background_and_fixed_objects_are_in_the_balance(name):
     )
     plan = pylb.place(s, name)
     assert np.array_equal(plan.rank[fixed], s.rank[fixed])
-    rest = np.arange(p) != 4  # the background load of rank 4 ends after all other ranks
+    rest = np.arange(p) != 4  # rank 4 takes longest, with its background load alone
     assert not np.any((plan.rank == 4) & ~fixed)
     times = pylb._core.rank_times(s, plan.rank)[rest]
     assert times.max() <= 1.05 * times.mean()
@@ -320,7 +320,7 @@ def test_table_3_of_devine(tables):
 
 
 def forms(rng, n, m):
-    """The same graph as edges in rows, in unsorted rows, in any order with duplicates, one way."""
+    """The same graph as sorted rows, unsorted rows, duplicates in any order, and one direction."""
     a, b = rng.integers(n, size=(2, m))
     low, high = np.minimum(a, b)[a != b], np.maximum(a, b)[a != b]
     low, high = np.unique(np.stack([low, high]), axis=1)

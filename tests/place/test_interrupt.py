@@ -13,7 +13,7 @@ import pylb
 
 
 class Stopped(Exception):
-    """What the signal handler of these tests raises."""
+    """The exception that the signal handler of these tests raises."""
 
 
 def placing(name, n, p, m):
@@ -97,7 +97,7 @@ LIBRARIES = ["metis", "scotch", "zoltan", "color"]
 
 @pytest.mark.parametrize("method", LIBRARIES)
 def test_a_signal_ends_the_wait_for_a_library(interrupted, method):
-    """The library goes on in its own thread; the next call waits for it, and answers as usual."""
+    """After Ctrl-C, the library goes on in its own thread, and the next call waits for it."""
     try:
         call = partitioning(method)
     except pylb.errors.MissingPartError as why:

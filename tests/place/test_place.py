@@ -180,7 +180,8 @@ def test_more_speeds_than_classes_still_end_near_each_other():
     plan = pylb.place(s, "GreedyLB")
     keeps_its_word(s, plan)
     best = s.load.sum() / speed.sum()
-    # The resolution is one object on one rank; ranks of a class differ by 1/64 of the spread.
+    # The limits of exactness: one object on one rank; speeds in a class differ by 1/64 of the
+    # spread.
     assert plan.after.max <= 1.05 * best + 1.0 / speed.min() / 10
 
 
@@ -280,7 +281,7 @@ def test_exchanges_look_for_the_lowest_threshold_that_can_be_met(name):
 
 @st.composite
 def talking(draw, memory=False):
-    """Return a small problem with messages, whose costs add up without rounding."""
+    """Return a small problem with messages, whose costs add up without rounding errors."""
     s = draw(snapshots(memory=memory, most=16, ranks=5))
     n = s.n_objects
     if n == 0:
@@ -343,7 +344,7 @@ def test_refine_comm_is_the_twin(s, cost):
 
 
 def grid(side, p, rng):
-    """A grid of objects in blocks of ranks, with uneven loads, and its neighbours' messages."""
+    """A grid of objects in blocks on the ranks; uneven loads, messages between neighbours."""
     at = np.arange(side * side).reshape(side, side)
     src = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
     dst = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
@@ -367,7 +368,7 @@ def test_communication_is_a_load_for_refine_comm():
     s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
     for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
         assert pylb.place(s, name, **cost).migrations == 0
-    plan = pylb.place(s, "RefineCommLB")  # before: 4 + 2 and 4 seconds; after: 3 and 5
+    plan = pylb.place(s, "RefineCommLB")  # before: 4 + 2 and 4 seconds; after: 3 and 5 seconds
     assert np.flatnonzero(plan.rank != s.rank).tolist() == [1]
 
 
@@ -696,7 +697,7 @@ def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
     "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
 )
 def test_a_rank_that_can_hardly_be_relieved(name):
-    """Two objects that may not move, on a rank of speed 1e-8: looking for a lower limit ends."""
+    """Two objects that may not move, on a rank of speed 1e-8: the search for a lower limit ends."""
     rng = np.random.default_rng(0)
     rank = rng.integers(0, 4, 40).astype(np.int32)
     rank[:2] = 0
@@ -724,7 +725,7 @@ def test_loads_near_the_smallest_number_end(name, least):
 
 @pytest.mark.parametrize("name", ["memory", "bytes", "block_bytes"])
 def test_sums_of_bytes_that_overflow_are_refused(name):
-    """An overflowing sum would be negative, and so would seem to be within the limit."""
+    """If the sum overflowed, it would be negative, and seem to be within the limit."""
     most = [2**62, 2**62, 0]
     given = {"memory": [0] * 3, "memory_limit": [2**63 - 1] * 2, name: most}
     if name == "block_bytes":

@@ -16,7 +16,7 @@ def counts(rank, p):
 
 
 def shares(weight, background, fixed, n):
-    """Exact number of migratable objects per rank, such that all end at the same time."""
+    """Return how many migratable objects (a fraction) each rank needs to end with all others."""
     inside = set(range(len(weight)))
     while True:
         total = n + sum(fixed[r] + background[r] / weight[r] for r in inside)
@@ -84,7 +84,7 @@ def test_the_paper_s_proportion():
     plan = pylb.place(s, "PowerAwareLB")
     assert counts(plan.rank, 3).tolist() == [16, 8, 4]
     assert plan.migrations == 6
-    assert plan.rank[:10].tolist() == [0] * 10  # a rank with fewer objects than its share keeps all
+    assert plan.rank[:10].tolist() == [0] * 10  # fewer than its share: keeps all
     real = pylb.Snapshot(np.ones(28), rank, n_ranks=3, speed=[2.0, 1.0, 0.5])
     plan = pylb.place(real, "PowerAwareLB")
     assert plan.after.max == plan.after.mean == 8.0

@@ -130,7 +130,7 @@ def test_never_worse_and_within_all_constraints(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [324, 673, 2794])
 def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
-    """An object that is sent back must fit, even if other ranks send objects there meanwhile."""
+    """An object that is sent back must fit, even if its rank gets other objects meanwhile."""
     rng = np.random.default_rng(seed)
     n, p = 300, 7
     rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)
@@ -272,14 +272,14 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
         s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
         seen = pylb.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
-        # A rank holds up to twice the mean number of objects (some have little load), what it knows
-        # of other ranks, and the messages of a round.
+        # A rank's memory holds up to twice the mean number of objects (some have little load), its
+        # knowledge of other ranks, and the messages of a round.
         assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
         assert seen.rounds <= 60
 
 
 def test_a_wide_fan_out_asks_for_no_more_memory_than_a_bound():
-    """Without the bound a rank would hold some 100,000 notes in the last round of gossip."""
+    """Without this bound, a rank would hold some 100,000 notes in the last round of gossip."""
     n, p = 3_000, 300
     s = pylb.Snapshot(np.ones(n), in_blocks(n, 150), n_ranks=p, node=np.arange(p) * 7_000_000)
     seen = pylb.traffic(s, "GossipLB", fan_out=64, rounds=3, iterations=1)

@@ -38,7 +38,7 @@ def snapshots(draw):
 @examples(120)
 @given(snapshots(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (2.0, 0.25)]))
 def test_exchanges_only_shorten(snap, cost):
-    """The costs are also counted from scratch, to check the costs that the search updates."""
+    """The costs that the search updates are compared with costs counted from scratch."""
     alpha, beta = cost
     how = {"alpha": alpha, "beta": beta, "overload": 1.0}
     for name in ("CommAwareRefineLB", "RefineCommLB"):

@@ -124,7 +124,7 @@ def test_objects_of_a_block_go_together_where_memory_is_short():
 
 
 def test_processors_and_graphics_are_both_balanced():
-    """Half of the objects run on one kind of processor, half on the other; sums hide this."""
+    """Half of the objects run on one kind of processor, half on another; summed loads hide this."""
     rng = np.random.default_rng(4)
     kind = np.arange(400) % 2
     load = np.zeros((400, 2))

@@ -14,8 +14,8 @@ from twin_estimate import MEAN, follow
 import pylb
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
 
-# Boulmier 2021 (arXiv 2104.01688), synthetic model: 500 iterations of 0.52 s, 52 s an LB step.
-# Optimum in seconds, its LB steps, and the regrets of menon and boulmier, in percent.
+# Boulmier 2021 (arXiv 2104.01688), synthetic model: 500 iterations of 0.52 s, an LB step of 52 s.
+# Optimum in seconds, its number of LB steps, and how many percent longer menon and boulmier take.
 PUBLISHED = {
     "constant": (lambda k: 0.1, 1357.98, 10, 0.06, 0.06),
     "sublinear": (lambda k: 1 / (0.4 * k + 1), 2249.56, 10, 7.2, 0.02),
@@ -39,7 +39,7 @@ def test_the_published_synthetic_model(name):
 
 
 def seconds_of(program, s, i):
-    """Return the seconds of iteration i, with the last LB step just before s, written plainly."""
+    """Return the seconds of iteration i, with the last LB step just before iteration s."""
     growth, drift, noise = (
         np.zeros(program.iterations) if x is None else x
         for x in (program.growth, program.drift, program.noise)
@@ -51,7 +51,7 @@ def seconds_of(program, s, i):
 
 
 def run_plainly(time, n, when, cost):
-    """Return the seconds of iterations and LB steps, if LB steps follow the iterations `when`."""
+    """Return the seconds of a run with LB steps after the iterations in `when`."""
     total, s = 0.0, 0
     for i in range(n):
         total += time(s, i)

@@ -96,7 +96,7 @@ def test_with_a_lag_as_the_plain_twin(data):
     seconds, lagged, gathered, received, decided = twin(q)
     assert run.seconds == pytest.approx(seconds, rel=1e-12)
     assert [(d.asked, d.final) for d in run.decisions] == decided
-    # In all other cases a rank learns of statistics while it waits for a neighbour.
+    # (In all other cases, a rank gets statistics while it waits for a neighbour.)
     if q["blocked"] or not q["halo"]:
         assert run.lagged == pytest.approx(lagged, abs=1e-12)
         assert run.gathered == pytest.approx(gathered, abs=1e-12)
@@ -108,7 +108,7 @@ def test_with_a_lag_as_the_plain_twin(data):
 def test_a_decision_without_a_lag_by_hand():
     q = {"n_ranks": 3, "noise": 0.0, "halo": 0, "L": 1e-4, "serves": 0}
     d = simulate_protocol(**q).decisions[0]
-    word = 1e-4 + 2 * 5e-7 + 15 * 1e-10  # seconds of one message: a maximum, or the answer to it
+    word = 1e-4 + 2 * 5e-7 + 15 * 1e-10  # seconds of a message with a maximum, or of its answer
     statistics = 1e-4 + 2 * 5e-7 + 207 * 1e-10
     gap = 5e-7 + 15 * 1e-10
     assert (d.asked, d.tentative, d.final) == (20, 21, 21)
@@ -127,7 +127,7 @@ def test_messages_and_bytes_are_those_of_a_tree():
     assert run.decisions == ()
     assert run.messages_sent * 15 == pytest.approx(30 * 2 * 14)
     assert run.bytes_sent == pytest.approx(_core.STATS_BYTES * run.messages_sent)
-    assert run.bytes_sent_max == 30 * _core.STATS_BYTES * 3  # each time one up, two down
+    assert run.bytes_sent_max == 30 * _core.STATS_BYTES * 3  # messages: one up, two down
     assert math.isnan(run.iterations_to_consensus)
 
 

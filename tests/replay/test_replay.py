@@ -35,8 +35,7 @@ from pylb.replay.synthetic import hotspot
 
 def lpt(snapshot):
     """Place the largest load first, where it would end first; ties: lowest index, lowest rank.
-
-    Objects that may not migrate are placed before all others.
+    Before that, place the objects that may not migrate.
     """
     load, p = snapshot.load, snapshot.n_ranks
     may = np.ones(len(load), bool) if snapshot.migratable is None else snapshot.migratable
@@ -101,7 +100,7 @@ def drift_of(error, spread):
 
 
 class Twin:
-    """The replay written plainly, around the decider of the C core.
+    """The replay in plain Python, with the decider of the C core.
 
     After `run`: times (metrics of each phase), ranks (of all tasks), decider.history.
     """
@@ -124,7 +123,7 @@ class Twin:
         self.speed = trace.speed if speed is None else speed
         self.background = trace.background if background is None else background
         self.in_seconds = trace.task_seconds is not None and speed is None
-        self.pace = None if self.in_seconds else self.speed  # by which loads are divided
+        self.pace = None if self.in_seconds else self.speed  # the speeds by which loads are divided
         self.traffic = alpha, beta
         unlike = words.pop("unlike", None)
         self.given = settings(
@@ -265,7 +264,7 @@ class Twin:
         return max(0.0, *(x + self.passes * b for x, b in zip(own, self.background, strict=True)))
 
     def judge(self):
-        """The saving of the last LB step, by the loads of the present objects since then."""
+        """Return the seconds saved by the last LB step, from the present objects' loads."""
         p, v = self.trace.n_ranks, self.pace
         now, then = ([[] for _ in range(p)] for _ in range(2))
         for e, o in self.here.items():
@@ -371,7 +370,7 @@ def seconds_there(trace, k, r):
 
 
 def check_plainly(trace, strategy, **words):
-    """Check the two baselines without decisions against the twin."""
+    """Check the two baselines, which need no decisions, against the twin."""
     run = pylb.replay(trace, strategy, **words)
     alpha, beta = words.get("alpha", 0.0), words.get("beta", 0.0)
     began, rank = {}, []
@@ -628,7 +627,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
     ],
 )
 def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
-    """Each phase from its recorded placement: LPT gives the values in the folders' README."""
+    """From each phase's recorded placement, LPT gives the values in the folders' README."""
     stem = "synthetic-dataset-blocks" if run == "synthetic-blocks" else None
     trace = pylb.Trace.read(data / run, stem=stem)
     decisions = [
@@ -688,14 +687,14 @@ def test_nothing_is_decided_after_the_last_phase():
 def test_new_entities_start_where_they_began_and_are_placed_at_once():
     trace = make_trace(3, [0, 0, 1, 0, 1], [0, 0, 2, 0, 1], np.ones(5), [0, 1, 3, 5], 2)
     run = pylb.replay(trace, rotate, every=10)
-    assert run.rank.tolist() == [0, 0, 2, 0, 2]  # without LB steps, each on its first rank
+    assert run.rank.tolist() == [0, 0, 2, 0, 2]  # no LB steps: all on their first ranks
     assert pylb.replay(trace, "none").rank.tolist() == [0, 0, 2, 0, 1]
     run = pylb.replay(trace, rotate, every=1)
-    assert run.rank.tolist() == [0, 1, 0, 2, 1]  # object 1 exists when phase 1 begins
+    assert run.rank.tolist() == [0, 1, 0, 2, 1]  # object 1 exists from the beginning of phase 1
     homes = replace(trace, task_home=np.array([0, 0, 1, 0, 1], np.int32))
     assert pylb.replay(homes, rotate, every=10).rank.tolist() == [0, 0, 1, 0, 1]
     once = pylb.replay(trace, lambda s: rotate(s) if s.n_objects == 1 else s.rank, every=1)
-    assert once.rank.tolist() == [0, 0, 2, 0, 2]  # an LB step always sees both
+    assert once.rank.tolist() == [0, 0, 2, 0, 2]  # every LB step sees both objects
 
 
 def test_entities_that_may_not_migrate_follow_the_recording():
@@ -717,7 +716,7 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
     (decision,) = run.decisions
     assert decision.seconds_strategy > 0
-    assert decision.seconds_migration == pytest.approx(27.0)  # copying 100 bytes adds little
+    assert decision.seconds_migration == pytest.approx(27.0)  # moving 100 bytes adds little time
     assert decision.cost == decision.seconds_strategy + decision.seconds_migration
     assert run.bytes == 100
 
@@ -742,7 +741,7 @@ def test_traffic_is_that_to_other_ranks():
 
 
 def test_seconds_that_are_not_the_work():
-    """A changed `task_load` would have no effect beside `task_seconds`."""
+    """A changed `task_load` is refused, because `task_seconds` would override it."""
     trace = replace(two_ranks(), speed=np.array([2.0, 1.0]))
     seconds = trace.task_load / trace.speed[trace.task_rank]
     timed = replace(trace, task_seconds=seconds)
@@ -912,7 +911,7 @@ def test_little_to_replay(strategy, words):
 
 
 def test_keys_that_occur_twice():
-    """A key that returns is a new object, unless speeds are learned from it."""
+    """Two objects may have the same key, unless speeds are learned from them."""
     trace = hotspot(4, 20, 12)
     twice = replace(trace, entity_key=trace.entity_key // 2)
     run = twice.replay("GreedyLB", every=2)

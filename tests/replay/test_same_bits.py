@@ -216,7 +216,7 @@ class Program:
 
     @property
     def n_iterations(self):
-        """The number of iterations of all loops."""
+        """The total number of iterations of all loops."""
         return sum(min(n, stop) for n, stop in self.loops)
 
     @property
@@ -257,7 +257,7 @@ programs = st.builds(
 
 
 def backwards(snapshot):
-    """Move every object that may migrate to the opposite rank, as a user's strategy."""
+    """A user's strategy: move every object that may migrate to the opposite rank."""
     return np.where(
         snapshot.migratable, snapshot.n_ranks - 1 - snapshot.rank, snapshot.rank
     ).astype(np.int32)
@@ -357,7 +357,7 @@ def test_nothing_said(tmp_path_factory, program, words):
     speed=st.lists(st.sampled_from([0.5, 0.7, 1.0, 1.3]), min_size=8, max_size=8),
 )
 def test_speeds_that_are_given(tmp_path_factory, program, strategy, when, speed):
-    """Loads are work then, but the sums of their seconds are still those of the run."""
+    """The trace's loads are work, but the sums of their seconds are still those of the run."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     check(program, {**strategy, **when}, path, speed=speed[: program.n_ranks])
 

@@ -30,7 +30,7 @@ def on(ranks, program, **kwargs):
 
 
 def drifting(comm, steps=120, cost=1.0, own=False, **given):
-    """Ask only when to rebalance: the work of higher ranks grows faster; LB steps make it equal."""
+    """Ask only when to rebalance: the work of higher ranks grows faster until an LB step."""
     lb = pylb.Advisor(comm, **given)
     mine = 1.0
     for _ in range(steps) if own else lb.iterate(steps):
@@ -117,7 +117,7 @@ def test_when_only(ranks, own):
 
 
 def test_one_rank_is_never_advised():
-    lb = pylb.Advisor(clock="wall")  # "auto" might take such short times for waits
+    lb = pylb.Advisor(clock="wall")  # the clock "auto" might count such short times as waits
     for _ in lb.iterate(30):
         with lb.timed():
             pass
@@ -650,7 +650,7 @@ def test_cells_that_come_and_go(tmp_path):
 @given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))
 @settings(max_examples=40)
 def test_a_plan_says_the_same_to_all(seed, ranks, n):
-    """Each cell that leaves a rank by the plan arrives at another rank by the plan."""
+    """Each cell that leaves a rank by its plan arrives at another rank by that rank's plan."""
     rng = np.random.default_rng(seed)
     names = rng.choice(10**6, n, replace=False) - 5 * 10**5
     owner, new = rng.integers(0, ranks, (2, n))

@@ -35,7 +35,7 @@ def used(history):
      (1000, SLOW, "GossipLB")],
 )  # fmt: skip
 def test_size_and_bandwidth_decide_and_the_receipt_says_so(per_rank, network, expected, tmp_path):
-    """Program size and bandwidth decide; the replay of the run decides the same, to the bit."""
+    """The choice depends on the program's size and the bandwidth; the replay chooses the same."""
     path = tmp_path / "run.h5"
     history = run(per_rank, network, path)
     assert used(history)[0] == expected

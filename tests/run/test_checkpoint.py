@@ -1,4 +1,4 @@
-"""Checkpoints: a restart on any number of ranks gives the same bits; a bad file, a clear error."""
+"""Checkpoints: a restart on any number of ranks gives the same bits; bad files, clear errors."""
 
 import contextlib
 import json
@@ -107,7 +107,7 @@ def test_restarts_on_other_numbers_of_ranks(straight, tmp_path, ranks):
 
 
 def test_in_a_loop_after_a_crash(straight, tmp_path):
-    """A run ends at iteration 16; another continues from the checkpoint of iteration 11."""
+    """A run ends at iteration 16; a second run continues from the checkpoint of iteration 11."""
     folder = tmp_path / "c"
 
     class OutOfTimeError(Exception):
@@ -367,7 +367,7 @@ def test_missing_files(saved):
 
 
 def test_cut_and_damaged_files(saved):
-    """A file that is cut or has a changed byte gives an error of pylb, or the right values."""
+    """A file that is cut short or has a changed byte gives a PylbError, or the right values."""
     path = next(saved.glob("*.h5"))
     data, rng = path.read_bytes(), np.random.default_rng(1)
     path.write_bytes(data[:-100])
@@ -506,7 +506,7 @@ def test_bytes_that_are_no_plain_value(text):
 
 
 def test_changed_bytes():
-    """Changed bytes give a FormatError or another plain value, and never allocate false sizes."""
+    """A changed byte gives a FormatError or another plain value, never a huge allocation."""
     rng = np.random.default_rng(2)
     for value in PLAIN:
         data = encode([value])
@@ -557,7 +557,7 @@ def test_under_mpi(mpiexec, ranks):
 
 
 def test_the_example(mpiexec, tmp_path):
-    """Killed at any time and restarted on other ranks, the example ends with the same plate."""
+    """Killed at any time and restarted on other ranks, the example gives the same result."""
     example = HERE.parents[1] / "examples" / "restart.py"
     code, whole, said = launch(mpiexec, 2, example, tmp_path / "a", "--steps", 30)
     assert code == 0, said

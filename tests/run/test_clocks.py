@@ -26,7 +26,7 @@ needs_run_delay = pytest.mark.skipif(not LINUX, reason="this kernel does not cou
 
 
 def compute(seconds):
-    """Compute for so much processor time, also if other programs use the core."""
+    """Compute for this much processor time, even if other programs use the core."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -47,7 +47,7 @@ def one_core_for_two():
     os.sched_setaffinity(0, {min(before)})
     hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
     try:
-        time.sleep(0.1)  # by then the other program runs
+        time.sleep(0.1)  # the other program is running by then
         yield
     finally:
         hog.kill()
@@ -133,7 +133,7 @@ def test_a_quota_of_one_rank_is_a_slow_processor():
 
 
 def fewest_cores(ranks):
-    """Find the set of ranks with the fewest cores per rank, by trying all; return both numbers."""
+    """Return the largest number of ranks per core in any set of ranks that share cores."""
     sets = []
     for key in (lambda r: r[0], lambda r: r[:2]):
         for k in {key(r) for r in ranks}:

@@ -19,7 +19,7 @@ import pylb
 from pylb.errors import MissingFileError
 
 pytest.importorskip("h5py")
-STATES = {  # what the other ranks say about the place of the failed rank
+STATES = {  # what the other ranks print about where the failed rank was
     "SYNC": "in iteration 2",
     "GATHER": "at the end of iteration 2",
     "PLACE": "doing an LB step after iteration 2",
@@ -118,11 +118,11 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
         assert re.search(rf"rank {odd} |\],{odd}\]", said), said  # mpiexec names the rank
     if way != "lag":
         assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
-    with pytest.raises(MissingFileError):  # an incomplete checkpoint is none
+    with pytest.raises(MissingFileError):  # an incomplete checkpoint does not count
         pylb.Balancer.restore(None, tmp_path / "c")
 
 
-SERVICES = {  # the number of collective steps of each
+SERVICES = {  # the number of collective steps of each service
     **{"advisor": 15, "lag": 7, "asked": 14, "partition": 4, "directory": 10, "plan": 9},
     **{"migrate": 6, "rows": 7, "tiles": 7},
 }

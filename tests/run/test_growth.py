@@ -1,4 +1,4 @@
-"""With more ranks, a rank sends, receives and keeps more only if it places all objects."""
+"""With more ranks, only a rank that places all objects sends, receives and keeps more."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ LIKE_ALL = 0.8 * TIMES  # a part that grows by this factor counts as proportiona
 
 @pytest.fixture
 def growth(monkeypatch):
-    """Return by how much each part grows under a strategy, on the rank where it is largest."""
+    """Return a function of a strategy: by how much each part grows, on the rank with most of it."""
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
     from growth import PARTS, run
 
@@ -34,7 +34,7 @@ def test_no_part_grows_with_all_objects(growth, strategy):
 
 
 def test_given_speeds_and_limits_stay_where_they_matter(growth):
-    """No rank hears the speeds or memory limits of all others."""
+    """No rank gets the speeds or memory limits of all ranks."""
     found = growth("GossipLB", speed=lambda: 1.0, memory_limit="auto")
     assert max(found.values()) < LIKE_ALL, found
 

@@ -1,4 +1,4 @@
-"""Runs of many iterations: memory stays flat, and the report says what was thinned."""
+"""Runs of many iterations: memory stays constant, and the report says what was left out."""
 
 import os
 import tracemalloc
@@ -59,7 +59,7 @@ def resident():
     ],
 )
 def test_memory_stays_flat(monkeypatch, options):
-    """Between n and 2 n iterations, memory grows by a bounded amount."""
+    """From n to 2 n iterations, memory grows by a bounded amount."""
     monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
     monkeypatch.setattr("pylb.run.run_state.KEEP", 64)
     monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
@@ -116,7 +116,7 @@ def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
 
 
 def test_many_loops(monkeypatch):
-    """Memory stays flat in a program that calls `iterate` for each of its steps."""
+    """Memory stays constant in a program that calls `iterate` for each of its steps."""
     monkeypatch.setattr("pylb.run.records.KEEP", 20_000)
     lb = pylb.Balancer()
     lb.add(1, [1])

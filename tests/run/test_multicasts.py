@@ -1,4 +1,4 @@
-"""Multicasts: on virtual ranks, under mpiexec, and their parts."""
+"""Multicasts: on virtual ranks, under mpiexec, and the functions behind them."""
 
 import dataclasses
 import sys
@@ -221,7 +221,7 @@ def test_a_damaged_number_of_multicasts(tmp_path):
 
 
 def ring(comm, n, **balancing):
-    """Run a ring of objects that multicast; their loads are unequal and constant."""
+    """Run a ring of objects that multicast, with unequal, constant loads."""
     lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key % 7, record=False, **balancing)
     for key in range(n):
         if key * comm.size // n == comm.rank:

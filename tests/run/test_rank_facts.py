@@ -48,7 +48,7 @@ def test_given_speeds_are_used(strategy):
     pace = np.array([1.0, 2.0, 4.0, 1.0])
     _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
     assert np.allclose(counts, 20 * pace, atol=3)
-    if pylb.strategies()[strategy].distributed:  # no rank needs to know all speeds
+    if pylb.strategies()[strategy].distributed:  # a rank need not know all speeds
         assert history[0].speed == ()
     else:
         assert np.allclose(history[0].speed, pace / 8**0.25)
@@ -232,7 +232,7 @@ def test_without_memory_the_bytes_of_a_migration_count():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_limits_that_nothing_can_keep(strategy, caplog):
-    """A rank that exceeds its limit gets no more objects, and rank 0 logs this once."""
+    """A rank above its limit gets no more objects, and rank 0 logs this once."""
     with caplog.at_level(logging.WARNING, "pylb"):
         held, _, history = run(
             2, strategy, loops=(5,), n=40, memory=lambda key: 10,
@@ -281,7 +281,7 @@ def test_auto_is_a_share_of_what_there_is():
     limit = seen[0].memory_limit
     bound = memory_share.tightest().nbytes
     assert np.all((limit > 0) & (limit <= bound // 4))
-    assert np.all(limit >= bound // 4 - (1 << 30))  # minus what this process uses
+    assert np.all(limit >= bound // 4 - (1 << 30))  # minus the memory that this process uses
     assert np.all(seen[0].memory > 0)  # the memory of an object is measured by packing it
 
 

@@ -43,7 +43,7 @@ def seconds_of(points, d):
 
 
 def rows_in(points, seconds):
-    """Return the most rows that take no longer than this, by bisection."""
+    """Return the largest number of rows that take at most this time, by bisection."""
     low, high = 0, 10**9
     while low < high:
         middle = (low + high + 1) // 2
@@ -113,7 +113,7 @@ def test_largest_remainder(share, n):
         floor[i] += 1
     got = _core.apportion(share, n)
     assert got.sum() == n
-    # Rounding may order equal remainders differently; the largest error stays the same.
+    # Rounding errors may change the order of equal remainders, but not the largest error.
     assert np.isclose(np.abs(got - exact).max(), np.abs(np.array(floor) - exact).max())
     assert all(got[i] == 0 for i, s in enumerate(share) if s == 0)
 
@@ -343,7 +343,7 @@ def test_paging_defeats_the_constant_model_and_not_the_functional_one():
 def test_a_processor_that_changes_is_followed(factor):
     history = clarke("fpm", 7000, 24, lambda rank, k: factor if rank == 3 and k >= 10 else 1.0)
     assert history[9].moved == 0
-    assert history[10].moved == 0  # the slow or fast step may be an outlier
+    assert history[10].moved == 0  # a slow or fast step may be an outlier
     assert history[11].moved > 0
     assert max(d.moved for d in history[16:]) == 0
     best = shortest_paging(7000, [1.0, 1.0, 1.0, factor])
@@ -379,7 +379,7 @@ def noisy(model, n, seed, noise, spikes=0.0, seconds=seconds_steep):
 
 
 def steps(history):
-    """Count redistributions until the first that moved nothing, and to the last that moved rows."""
+    """Count redistributions before the first that moved no rows, and up to the last that did."""
     moved = [d.moved > 0 for d in history]
     return [*moved, False].index(False), max([k + 1 for k, m in enumerate(moved) if m], default=0)
 
@@ -439,7 +439,7 @@ def test_repeated_measurements_are_averaged(times):
 
 
 def plain_edge(points):
-    """Return the most rows that fit into memory: beyond them the speed falls below a half."""
+    """Return how many rows fit into memory: with more, the speed falls below a half."""
     for k in range(1, len(points)):
         if points[k][1] < 0.5 * max(s for _, s in points[:k]):
             return points[k - 1][0]
@@ -497,7 +497,7 @@ def wanders(comm, shape, model, seed, tol):
 
 
 @examples(60)
-@example(5, (1, 5), "cpm", 33, 0.0)  # once failed: an empty tile moved, no cell
+@example(5, (1, 5), "cpm", 33, 0.0)  # this once failed: an empty tile moved, without any cell
 @given(
     st.integers(1, 6),
     st.one_of(st.tuples(st.integers(0, 40)), st.tuples(st.integers(0, 9), st.integers(0, 9))),

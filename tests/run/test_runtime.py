@@ -70,7 +70,7 @@ def test_loads_are_the_time_of_the_bodies():
     for _ in lb.iterate(3):
         for key, _ in lb.local():
             spend(1e-3 * key)
-        spend(5e-3)  # outside of the loop, so it counts for no object
+        spend(5e-3)  # outside of the loop, so this time counts for no object
     assert np.all(lb.iterations.max >= 6e-3)
     assert np.all(lb.iterations.time >= 11e-3)
     assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
@@ -142,7 +142,7 @@ def mail(*keys):
 
 
 def delivered(sent, copy=True):
-    """Return what object 0 reads after object 1 has sent each of these data to it."""
+    """Return what object 0 reads after object 1 has sent it each of these data."""
     box = mail(0, 1)
     for data in sent:
         box.post(0, 1, data, copy)

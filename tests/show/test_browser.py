@@ -115,7 +115,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
         1e3 * run.max[60], rel=2e-3
     )
 
-    # pointing and the slider move in all charts in step
+    # the pointer and the slider move together in all charts
     assert tab.locator(".picture svg > line[visibility=visible]").count() == 1
     assert tab.locator(".picture svg > g[pointer-events=none] rect").count() == 4
 

@@ -54,7 +54,7 @@ class Terminal:
         return self.screen.display
 
     def interrupted(self, seconds=60):
-        """Return the exit code after Ctrl-C; read what the command prints, else it would block."""
+        """Return the exit code after Ctrl-C; read the output meanwhile, so that nothing blocks."""
         self.process.send_signal(signal.SIGINT)
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:
@@ -146,7 +146,7 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
 def test_what_goes_into_a_file_is_lines(mpiexec, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM.replace("200", "20"))
     words = [*mpiexec, "-n", "2", sys.executable, "program.py"]
-    env = {**os.environ}  # a copy lacks variables that MPI sets in this process
+    env = {**os.environ}  # without the variables that MPI sets here
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""The objects of a run for a page, their places, what LB steps have saved, the page's server."""
+"""The objects of a run on a page, their places, the savings of LB steps, and the page's server."""
 
 import itertools
 import math
@@ -177,7 +177,7 @@ def test_receipts_that_are_missing_while_a_file_is_written_are_waited_for(tmp_pa
     for size in (1, 2, 3, 4, 5):
         (tmp_path / "run.h5").write_bytes(bytes(size))
         said.append(file.news("")["said"])
-    assert said == ["64", "64", "192", "192", "10"]  # the last one is a new run
+    assert said == ["64", "64", "192", "192", "10"]  # the last file is a new run
 
 
 def test_a_port_in_use_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""Room show: courses, pages, tables, timelines, the settings of the explorer."""
+"""Room show: courses (a run's figures over time), pages, tables, timelines, explorer settings."""
 
 import csv
 import dataclasses

@@ -43,7 +43,7 @@ def test_python_on_the_page_of_labs(here, mpiexec):
     except NotAllowedError as error:
         pytest.skip(str(error))
     assert names["code"] == 0
-    assert len(names["held"]) == 2  # a figure for each host
+    assert len(names["held"]) == 2  # one number for each host
 
 
 def test_few_blocks_are_not_run():

@@ -52,7 +52,7 @@ def test_what_the_readme_prints_runs(mpiexec, tmp_path):
             capture_output=True,
             text=True,
             timeout=100,
-            env={**os.environ},  # a copy lacks variables that MPI sets in this process
+            env={**os.environ},  # without the variables that MPI sets here
         )
         assert done.returncode == 0, done.stderr
         assert "max/mean" in done.stdout

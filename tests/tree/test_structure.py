@@ -106,7 +106,7 @@ def test_no_python_arrow_goes_up():
 
 
 def test_nothing_below_show_needs_whatif_or_lab():
-    """Nothing else needs these rooms, so they can be removed."""
+    """No other room needs these rooms, so they can be removed."""
     wrong = [
         f"{one} -> {other}"
         for one, others in python_arrows().items()
@@ -160,7 +160,7 @@ def c_arrows():
         for include in INCLUDE.findall(text[name]):
             near = (Path(name).parent / include).as_posix()
             arrows[name] |= {near if near in files else include} & files.keys()
-        # names that a macro puts together
+        # names that a macro composes
         pasted = tuple(re.findall(r"\b(plb_\w+?)\s*##", code.get(name, "")))
         words = set(re.findall(r"\bplb_\w+", code.get(name, "")))
         for symbol, places in defined.items():

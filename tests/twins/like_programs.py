@@ -34,7 +34,7 @@ class Program(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The input of a learner, and the speeds that it then believed (None: equal speeds)."""
+    """The input of a learner, and the speeds that it then used (None: equal speeds)."""
 
     iteration: int
     rank: np.ndarray
@@ -60,7 +60,7 @@ def hot_region(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def growth(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Return objects of which some grow or shrink, each at its own rate or all alike."""
+    """Return objects of which some grow or shrink, each at its own rate or all at the same rate."""
     part = rng.uniform(0.05, 0.6)
     grows = rng.random(n) < part
     if rng.random() < 0.5:
@@ -108,7 +108,7 @@ def periodic(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def steps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Return regions of neighbours whose loads change by a factor at some time, and stay so."""
+    """Return regions of neighbours whose loads change by a factor once, and for good."""
     out = np.ones((iterations, n))
     for _ in range(rng.integers(1, 6)):
         at, first = rng.integers(iterations), rng.random()
@@ -214,9 +214,8 @@ class Objects:
 def simulate(
     program: Program, speed: Any = None, learner: Any = None, work: Any = None
 ) -> Iterator[Seen]:
-    """Run a program; yield what the learner was told, and what it believed.
-
-    speed: of the ranks, (p,) or (iterations, p); default: all equal.
+    """Run a program; yield the learner's input, and the speeds that it used. speed: the ranks'
+    speeds, (p,) or (iterations, p); default: all equal.
     """
     p, (iterations, n) = program.n_ranks, program.loads.shape
     speeds = np.broadcast_to(1.0 if speed is None else speed, (iterations, p))
@@ -245,12 +244,12 @@ def simulate(
 
 
 def worst_off(program: Program) -> float:
-    """Return the largest error (`off`) of the speeds that were believed on equal ranks."""
+    """Return the largest error (`off`) of the speeds that were used on equal ranks."""
     return max((off(seen.speed) for seen in simulate(program)), default=0.0)
 
 
 def off(believed: Any, speed: Any = 1.0) -> float:
-    """Return the largest error of the believed speeds, as a logarithm; 0: none is believed."""
+    """Return the largest error of the speeds in use, as a logarithm; 0: none are in use."""
     if believed is None:
         return 0.0
     error = np.log(believed / np.broadcast_to(speed, believed.shape))
@@ -273,6 +272,6 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
-    """Return the speeds that each LB step believed (empty: none), and the iterations."""
+    """Return the speeds that each LB step used (empty: none), and the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]

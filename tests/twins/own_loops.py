@@ -19,7 +19,7 @@ def lb_steps(lb):
 
 
 def total(values):
-    """Return the sum from left to right, like a loop; Python's `sum` may be more exact."""
+    """Return the sum from left to right, as in a loop; Python's `sum` may be more exact."""
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 

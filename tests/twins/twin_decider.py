@@ -1,8 +1,8 @@
 """The decider of csrc/decide/decider.h in plain Python.
 
-Made of parts that have twins of their own: the trigger (test_decide.py), the ledger
-(test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py).
-This file makes these parts work together, and writes the receipts.
+It combines parts that have twins of their own: the trigger (test_decide.py), the ledger
+(test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py). This
+file combines them, and writes the receipts.
 """
 
 import math
@@ -66,7 +66,7 @@ def heaviest(s):
 
 
 class Promise:
-    """Says when to find out why iterations take longer than the last LB step predicted."""
+    """When to find out why iterations take longer than the last LB step predicted (promise.h)."""
 
     def __init__(self):
         self.predicted, self.price = math.inf, 0.0
@@ -107,7 +107,7 @@ class Jumps:
         self.usual, self.sudden, self.n = 0.0, False, 0
 
     def observe(self, last, mean):
-        """last: max - mean of the last two iterations, or of one after an LB step."""
+        """last: max - mean of the last two iterations; right after an LB step, of one iteration."""
         grown = last[1] - last[0] if len(last) == 2 else 0.0
         self.sudden = grown > max(0.05 * mean, 0.5 * last[-1], 5.0 * self.usual)
         self.usual += 0.2 * (abs(grown) - self.usual)
@@ -118,7 +118,7 @@ class Twin:
     """The calls of `pylb._core.Decider`; `place` returns what the core's `place` fills in."""
 
     def __init__(self, given, trigger, n_ranks, network=(0.0, 0.0)):
-        """given: `pylb.decide.decider.settings`; trigger: a fresh one, as that of `given`."""
+        """given: `pylb.decide.decider.settings`; trigger: a new one, like that of `given`."""
         self.given = given
         self.n_ranks = n_ranks
         self.trigger = trigger
@@ -179,7 +179,7 @@ class Twin:
             self.trigger.expect(self.end, self.ledger.theta(self.last["strategy"]))
         cost, moving = self.foreseen
         if self.last is None and self.jumps.n > 1 and moving > 0 and most > 0:
-            stays = 1 - max(most - mean, 0.0) / most  # of what the slowest rank has
+            stays = 1 - max(most - mean, 0.0) / most  # of the slowest rank's load
             self.trigger.expect(self.end, cost - moving * stays)
         asked = self.trigger.observe(iteration, most, mean)
         if self.trigger.considered:
@@ -251,7 +251,7 @@ class Twin:
         return -1
 
     def tell(self, snapshot, here, work, looks_at):
-        """Return work and speeds instead of seconds, if the ranks are known to differ."""
+        """Return work and speeds instead of seconds, if the ranks' speeds are known to differ."""
         if self.learner is None or here is None:
             return snapshot, np.zeros(self.n_ranks)
         self.learner.observe(snapshot.key, snapshot.rank, here, work)
@@ -376,7 +376,7 @@ class Twin:
             held["times"] += 1
 
     def take_back_hold(self, iteration):
-        """Take the iteration back from the receipt for waiting: the decider has not waited."""
+        """Remove the iteration from the receipt for waiting, because the decider has not waited."""
         for held in self.held.values():
             if held["kind"] == "hold" and held["until"] == iteration:
                 held["times"] -= 1
@@ -422,7 +422,7 @@ class Twin:
         )
 
     def settle(self):
-        """Write max/mean and idle times since the last LB step to its receipt."""
+        """Write max/mean and idle times after the last LB step to that LB step's receipt."""
         if self.last is None or not self.since:
             return
         most = mean = least = 0.0

@@ -23,7 +23,7 @@ class Rank:
         for i in range(q.n):
             self.load += q.load[i] if q.rank[i] == r else 0.0
         self.random = Random((Random(seed).next() + r) & MASK)
-        self.known = []  # what it knows of others: [rank, free load, free memory, passed on or not]
+        self.known = []  # known ranks: [rank, free load, free memory, passed on or not]
         self.taken = 0
         self.was_crowded = False  # whether any rank was above its memory limit
 
@@ -311,7 +311,7 @@ class Gossip:
         return list(self.q.rank) if longer else rank
 
     def answers(self, a, offered, post):
-        # The first ceiling above the limit that a sender names holds for its later offers, too.
+        # A sender's first ceiling above the limit also holds for its later offers.
         ceiling = {}
         for sender, note in offered:
             if note[2] > self.limit:

@@ -75,11 +75,11 @@ class Pairs:
         for i in self.on[r][:most]:
             here = self.q.rank[i] == r
             more = [(w + self.q.load[i], cost + here, (*ids, i)) for w, cost, ids in out]
-            out = sorted(out + more, key=lambda one: one[0])  # in a tie, sets without i come first
+            out = sorted(out + more, key=lambda one: one[0])  # ties: sets without i come first
         return out
 
     def find(self, donor, partners):
-        """Return the exchange to make: the partner and what each gives, or None."""
+        """Return the exchange to make, (partner, given, given back), or None."""
         over = self.over(donor)
         best, left, cost = None, 0.9 * over, 0
         for n, to in enumerate(partners[:256]):
@@ -124,9 +124,8 @@ class Pairs:
 
 
 class Restarts:
-    """The search from other placements, if exchanges alone do not meet the limit.
-
-    placed: GreedyLB's placement with relabelled ranks, or None.  alike: all ranks are equal.
+    """The search from other placements, if exchanges alone do not meet the limit. placed:
+    GreedyLB's placement with renumbered ranks, or None. alike: whether all ranks are equal.
     """
 
     def __init__(self, q, placed, alike, limited):

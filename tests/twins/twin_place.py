@@ -133,7 +133,7 @@ def refine(s, overload=1.003, swaps=False):
 
     def one_swap(d):
         nonlocal listed
-        if not listed:  # once in a round, so the lists include objects that have arrived
+        if not listed:  # once per round, so that the lists include objects that have arrived
             listed = True
             for r in set(range(q.p)) - gave:
                 give[r] = sorted_objects(q, rank, r)
@@ -300,7 +300,7 @@ def longest(q, rank):
 
 
 def unless_gained(q, rank):
-    """Take back all moves, unless the slowest rank becomes faster by more than a millionth."""
+    """Undo all moves, unless the slowest rank becomes faster by more than a millionth."""
     return rank if longest(q, rank) < longest(q, q.rank) * (1.0 - 1e-6) else list(q.rank)
 
 

@@ -25,8 +25,8 @@ NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # usual difference of the outer deciles, in
 # that moved (STILL, once they are believed), one speed differs by more than UNLIKE, and the sum of
 # squares of all, in units of their errors, exceeds its expectation by ERRORS standard deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
-# Speeds are believed if their predictions have gained PROVEN, or if they explain the fraction CLEAR
-# of all changes in the last interval.  Half of the one and half of the other also suffice.
+# Speeds are used if the gain of their predictions is PROVEN, or if they explain the fraction CLEAR
+# of all changes in the last interval. Half of each also suffices.
 PROVEN, CLEAR = 8.5, 0.75
 FEW_OBJECTS = 4.0  # changes of so few objects explain nothing
 MOST = 3.0  # largest gain, and largest loss, of one observation and of one interval
@@ -99,7 +99,7 @@ class SpeedLearner:
 
     @property
     def evidence(self) -> float:
-        """The gain of the speeds' predictions over the best simple guess."""
+        """Return the gain of the speeds' predictions over the best simple guess."""
         return float(np.min(np.sum(self._gains, axis=0))) if self._gains else 0.0
 
     def observe(
@@ -114,7 +114,7 @@ class SpeedLearner:
         usual = self._compare(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order], usual)
         if self._seen and _same_places(self._seen[-1], now):
-            # this shows nothing new about the speeds, so older placements are kept
+            # this shows nothing new about the speeds, so the older placements stay
             now = now._replace(usual=usual + self._seen.pop().usual)
         self._seen = [*self._seen[1 - PLACEMENTS :], now]
         estimates = None
@@ -166,7 +166,7 @@ class SpeedLearner:
         return every
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
-        """Return the changes of the objects since then; 0 for objects that were not there."""
+        """Return the changes of log times since placement `then`; 0: the object is not in it."""
         if not len(then.key):
             return np.zeros(len(keys))
         at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
@@ -244,10 +244,8 @@ class SpeedLearner:
         return self.evidence / PROVEN + self._explained() / CLEAR > 1.0
 
     def _fit(self, estimates: Observation | None) -> None:
-        """Fit two models, and keep the better one.
-
-        Work is constant, or it changes from each placement to the next; then only neighbouring
-        placements are compared.
+        """Fit two models, and keep the better one: work is constant, or it changes from each
+        placement to the next, so that only successive placements are compared.
         """
         steady = self._solve([self._seen], estimates)
         pairs = [list(pair) for pair in itertools.pairwise(self._seen)]
@@ -277,10 +275,9 @@ class SpeedLearner:
             self.speed = None
 
     def _unrest(self) -> F64:
-        """Return the error of each speed because whole ranks are unsteady.
-
-        Other programs and drifting objects cause this.  It is the median change of a rank from one
-        placement to the next, divided by the root of the number of placements with the rank.
+        """Return the error of each speed because the speeds of ranks vary, due to other programs
+        and drifting objects: the median change of a rank from one placement to the next, divided by
+        the square root of the number of placements with the rank.
         """
         if not self._shifts:
             return np.zeros(self.n_ranks)
@@ -289,9 +286,8 @@ class SpeedLearner:
         return np.asarray(deviation / np.sqrt(np.maximum(seen, 1)))
 
     def _solve(self, groups: list[list[Observation]], estimates: Observation | None) -> Fit:
-        """Fit the speeds and the work of the objects.
-
-        The work of an object is the same in all placements of a group; another group has its own.
+        """Fit the speeds and the work of the objects. An object has the same work in all placements
+        of a group, and different work in different groups.
         """
         seen, weights, own = [], [], []
         for number, group in enumerate(groups):

@@ -15,7 +15,7 @@ def exchanges(what, me, size, root, nbytes):
     name = Collective(what).name
     if name in ("BCAST", "SCATTER", "GATHER", "REDUCE"):
         v = (me - root) % size
-        subtree = {}  # bytes for each child and those below it
+        subtree = {}  # bytes for each child and the ranks below it
         bit = 1
         while bit < size and not v & bit:
             if v + bit < size:
@@ -54,7 +54,7 @@ def exchanges(what, me, size, root, nbytes):
 
 
 class Slot:
-    """A request; `done` is the time when it is complete, None: not known yet."""
+    """A request; `done`: time at which it is complete, None: not known yet."""
 
     def __init__(self):
         self.done = None
@@ -67,7 +67,7 @@ class Process:
         self.requests = {}
         self.state = "new"  # later: work, wait, pause or end
         self.left = 0.0
-        self.until = math.inf  # time at which it wakes
+        self.until = math.inf  # time at which the rank wakes up
         self.slot = None
         self.probe = None
         self.since = 0.0
@@ -353,7 +353,7 @@ class Twin:
         return whole * share * period + min(since - whole * period, share * period)
 
     def when(self, q, seconds):
-        """Return when the processor has been available for this many more seconds, by bisection."""
+        """Return when the processor will have been available for this many more seconds."""
         if seconds in (0, math.inf) or self.t.share[q] >= 1.0:
             return self.now + seconds
         aim = self.there(q, self.now) + seconds

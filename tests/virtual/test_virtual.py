@@ -1,4 +1,4 @@
-"""Virtual ranks: the same programs, and times that can be computed in advance."""
+"""Virtual ranks: the programs of tests/mpi, and times that can be computed in advance."""
 
 import signal
 import sys
@@ -130,7 +130,7 @@ def test_a_message_occupies_its_sender():
             comm.send(b"x" * 100_000, 1)
             comm.send(None, 1, tag=4)
         elif comm.rank == 1:
-            assert comm.recv(0, tag=4) is None  # although it was sent last
+            assert comm.recv(0, tag=4) is None  # although this message was sent last
             assert len(comm.recv(0)) == 100_000
         return comm.time
 

@@ -164,7 +164,7 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     else:
         if wakes_late():
             pytest.skip("this machine is too busy to tell sleeping from waiting for a core")
-    assert 0.0004 < run.info["response"] < 0.01  # half the time between polls
+    assert 0.0004 < run.info["response"] < 0.01  # half of the time between two polls
     assert 0 < run.info["polling"] < 0.3
     assert run.info["nap"] > 0.0005
     late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
@@ -194,7 +194,7 @@ def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting,
     assert told["polling"] == pytest.approx(0.75 * 0.07 + 0.25 * 0.01)
     assert told["waiting"] == waits
     assert launch.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
-    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # as if the measurement failed
+    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # imitates a failed measurement
     assert launch.sharing(info) == {}
 
 
@@ -295,7 +295,7 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
         exchange = ["IRECV", "ISEND", "WAIT", "WAIT"]
         assert names == ["COLL", *exchange, *exchange, "COLL", "END"]
         assert (ops["bytes"][ops["kind"] == OpKind.ISEND] == 8).all()
-        assert ops["peer"][3] == (rank - 1) % 3  # the sender of the received message
+        assert ops["peer"][3] == (rank - 1) % 3  # the actual sender of the message
     whole(run)
 
 
@@ -451,7 +451,7 @@ def say(**changed):
     ],
 )
 def test_one_bad_connection_ends_alone(parts):
-    """A connection that has the token but sends nonsense is closed; other ranks continue."""
+    """A connection that has the token but sends nonsense is closed; the other ranks continue."""
     with contextlib.closing(RecordMonitor()) as monitor:
         token = monitor.token.encode() + b"\n"
         send(monitor, token, say(), *parts)
@@ -572,7 +572,7 @@ def recording(output, *command):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ},  # a copy lacks variables that MPI sets in this process
+        env={**os.environ},  # without the variables that MPI sets here
     )
     for line in child.stderr:
         if "s so far would take" in line:

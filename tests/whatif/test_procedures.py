@@ -27,7 +27,7 @@ CHANGES = [(NOTHING, -1, -1, -1, False)] + [
 
 
 def marked(run, seed):
-    """Return the run with two procedures marked at random; marks may be nested or left twice."""
+    """Return the run with two procedures marked at random, also nested or with two ends."""
     rng = np.random.default_rng(seed)
     for rank, ops in enumerate(run.ops):
         at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))
@@ -79,8 +79,8 @@ def test_a_network_makes_the_path_longer():
 
 
 def test_a_server_that_is_the_bottleneck():
-    # The paper's figures 3 and 4: 30.7 s with the server at its limit; servBusy1 5.4 s, servBusy2
-    # 14.6 s for two clients.
+    # The paper's figures 3 and 4: with the server at its limit, 30.7 s; servBusy1 takes 5.4 s, and
+    # servBusy2 14.6 s, for two clients.
     run = spa(one=5.4, two=7.3, own=(1.0, 13.0, 13.0), server_work=3.4, rounds=50)
     told = pylb.procedures(run)
     total = told["servBusy1"].time
@@ -90,7 +90,8 @@ def test_a_server_that_is_the_bottleneck():
     assert told["servBusy1"].moved == pytest.approx(total - 5.4, rel=0.01)
     assert told["servBusy2"].zeroed < told["servBusy2"].moved < total
     assert told[0].moved == min(one.moved for one in told)
-    # Compare with a recording changed by hand: the client computes between request and reply.
+    # Compare with a recording that was changed by hand: the client computes between request and
+    # reply.
     for name, client in (("servBusy1", (1,)), ("servBusy2", (2, 3))):
         assert told[name].moved == pytest.approx(by_hand(run, name, client).time, rel=0.01)
 

@@ -1,4 +1,4 @@
-"""What if it ran elsewhere: the simulation against its twin, worked cases, bad input."""
+"""The simulation of a recorded program: against its twin, cases worked by hand, bad input."""
 
 import warnings
 
@@ -60,7 +60,7 @@ def test_agrees_with_the_twin(ranks, quantum, waiting):
                 np.testing.assert_allclose(
                     getattr(told, name),
                     [getattr(p, name) for p in twin.processes],
-                    atol=1e-6,  # if two events coincide, one overhead more or less
+                    atol=1e-6,  # tolerance: one overhead, in case two events coincide
                 )
 
 
@@ -211,7 +211,7 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
 
 
 def test_a_server_takes_what_comes_first():
-    """In the recording, client 1 was served first; if it is slow, client 2 is."""
+    """In the recording, client 1 was served first; if it is slow, client 2 is served first."""
     serve = Flag.ANY_SOURCE
     end = [{"kind": "COLL", "what": Collective.BARRIER}, {"kind": "END"}]
     ends = [[{**end[0], "tag": rank}, end[1]] for rank in range(3)]

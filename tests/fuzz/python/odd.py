@@ -29,7 +29,7 @@ SECONDS, MEMORY = 10, 4 << 30
 
 
 class WrongLength:
-    """Says that it has more entries than it has."""
+    """A sequence whose length is larger than its number of entries."""
 
     def __len__(self) -> int:
         return 10**6
@@ -41,7 +41,7 @@ class WrongLength:
 
 
 class FailingLength:
-    """Has no length after all."""
+    """A sequence whose length raises an error."""
 
     def __len__(self) -> int:
         raise RuntimeError("no length")
@@ -51,7 +51,7 @@ class FailingLength:
 
 
 class WrongArray:
-    """Becomes an array of something else."""
+    """An object whose `__array__` returns an array of another kind, or something else, or fails."""
 
     def __init__(self, made: Any) -> None:
         self.made = made
@@ -63,7 +63,7 @@ class WrongArray:
 
 
 class WrongNumber:
-    """Cannot be converted to a number."""
+    """An object whose conversion to a number fails."""
 
     def __float__(self) -> float:
         raise RuntimeError("no number")
@@ -72,7 +72,7 @@ class WrongNumber:
 
 
 def things() -> Iterator[Any]:
-    """Return what is no array."""
+    """Return things that are not arrays."""
     yield from (None, "text", b"bytes", "", 3.5, -1, 0, 10**30, -(10**30), float("nan"), True, 1j)
     yield from (float("inf"), [], {}, [[1], [2, 3]], ["a", "b"], [None], object(), object, len)
     yield from (WrongLength(), FailingLength(), WrongNumber(), "a\0b", "\udcff", [10**30], {"a": 1})
@@ -81,7 +81,7 @@ def things() -> Iterator[Any]:
 
 
 def arrays(good: Any) -> Iterator[Any]:
-    """Return arrays that are like a good one, and yet odd."""
+    """Return arrays that differ from a valid one in type, shape, byte order or values."""
     a = np.array(good)
     if a.dtype.kind not in "biuf" or a.size == 0:
         return
@@ -109,7 +109,7 @@ class Call:
         self.name, self.function, self.words = name, function, words
 
     def cases(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Return the odd calls, with what is odd."""
+        """Return the odd calls, each with a description of its odd argument."""
         for word, good in self.words.items():
             odd = list(things())
             if isinstance(good, list | np.ndarray):
@@ -124,7 +124,7 @@ class Call:
 
 
 class Changed(Call):
-    """Uses of something whose arrays change after they were checked."""
+    """A use of an object whose arrays change after they were checked."""
 
     def cases(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Set each array to each of these values."""
@@ -337,7 +337,7 @@ def found(ids: Any) -> Any:
 
 
 def outcome(call: Call, words: dict[str, Any]) -> str:
-    """Return what is wrong, or ''."""
+    """Return what is wrong with a call's outcome, or ''."""
     try:
         call.function(**words)
     except (PylbError, MemoryError):
@@ -349,7 +349,7 @@ def outcome(call: Call, words: dict[str, Any]) -> str:
         while frame and frame.tb_next:
             frame = frame.tb_next
         if frame and frame.tb_frame.f_code.co_filename == __file__:
-            return ""  # an error of the odd thing itself
+            return ""  # an error that the odd argument itself raises
         at = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
         return f"{type(why).__name__}: {why} ({at})"[:230]
     return ""

@@ -1,4 +1,4 @@
-"""Fuzz the readers of pylb: changed files may be read or refused, and nothing else.
+"""Fuzz the readers of pylb: a changed file must be read or refused.
 
 Usage: ``python tests/fuzz/python/run.py SECONDS [FIRST_SEED [TARGET...]]``
 
@@ -39,7 +39,7 @@ def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
     """Change one of the files a little, or a lot."""
     data = bytearray(draw.choice(seeds))
     for _ in range(draw.choice([1, 1, 1, 1, 2, 3, 8])):
-        most = draw.choice([len(data), 4096])  # in HDF5, changes at the beginning break most
+        most = draw.choice([len(data), 4096])  # in HDF5, changes at the beginning do most damage
         at = draw.randrange(max(1, min(len(data), most)))
         size = draw.choice([1, 2, 4, 8, 64])
         kind = draw.randrange(8)
@@ -74,7 +74,7 @@ def case(target: Target, seed: int) -> bytes:
 
 
 def outcome(target: Target, path: Path) -> tuple[int, str]:
-    """Return the index of `OUTCOMES`, and the error if it is a failure."""
+    """Return the case's index in `OUTCOMES`, and its error if it is a failure."""
     try:
         target.call(path)
     except PylbError as why:
@@ -137,7 +137,7 @@ def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int
 
 
 def fuzz(seconds: float, first: int = 0, only: tuple[str, ...] = ()) -> dict[str, Counter[str]]:
-    """Run all targets in turn until the time is over, each at least for a batch."""
+    """Run all targets in turn until the time is over, each for at least one batch."""
     counts: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory(prefix="pylb-fuzz-") as folder:
         home, board = Path(folder), Board()
@@ -166,7 +166,7 @@ def keep(target: Target, seed: int, said: str) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Fuzz, and print a table; 1 if there was a failure."""
+    """Fuzz, and print a table; return 1 if there was a failure."""
     seconds, first = float(argv[0]), int(argv[1]) if len(argv) > 1 else 0
     counts = fuzz(seconds, first, tuple(argv[2:]))
     print(f"{'file':12} {'cases':>9} " + " ".join(f"{name:>9}" for name in OUTCOMES))

@@ -1,4 +1,4 @@
-"""The Python code that is fuzzed: the readers, which start from small valid files; the monitor."""
+"""What is fuzzed: the readers and the monitor, with changed copies of small valid files."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ from pylb.whatif.recorder.recording import Recording
 
 
 class Target(NamedTuple):
-    """A fuzzed reader: the name of its file, valid files, and the function that gets the path."""
+    """A fuzzed reader: the name of its file, valid contents, and the function that reads it."""
 
     name: str
     seeds: list[bytes]
@@ -47,7 +47,7 @@ def record() -> pylb.Balancer:
 
 
 def with_old_head(path: Path) -> bytes:
-    """Return the record as version 2 wrote it: its texts are in a global heap at the start."""
+    """Return the record as version 2 wrote it: with texts in HDF5's global heap at the start."""
     import h5py
 
     with h5py.File(path) as new, h5py.File(path.with_suffix(".old"), "w", libver="earliest") as old:
@@ -129,7 +129,7 @@ def read_run(path: Path) -> None:
 
 
 def read_vt(path: Path) -> None:
-    """Read a folder of two ranks, one of which was changed, and write it again."""
+    """Read a folder with the files of two ranks, one of them changed, and write it again."""
     trace = pylb.Trace.read(path.parent)
     trace.write(path.parent / "out")
 
@@ -182,7 +182,7 @@ def go_on(folder: Path) -> None:
 
 
 def restore(folder: Path) -> Callable[[Path], None]:
-    """Return a reader of the file of a rank; the checkpoint's list of files has the file's size."""
+    """Return a reader of a rank's file, whose new size is put into the checkpoint's list."""
     head = json.loads((folder / "checkpoint.json").read_text())
 
     def read(path: Path) -> None:
