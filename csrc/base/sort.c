@@ -13,8 +13,8 @@ enum {
     FEW_LOADS = 4096, /* with fewer items, a pass of the radix sort costs more than it saves */
     CROWD = 16,       /* a bin with more items is sorted into bins of its own, because insertion
                          sort would take too long */
-    MOST_DEPTH = 1,   /* most levels of bins within bins; below them, a crowded bin is sorted by
-                         merging */
+    MOST_DEPTH = 1,   /* largest number of levels of bins within bins; below them, a crowded bin is
+                         sorted by merging */
     LARGE = 1 << 16,  /* this many items do not fit into the cache: they first go into large bins
                          (depth -1) */
     MANY = 512,

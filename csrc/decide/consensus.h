@@ -115,7 +115,7 @@ typedef struct plb_action {
     int64_t round, first, last;
 } plb_action_t;
 
-#define PLB_MAX_ACTIONS 8 /* most actions that one call causes */
+#define PLB_MAX_ACTIONS 8 /* largest number of actions of one call */
 /** The actions that a call asks for.  The caller sets n to 0 before each call. */
 typedef struct plb_actions {
     int n;

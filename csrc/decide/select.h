@@ -168,8 +168,8 @@ typedef struct plb_choice {
 } plb_choice_t;
 
 typedef struct plb_selector {
-    plb_candidate_t *candidates; /* owned; [n] */
-    plb_record_t *records;       /* owned; [n] */
+    plb_candidate_t *candidates; /* [n] owned; the strategies to select from */
+    plb_record_t *records;       /* [n] owned; what is known of each candidate */
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];

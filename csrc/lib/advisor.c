@@ -135,7 +135,7 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     free_content(self);
 }
 
-/* Leave before the first step, in which other ranks may be already. */
+/* Leave before this rank's first step; other ranks may already be in theirs. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_err_t own; /* ignore an error of the options, which this rank does not need any more */

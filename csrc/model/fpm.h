@@ -19,7 +19,8 @@
 
 enum {
     PLB_FPM_MOST = 64
-}; /* most points of a model; beyond this, a new point replaces the least useful one */
+}; /* largest number of points of a model; beyond this, a new point replaces the least useful
+      one */
 
 /* Largest number of rows: the rounding errors of sums of parts stay far below one row. */
 #define PLB_FPM_MOST_ROWS 1000000000000LL

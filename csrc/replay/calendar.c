@@ -33,7 +33,7 @@ out:
     return ret;
 }
 
-/* Return the bucket of a time; `most` if it would be a later one. */
+/* Return the number of the bucket of a time, but at most `most`. */
 static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
 {
     const double bucket = time / self->width;

@@ -13,7 +13,7 @@ typedef struct plb_optimum {
     double bound;  /* seconds: lower bound for all schedules with any strategies */
     bool exact;    /* true: no schedule with these strategies is shorter than `time`; false: the
                       search has skipped some schedules, so a shorter one may exist */
-    int64_t *when; /* owned; iterations at whose end to rebalance, rising */
+    int64_t *when; /* owned; iterations at whose end to rebalance, ascending */
     /* owned; index of the strategy of each LB step; NULL: there are no strategies */
     int32_t *which;
     int64_t n; /* number of LB steps */

@@ -16,8 +16,9 @@ enum {
     AHEAD = 8,
     NARROW = 8, /* number of states in the first search, whose result is an upper bound for the
                    second one */
-    MOST_RANKS = 1 << 26,    /* most entries in the placements of all states: 256 MiB */
-    MOST_ANSWERS = 1 << 26,  /* most entries in stored placements: 256 MiB */
+    MOST_RANKS = 1 << 26,    /* largest number of entries in the placements of all states: 256
+                                MiB */
+    MOST_ANSWERS = 1 << 26,  /* largest number of entries in stored placements: 256 MiB */
     WORTH_THREADS = 1 << 20, /* with fewer additions than this, threads are not used */
     CHEAP = 4, /* CHEAP * width LB steps are tried if they need no call of the strategy */
 };

@@ -100,8 +100,8 @@ typedef struct plb_phases {
     bool all_as_recorded;  /* whether every object is on its recorded rank */
 } plb_phases_t;
 
-/* Return the ranks' speeds, which turn sums of `phase_load` into seconds by division; NULL: the
- * sums are seconds already. */
+/* Return the speeds by which the ranks' sums of `phase_load` must be divided to give seconds;
+ * NULL: they are seconds already. */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;

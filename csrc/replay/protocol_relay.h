@@ -11,7 +11,7 @@ double plb_sim_hop(const sim_t *s, int64_t bytes);
 /** Add an event of a rank. */
 void plb_sim_push(sim_t *s, double time, int64_t rank);
 
-/** Make sure that a rank has an event at `time`, when something arrives, or earlier. */
+/** Make sure that a rank to which something comes at `time` has an event then or earlier. */
 void plb_sim_wake(sim_t *s, int64_t rank, double time);
 
 /** Add an event for the earliest arrival at a rank after t. */

@@ -174,7 +174,7 @@ static void speeds_and_stragglers(void **state)
 }
 
 /* Observe placements of 40 objects, 12 of which move each time.  Rank 2 has half of the speed of
- * the others, from the fifth placement on a third. */
+ * the other ranks; from the fifth placement on, it has a third. */
 static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,4 +1,4 @@
-"""The examples: their physics against plain twins, their output, their results on all ranks."""
+"""The examples: their physics against plain twins, their output, any number of ranks."""
 
 import sys
 from pathlib import Path

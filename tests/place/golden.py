@@ -33,7 +33,7 @@ def grid(width, height):
 
 
 def snapshots():
-    """Return {name: snapshot}: blocks of different loads; different ranks with limits; vectors."""
+    """Return {name: snapshot}: uneven loads; uneven ranks with limits; several loads per object."""
     n, p = 48, 6
     load = (1.0 + remainders(n, 37, 101)) / 64.0
     blocks = np.arange(n) * p // n

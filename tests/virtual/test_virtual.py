@@ -48,7 +48,7 @@ def test_random_programs_agree_with_their_twin(p, n):
 
 
 def drifting(comm, iterations, **balancing):
-    """Run a program with a hot spot that moves; its work is declared, not done."""
+    """Run a program with a hot spot that moves; it declares seconds instead of computing."""
     lb = pylb.Balancer(comm, **balancing)
     n = 8 * comm.size
     for key in range(8 * lb.rank, 8 * lb.rank + 8):

@@ -123,8 +123,8 @@ void plb_agent_destroy(plb_agent_t *self);
 
 /** Do one round.  in[n_in]: the notes of the last round to this rank, in order of `peer`.  all:
  * the merged tally of the last round (zeros in the first round).  The caller then transports
- * note[n_notes] and merges `mine`.  It repeats this until the agents are `done`, all in the same
- * round. */
+ * note[n_notes] and merges `mine`, round after round, until all agents are `done` (in the same
+ * round). */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 

@@ -6,7 +6,7 @@
 
 static const double CLOSE = 1e-6;  /* the best time is found to within this fraction of it */
 static const double SLACK = 1e-12; /* largest relative rounding error of sums */
-/* most steps of the search, enough even if the loads are tiny */
+/* largest number of steps of the search, enough even if the loads are tiny */
 enum { DOUBLINGS = 64, HALVINGS = 64 };
 
 typedef struct chain {

@@ -31,7 +31,7 @@
 enum {
     /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
     KNOWN = 8,
-    MOST = 512,   /* most notes that a rank writes in a round of gossip */
+    MOST = 512,   /* a rank writes at most this many notes in a round of gossip */
     PATIENCE = 5, /* after this many iterations in a row without progress, the limit is given up */
 };
 
@@ -50,7 +50,7 @@ static const double FEW = 0.02;
  * fraction. */
 static const double CLOSE = 0.002;
 
-/* If only memory is short, a limit that was not reached is raised by this factor. */
+/* If only memory limits prevent that a limit is reached, it is raised by this factor. */
 static const double MORE = 1.1;
 
 enum kind {

@@ -26,17 +26,18 @@
 
 enum {
     EASY = 8,    /* with the first EASY partners, only FEW objects take part */
-    FEW = 5,     /* most objects of a rank in an exchange with the first EASY partners */
-    MOST = 8,    /* most objects of a rank in an exchange with later partners */
-    TRIES = 256, /* most partners that are tried for one donor */
-    /* most fitting sets of the donor that are compared for each set of the partner */
+    FEW = 5,     /* in an exchange with the first EASY partners, at most this many objects of a
+                    rank take part */
+    MOST = 8,    /* in an exchange with later partners, at most this many */
+    TRIES = 256, /* for one donor, at most this many partners are tried */
+    /* for each set of the partner, at most this many fitting sets of the donor are compared */
     SCAN = 4,
     CHEAP = 2, /* an exchange with at most this many migrations is made at once */
 };
-/* An exchange must reduce the excess to this fraction of it, or less. */
+/* After an exchange, at most this fraction of the excess may remain. */
 static const double PART = 0.9;
-/* After n partners were tried, an exchange is made if it reduces the excess to n times this
- * fraction of it, or less. */
+/* After n tried partners, an exchange is made if the remaining excess is at most n times this
+ * fraction of the whole excess. */
 static const double SOON = 0.9 / 16;
 /* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;

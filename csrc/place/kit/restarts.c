@@ -11,7 +11,7 @@
 
 enum {
     CHANGES = 4, /* number of objects that a random change moves */
-    MOST = 32,   /* most random changes, i.e. new starts of the search */
+    MOST = 32,   /* largest number of random changes, i.e. of new starts of the search */
     WORK = 4096, /* largest product of random changes and objects */
 };
 

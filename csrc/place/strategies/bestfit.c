@@ -34,8 +34,8 @@
 #include "place/kit/restarts.h"
 
 enum {
-    PROBES = 64, /* most entries that are tried for a pair or an exchange */
-    TRIES = 16,  /* most receivers that are tried before a donor counts as stuck */
+    PROBES = 64, /* for a pair or an exchange, at most this many entries are tried */
+    TRIES = 16,  /* after this many receivers were tried, a donor counts as stuck */
     FEW = 16,    /* with fewer objects per rank, one or two of them seldom fit */
     SAMPLE = 1 << 16,
 };

@@ -55,9 +55,9 @@ enum {
 };
 
 enum {
-    MOST_STEPS = 200, /* most steps of the conjugate gradients */
-    MOST_MOVES = 200, /* most rounds in which objects move */
-    DE_BRUIJN = 6,    /* most neighbours of a rank in the de Bruijn graph */
+    MOST_STEPS = 200, /* largest number of steps of the conjugate gradients */
+    MOST_MOVES = 200, /* largest number of rounds in which objects move */
+    DE_BRUIJN = 6,    /* largest number of neighbours of a rank in the de Bruijn graph */
     /* a link is given up after this many objects in a row that are too large for the rest of its
      * flow */
     MISFITS = 64,

@@ -273,7 +273,7 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t
     return receive(self, rank, &as, as.request + 1, err);
 }
 
-/* Do RECV and PROBE.  From any source they take the message that arrived first. */
+/* Do RECV and PROBE. If they accept any source, they take the message that arrived first. */
 static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];

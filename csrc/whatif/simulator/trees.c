@@ -64,7 +64,7 @@ static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes
     }
 }
 
-/* A step on a ring: send to the rank that is `away` above, receive from the rank `away` below. */
+/* A step on a ring: send to rank me + away, receive from rank me - away. */
 static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
 {
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
