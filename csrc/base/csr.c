@@ -28,7 +28,7 @@ int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *
     for (int64_t v = 0; v < n; v++) {
         self->start[v + 2] += self->start[v + 1];
     }
-    /* this loop moves start[v + 1] from the begin of row v to its end */
+    /* this loop moves start[v + 1] from the beginning of row v to its end */
     for (int64_t e = 0; e < m; e++) {
         const int64_t at = self->start[src[e] + 1]++;
         self->to[at] = dst[e];
@@ -59,7 +59,7 @@ int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t
     for (int32_t g = 0; g < n_groups; g++) {
         self->start[g + 2] += self->start[g + 1];
     }
-    /* this loop moves start[g + 1] from the begin of group g to its end */
+    /* this loop moves start[g + 1] from the beginning of group g to its end */
     for (int64_t i = 0; i < n; i++) {
         self->item[self->start[group[i] + 1]++] = (int32_t)i;
     }

@@ -45,7 +45,7 @@ typedef struct plb_atsync_options {
     int64_t kind; /* the field `kind` of the statistics (measure/stats.h); the same on all ranks */
     int64_t first; /* the number of iteration 1 in the statistics and for the trigger */
     int64_t n;     /* iterations of the loop, 1 or more */
-    int32_t lag;   /* D of rule 5 in consensus.h; 0: no lag, so the program must call
+    int32_t lag;   /* the lag D (rule 5 of consensus.h); 0: no lag, so the program must call
                       plb_atsync_progress whenever it waits */
     bool balance;  /* true: rebalance when the trigger wants it; false: only measure */
 } plb_atsync_options_t;
@@ -77,8 +77,8 @@ typedef struct plb_wish {
     plb_verdict_t why;  /* the verdict that led to this decision; before it, the last verdict */
 } plb_wish_t;
 
-/** Turn the verdict on iteration `seen` of the loop into a wish for the root of the consensus,
- * or PLB_WISH_NONE.  `final`: the root's final iteration. */
+/** Return the wish that the verdict on iteration `seen` of the loop means for the consensus
+ * (plb_consensus_root_stats).  `final`: the final iteration of the consensus before this wish. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */

@@ -38,8 +38,8 @@ void plb_cycle_transport(plb_cycle_costs_t *self);
  * seconds), divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** Compute the largest number of bytes that leave a rank if the objects move to rank[n_objects];
- * NULL: if each object leaves its rank. */
+/** Compute the largest number of bytes that leave a rank if the objects move to rank[n_objects].
+ * rank is NULL: every object leaves its rank. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** Compute *loss, the average loss per iteration in seconds, in a cycle of the best length.  The

@@ -63,7 +63,7 @@ static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 }
 
 /* Compute shift[]: how much longer each object takes than expected, as a logarithm.  The objects
- * of rank r are begin[r] ... end[r] - 1; begin[p+1]. */
+ * of rank r are begin[r] ... end[r] - 1; begin has p + 1 entries. */
 static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
     const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;

@@ -305,9 +305,9 @@ static bool is_linked(const fit_t *self, int32_t r)
     return self->diagonal[r] > 2.0 * ALIKE;
 }
 
-/* Compute what fraction of the variance within objects the speeds explain, adjusted for their
- * number (few observations fit anything), and the error of an observation.  These use the
- * caller's weights, so that outliers count as unexplained. */
+/* Compute the fraction of the variance within objects that the speeds explain, adjusted for the
+ * number of speeds (which can fit a few observations exactly), and the error of an observation.
+ * Both use the caller's weights, so that outliers count as unexplained. */
 static void judge(const fit_t *self, plb_speeds_t *out)
 {
     const plb_moved_t *in = self->in;

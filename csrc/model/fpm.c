@@ -48,7 +48,7 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Index of the first of the ascending x[begin ... end-1] that is not below `value`, or end. */
+/* Return the first index i in begin ... end - 1 with x[i] >= value, where x ascends, or end. */
 static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
 {
     PLB_BISECT(begin, end, k, !(x[k] < value))

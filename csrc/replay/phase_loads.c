@@ -248,7 +248,7 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    /* this loop moves ptr[r + 1] from the begin of rank r to its end */
+    /* this loop moves ptr[r + 1] from the beginning of rank r to its end */
     for (int64_t k = 0; k < self->n; k++) {
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }

@@ -290,7 +290,7 @@ def test_runs_that_differ_are_an_error(monkeypatch):
 
 @pytest.fixture(scope="module")
 def answers(mpiexec):
-    """Return a function of the number of ranks: what the programs print, which run only once."""
+    """Return a function: what the programs print on a number of ranks; each runs only once."""
     return answers_of(mpiexec, "examples.py")
 
 

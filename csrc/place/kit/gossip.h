@@ -27,7 +27,7 @@ enum {
          PLB_GOSSIP_MOST_FAN_OUT},                                                                \
         {"rounds", "", "rounds of gossip before objects are offered", 3, 1, 64},                  \
     {                                                                                             \
-        "iterations", "", "most iterations, each of which is gossip and one round of offers",     \
+        "iterations", "", "largest number of iterations; each is gossip and one round of offers", \
             100, 1, 1e6                                                                           \
     }
 

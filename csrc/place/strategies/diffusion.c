@@ -667,8 +667,8 @@ static void stop(plb_agent_t *agent)
 
 static const plb_param_t params[] = {
     PLB_GOSSIP_PARAMS,
-    {"neighbours", "", "most ranks with which a rank is linked because of communication", 8, 0,
-     1024},
+    {"neighbours", "",
+     "largest number of ranks with which a rank is linked because of communication", 8, 0, 1024},
 };
 
 static const plb_agent_type_t type = {sizeof(diffusion_t), start, round_of, known, stop};
