@@ -2,10 +2,12 @@
 
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import sys
 import tempfile
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,24 +50,34 @@ def needs_the_machine(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark the tests that `make check` leaves out."""
+    """Mark the tests that `make check` leaves out; under xdist, begin with their files."""
     for item in items:
         if needs_the_machine(item) or item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
-    if getattr(config.option, "loadgroup", False):
-        share_out(items)
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
 
 
-def share_out(items):
-    """Give one worker all tests that need the machine, so that no worker waits for another.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Share out files, like xdist; but one worker gets all those with tests that need the machine.
 
-    The other workers get a file at a time.  Files with slow tests come first.
+    So no worker waits until the other has released the machine.
     """
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not needs_the_machine(item), item.path not in slow))
-    for item in items:
-        group = "machine" if needs_the_machine(item) else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadFileScheduling
+
+    @cache
+    def lane(path):
+        text = (config.rootpath / path).read_text()
+        starts_ranks = re.search(r"def \w+\([^)]*\bmpiexec\b", text)
+        return "machine" if starts_ranks or Path(path).name in LABS else path
+
+    class Lanes(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return lane(nodeid.partition("::")[0])
+
+    return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
