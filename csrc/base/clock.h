@@ -12,7 +12,7 @@
 #include "base/run_delay.h"
 
 typedef enum plb_clock {
-    PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, for which other ranks have to wait */
+    PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time: the time that other ranks wait for */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
     PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */

@@ -82,8 +82,8 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                                 self->name, code);
 }
 
-/* Observe an iteration by calling the user's function, which is in the own_t that contains
- * `kind`. */
+/* Observe an iteration by calling the user's function.  It is in the own_t of which `kind` is a
+ * member. */
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));

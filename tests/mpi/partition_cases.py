@@ -62,7 +62,7 @@ def whole(comm, ids, part):
 
 
 def twin(part, k, nets=None):
-    """Compute the quality plainly."""
+    """Compute the quality of the parts in plain Python."""
     cut, boundary, near, volume = 0, [0] * k, [set() for _ in range(k)], 0
     for v in range(N):
         others = {int(part[w]) for w in TO[START[v] : START[v + 1]]} - {int(part[v])}

@@ -22,7 +22,7 @@ PRIOR = 0.25  # weight of the user's own work estimate, in observations
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
 NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # usual difference of the outer deciles, in sigma
 # Ranks count as different if the speeds explain the fraction EXPLAINED of the changes of objects
-# that moved (STILL, once they are believed), one speed differs by more than UNLIKE, and the sum of
+# that moved (STILL, once speeds are in use), one speed differs by more than UNLIKE, and the sum of
 # squares of all, in units of their errors, exceeds its expectation by ERRORS standard deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
 # Speeds are used if the gain of their predictions is PROVEN, or if they explain the fraction CLEAR

@@ -130,9 +130,9 @@ def test_any_pair_of_ranks():
     run = Recording.of(ops)
     run.procedures = ["work"]
     assert pylb.critical_path(run).time == 8
-    # In the paper, the time moves with the next message: to rank 1.
+    # As in the paper, the next message takes the procedure's time to rank 1.
     assert pylb.procedures(run)["work"].moved == 5
-    # If it moves to rank 2, this rank does the 3 s of work, and then computes for 1 s.
+    # If the procedure moves to rank 2, this rank does the 3 s of work, and then computes for 1 s.
     assert pylb.procedures(run, source=0, target=2)["work"].moved == 5
     assert pylb.procedures(run, source=1)["work"].moved == 8
 

@@ -127,7 +127,7 @@ class Changed(Call):
     """A use of an object whose arrays change after they were checked."""
 
     def cases(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Set each array to each of these values."""
+        """Yield the cases: each array in turn, set to each of these values."""
         for path, _ in parts_of(self.words["make"]()):
             for value in (10**6, -1, -(10**9), 2**31 - 1, np.nan, np.inf, -1e300, 1e308, 0):
                 yield f"{self.name}{path} = {value}", {**self.words, "path": path, "value": value}
