@@ -12,8 +12,8 @@
 enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed at once */
 
 /** Compute sum[r * PLB_SUM_PHASES + j], the load of rank r in phase j < n_phases, rounded once.
- * load[n_phases, n]: seconds; rank[n]: the rank of each
- * task, the same in all these phases; room[2 * n_ranks * PLB_SUM_PHASES]: scratch memory. */
+ * load[n_phases, n]: seconds; rank[n]: the rank of each task, the same in all these phases.
+ * room[2 * n_ranks * PLB_SUM_PHASES]: scratch memory. */
 void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
                    int32_t n_ranks, double *sum, double *room);
 

@@ -10,8 +10,8 @@
 double plb_grain_common(const plb_problem_t *problem);
 
 /** Estimate the load of the p-th lightest object, among those with a load above 0, from a sample
- * of `sample` objects.  The ranks' loads differ by about this when GreedyLB has only
- * the last p objects left to place.  scratch[sample] is scratch memory. */
+ * of `sample` objects.  When GreedyLB has only the last p objects left to place, the ranks' loads
+ * differ by about this load.  scratch[sample] is scratch memory. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
 
 #endif

@@ -45,7 +45,7 @@ static const double ROUNDING = 1e-12;
 /* The lowest limit that can be met is searched to within this fraction of the wanted limit. */
 static const double NEAR = 5e-4;
 
-/* Most sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
+/* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 150.0;
 
 /* A limit is given up if the sum of all excesses does not fall to this fraction while ENOUGH sets,
