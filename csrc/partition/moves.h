@@ -13,7 +13,7 @@ static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts
     return (int32_t)((int64_t)part * n_ranks / n_parts);
 }
 
-/** Return the first part on a rank; if it has none, the first part on the ranks after it. */
+/** Return the first part on a rank; if the rank has none, the first part on any later rank. */
 static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);

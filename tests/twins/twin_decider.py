@@ -361,7 +361,7 @@ class Twin:
     # ---- receipts ----
 
     def hold(self, kind, reason):
-        """Write a receipt for a decision to wait: one in a cycle for each reason."""
+        """Write the receipt for a decision to wait; each reason has only one in a cycle."""
         held = self.held.get((kind, reason))
         if held is None:
             held = self.held[kind, reason] = self.receipt(kind, self.trigger.reason)

@@ -275,9 +275,9 @@ class SpeedLearner:
             self.speed = None
 
     def _unrest(self) -> F64:
-        """Return the error of each speed because the speeds of ranks vary, due to other programs
-        and drifting objects: the median change of a rank from one placement to the next, divided by
-        the square root of the number of placements with the rank.
+        """Return the part of each speed's error that comes from other programs and drifting
+        objects: the median change of a rank from one placement to the next, divided by the square
+        root of the number of placements with the rank.
         """
         if not self._shifts:
             return np.zeros(self.n_ranks)

@@ -13,7 +13,7 @@ void plb_monitor_close(void);
 /** Send a frame.  The connection is closed if that fails. */
 void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Send `n` operations of `size` bytes. */
+/** Send `n` operations of `size` bytes each. */
 void plb_frame_ops(const void *op, int32_t n, uint32_t size);
 /** Return the number of operations that were sent so far. */
 int64_t plb_monitor_sent(void);

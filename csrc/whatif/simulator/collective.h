@@ -1,6 +1,6 @@
 /* Collectives.  A blocking one is simulated as a tree of messages.  A nonblocking one is
- * complete some time after the ranks on which it depends have entered it: the time that such a
- * tree takes. */
+ * complete when the ranks on which it depends have entered it and the time of such a tree has
+ * passed since. */
 #ifndef PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 #define PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 

@@ -15,8 +15,8 @@
  * messages are transferred when the receiver is inside MPI and its receive is posted (there is no
  * progress outside of calls): alpha for the answer, then alpha + beta * bytes for the data; then
  * both sides are complete.  Each call costs `overhead` processor seconds.  Blocking collectives
- * are trees of such messages (trees.h).  A nonblocking collective is complete some time after the
- * ranks on which it depends have entered it: the time that such a tree takes.
+ * are trees of such messages (trees.h).  A nonblocking collective is complete when the ranks on
+ * which it depends have entered it and the time of such a tree has passed since.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
