@@ -15,7 +15,7 @@ class Pairs:
         self.q, self.rank, self.loads, self.room = q, rank, loads, room
         free = [i for i in range(q.n) if q.movable[i] and q.load[i] > 0]
         self.on = [[i for i in free if rank[i] == r] for r in range(q.p)]
-        self.work = 1e6 + 150 * q.p
+        self.work = 1e6 + 300 * q.p
 
     def search(self, limit):
         """Exchange objects until the limit is met, or the lowest limit that can be met."""
@@ -24,7 +24,7 @@ class Pairs:
             return
         while self.work > 0:
             most = max(map(self.seconds, range(self.q.p)))
-            if most - low <= 5e-4 * limit or not most - low < before:
+            if most - low <= 4e-3 * limit or not most - low < before:
                 return
             before, middle = most - low, 0.5 * (low + most)
             low = low if self.meet(middle) else middle
@@ -41,25 +41,35 @@ class Pairs:
     def meet(self, limit):
         q = self.q
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
-        check, goal = self.work, float("inf")
+        check, goal, longest, moved = self.work, float("inf"), float("inf"), []
         while True:
             donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
             if not donors:
                 return True
+            most = limit + max(map(self.over, donors))
+            if most <= (1 - 2e-3) * longest:
+                longest, moved = most, []
             excess = sum(map(self.over, donors))
             if self.work <= 0 or (self.work <= check and excess > goal):
-                return False
+                return self.undo(moved)
             if self.work <= check:
                 check, goal = self.work - 5e4 - 20 * q.p, 0.9 * excess
             donor = min(donors, key=lambda r: (-self.over(r), r))
             partners = [r for r in range(q.p) if r not in donors]
             found = self.find(donor, sorted(partners, key=lambda r: (-self.gap(r), r)))
             if found is None:
-                return False
+                return self.undo(moved)
             to, give, back = found
             for objects, here, there in ((give, donor, to), (back, to, donor)):
                 for i in objects:
+                    moved.append((i, here))
                     self.move(i, here, there)
+
+    def undo(self, moved):
+        """Undo the migrations since the longest time was last reduced by 0.2 %."""
+        for i, here in reversed(moved):
+            self.move(i, self.rank[i], here)
+        return False
 
     def move(self, i, here, there):
         self.on[here].remove(i)
@@ -136,8 +146,8 @@ class Restarts:
         self.search_from(list(rank), limit)
         if not self.is_done(limit):
             limit = max(limit, self.crowd())
-        if self.most > 1.002 * limit and self.placed is not None:
-            self.search_from(list(self.placed), limit, 1.002)
+        if self.most > 1.003 * limit and self.placed is not None:
+            self.search_from(list(self.placed), limit, 1.003)
         if not self.limited and any(self.q.movable):
             self.search_from_changes(limit)
         return self.best, self.most

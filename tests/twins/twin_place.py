@@ -377,12 +377,15 @@ class BestFit:
         self.pushes = 4 * q.p + 64
         most = max(self.seconds())
         last, excess = float("inf"), self.excess()
+        self.moved, self.marked = [], excess
         transfer = not self.few or sum(q.movable) >= 16 * q.p
         while transfer and excess < last and most > limit * (1 + tolerance):
             self.round()
             most = max(self.seconds())
             last, excess = 0.75 * excess, self.excess()
-        return self.rank, target, most
+        if most > limit * (1 + tolerance):
+            self.undo()
+        return self.rank, target, max(self.seconds())
 
     def seconds(self):
         q = self.q
@@ -426,6 +429,8 @@ class BestFit:
                 given = self.transfer(d, to) or self.push(d, to)
             for r in ([d] if given else []) + tried:
                 sort_in(r)
+            if self.excess() <= 0.9 * self.marked:
+                self.moved, self.marked = [], self.excess()
 
     def list_others(self):
         if not self.listed:
@@ -437,14 +442,24 @@ class BestFit:
         return self.room[to] >= sum(self.q.memory[i] for _, i in items)
 
     def move(self, item, to):
-        w, i = item
+        i = item[1]
         source = self.rank[i]
         self.lists[source].remove(item)
+        self.moved.append((i, source))
+        self.assign(i, to)
+
+    def assign(self, i, to):
+        source, w, memory = self.rank[i], self.q.load[i], self.q.memory[i]
         self.rank[i] = to
         self.load[source] -= w
         self.load[to] += w
-        self.room[source] += self.q.memory[i]
-        self.room[to] -= self.q.memory[i]
+        self.room[source] += memory
+        self.room[to] -= memory
+
+    def undo(self):
+        """Undo the migrations since the excess was last reduced by a tenth."""
+        for i, source in reversed(self.moved):
+            self.assign(i, source)
 
     def at_most(self, d, to, load):
         return next((x for x in reversed(self.lists[d]) if x[0] <= load and self.fits(to, x)), None)
@@ -510,7 +525,7 @@ class BestFit:
         more = self.at_least(d, to, high, most) if ends and best[0] < low else None
         if more and (more[0] - high <= low - best[0] or not best[1]):
             return [more]
-        return best[1]
+        return best[1] if best[0] >= 0.1 * low else []
 
     def push(self, d, to):
         self.list_others()

@@ -42,11 +42,12 @@ static const double SOON = 0.9 / 16;
 /* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;
 
-/* The lowest limit that can be met is searched to within this fraction of the wanted limit. */
-static const double NEAR = 5e-4;
+/* A reduction of the maximum by less than this fraction is not worth its migrations.  The search
+ * for the lowest limit that can be met ends when it could gain less. */
+static const double NEAR = 2e-3;
 
 /* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
-static const double WORK = 1e6, WORK_PER_RANK = 150.0;
+static const double WORK = 1e6, WORK_PER_RANK = 300.0;
 
 /* A limit is given up if the sum of all excesses does not fall to this fraction while ENOUGH sets,
  * and ENOUGH_PER_RANK more for each rank, are examined. */
@@ -72,6 +73,11 @@ typedef struct side {
     set_t set[1 << MOST];
 } side_t;
 
+/* A migration: the thing and the rank that it left. */
+typedef struct moved {
+    int32_t thing, from;
+} moved_t;
+
 typedef struct pairs {
     plb_ranks_t *ranks;
     thing_t *thing;     /* [problem->n] */
@@ -79,6 +85,8 @@ typedef struct pairs {
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap, the load that the rank can still take */
     plb_item_t *aside;  /* [TRIES] partners that were tried */
+    moved_t *moved;     /* [n_moved] since the maximum was last reduced by much */
+    int64_t n_moved, room;
     double work;        /* number of sets that may still be examined */
     double excess;      /* seconds above the limit, sum of all donors */
     double check, goal; /* at `check` of `work`, the excess should be at most `goal` */
@@ -244,22 +252,43 @@ static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
     return best;
 }
 
+static void move(pairs_t *self, int32_t thing, int32_t from, int32_t to)
+{
+    const thing_t *it = &self->thing[thing];
+    plb_members_leave(&self->on, thing, from);
+    plb_members_enter(&self->on, thing, to);
+    plb_ranks_move_known(self->ranks, it->object, it->load, from, to);
+}
+
 static void hand_over(pairs_t *self, const int32_t *thing, int32_t mask, int32_t from, int32_t to)
 {
     for (int32_t k = 0; mask >> k != 0; k++) {
         if (mask >> k & 1) {
-            const thing_t *it = &self->thing[thing[k]];
-            plb_members_leave(&self->on, thing[k], from);
-            plb_members_enter(&self->on, thing[k], to);
-            plb_ranks_move_known(self->ranks, it->object, it->load, from, to);
+            self->moved[self->n_moved++] = (moved_t){thing[k], from};
+            move(self, thing[k], from, to);
         }
     }
 }
 
-/* Reduce the load of the most loaded rank by one exchange; false: no exchange helps. */
-static bool relieve(pairs_t *self)
+static void undo(pairs_t *self)
+{
+    while (self->n_moved > 0) {
+        const moved_t last = self->moved[--self->n_moved];
+        move(self, last.thing, self->ranks->rank[self->thing[last.thing].object], last.from);
+    }
+}
+
+/* Return the seconds of the slowest rank. */
+static double longest(const pairs_t *self)
+{
+    return self->ranks->limit - (self->donor.n > 0 ? self->donor.item[0].key : 0.0);
+}
+
+/* Reduce the load of the most loaded rank by one exchange.  *helps: whether there is one. */
+static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
 {
     int32_t n;
+    PLB_PASS_GROW(self->moved, self->room, self->n_moved + 2 * MOST);
     const plb_item_t worst = plb_heap_pop(&self->donor);
     const int32_t donor = worst.id;
     const exchange_t best = find(self, donor, &n);
@@ -272,7 +301,8 @@ static bool relieve(pairs_t *self)
     for (int32_t k = 0; k < n; k++) {
         sort_in(self, self->aside[k].id);
     }
-    return best.partner >= 0;
+    *helps = best.partner >= 0;
+    return PLB_OK;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -289,8 +319,9 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
-/* Try to bring all ranks below the limit; *met: whether this has succeeded. */
-static int meet(pairs_t *self, double limit, bool *met)
+/* Try to bring all ranks below the limit; *met: whether this has succeeded.  If not, undo the last
+ * migrations, which have hardly reduced the maximum. */
+static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
@@ -301,33 +332,38 @@ static int meet(pairs_t *self, double limit, bool *met)
     }
     self->check = self->work;
     self->goal = INFINITY;
-    while (ret == PLB_OK && self->donor.n > 0 && self->work > 0.0) {
-        if (stalls(self) || !relieve(self)) {
-            break;
+    bool helps = true;
+    double most = longest(self);
+    while (ret == PLB_OK && helps && self->donor.n > 0 && self->work > 0.0 && !stalls(self)) {
+        ret = relieve(self, &helps, err);
+        if (self->donor.n == 0 || longest(self) <= (1.0 - NEAR) * most) {
+            most = longest(self);
+            self->n_moved = 0;
         }
-        ret = plb_interrupted(64);
+        PLB_THEN(plb_interrupted(64));
     }
     *met = self->donor.n == 0;
+    undo(self);
     return ret;
 }
 
 /* Meet the limit; if that is impossible, the lowest limit that can be met. */
-static int search(pairs_t *self, double limit)
+static int search(pairs_t *self, double limit, plb_err_t *err)
 {
     bool met;
     double low = limit, before = INFINITY;
-    int ret = meet(self, limit, &met);
+    int ret = meet(self, limit, &met, err);
     if (met) {
         return ret;
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
         /* rounding ends the search if a step does not shorten the interval low ... most */
-        if (most - low <= NEAR * limit || !(most - low < before)) {
+        if (most - low <= 2.0 * NEAR * limit || !(most - low < before)) {
             break;
         }
         before = most - low;
-        ret = meet(self, middle, &met);
+        ret = meet(self, middle, &met, err);
         low = met ? low : middle;
     }
     return ret;
@@ -372,11 +408,12 @@ int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
     PLB_NEW_EACH(p, self->donor.item, self->partner.item);
     PLB_NEW(self->aside, TRIES);
     PLB_TRY(list_things(self, err));
-    ret = search(self, limit);
+    ret = search(self, limit, err);
 out:
     if (self != NULL) {
         plb_members_free(&self->on);
-        PLB_FREE(self->thing, self->donor.item, self->partner.item, self->aside, self);
+        PLB_FREE(self->thing, self->moved, self->donor.item, self->partner.item, self->aside,
+                 self);
     }
     return ret;
 }

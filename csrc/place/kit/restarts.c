@@ -20,7 +20,7 @@ static const double ROUNDING = 1e-12;
 
 /* A placement made from scratch is worth its migrations only if it reduces the maximum by more
  * than this factor. */
-static const double WORTH = 1.002;
+static const double WORTH = 1.003;
 
 /* The search: its limit, and the best placement so far. */
 typedef struct search {

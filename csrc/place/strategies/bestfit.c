@@ -57,8 +57,20 @@ static const double ROUNDING = 1e-12;
 /* If nothing fits, a receiver may end above the limit by this fraction of the donor's excess. */
 static const double OVERSHOOT = 0.75;
 
+/* A parcel that does not complete a transfer should have at least this fraction of the wanted
+ * load: one object in exchange for a nearly equal one is not worth two migrations. */
+static const double WORTH_PARCEL = 0.1;
+
 /* Another round follows if the last one left less than this fraction of the total excess. */
 static const double WORTH_ROUND = 0.75;
+
+/* Transfers that leave more than this fraction of the total excess are undone. */
+static const double WORTH_MOVES = 0.9;
+
+/* A migration: the object and the rank that it left. */
+typedef struct moved {
+    int32_t object, from;
+} moved_t;
 
 typedef struct fitter {
     plb_ranks_t ranks;
@@ -70,7 +82,11 @@ typedef struct fitter {
     plb_offers_t returns; /* objects of the other ranks; listed for the first exchange */
     uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */
     uint8_t *is_other;    /* [p] whether the rank was no donor when the round began */
-    int64_t n_pushes;     /* how many objects push() may still move */
+    double excess;        /* sum over all ranks */
+    double marked;        /* the total excess before the migrations in `moved` */
+    moved_t *moved;       /* [n_moved] migrations that have reduced the total excess by little */
+    int64_t n_moved, room;
+    int64_t n_pushes; /* how many objects push() may still move */
 } fitter_t;
 
 /* A transfer of load from one rank to another. */
@@ -194,12 +210,37 @@ static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 
 /* ---- one transfer --------------------------------------------------------------------------- */
 
-static void move(fitter_t *self, int32_t from, int64_t k, int32_t to)
+static double excess_of(const fitter_t *self, int32_t r)
+{
+    return fmax(0.0, -plb_ranks_gap(&self->ranks, r));
+}
+
+static void move_object(fitter_t *self, int32_t i, int32_t from, int32_t to)
+{
+    const double before = excess_of(self, from) + excess_of(self, to);
+    plb_ranks_move_known(&self->ranks, i, self->ranks.in->load[i], from, to);
+    self->excess += excess_of(self, from) + excess_of(self, to) - before;
+}
+
+static int move(fitter_t *self, int32_t from, int64_t k, int32_t to, plb_err_t *err)
 {
     if (k >= 0) {
         plb_offers_t *offers = list_of(self, from);
+        const int32_t object = offers->item[k].id;
+        PLB_PASS_GROW(self->moved, self->room, self->n_moved + 1);
+        self->moved[self->n_moved++] = (moved_t){object, from};
         plb_offers_take(offers, k);
-        plb_ranks_move_known(&self->ranks, offers->item[k].id, key(offers, k), from, to);
+        move_object(self, object, from, to);
+    }
+    return PLB_OK;
+}
+
+/* Undo the migrations since the total excess was last reduced by much. */
+static void undo(fitter_t *self)
+{
+    while (self->n_moved > 0) {
+        const moved_t last = self->moved[--self->n_moved];
+        move_object(self, last.object, self->ranks.rank[last.object], last.from);
     }
 }
 
@@ -269,6 +310,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
         const bool nearer = more.sum - t->high <= t->low - best->sum || best->give < 0;
         *best = best->sum < t->low && more.give >= 0 && nearer ? more : *best;
     }
+    *best = best->sum < WORTH_PARCEL * t->low ? NOTHING : *best;
     return PLB_OK;
 }
 
@@ -292,9 +334,9 @@ static int transfer(fitter_t *self, int32_t from, int32_t to, bool *given, plb_e
         if (ret != PLB_OK || parcel.give < 0) {
             return ret;
         }
-        move(self, to, parcel.back, from);
-        move(self, from, parcel.give, to);
-        move(self, from, parcel.also, to);
+        PLB_PASS(move(self, to, parcel.back, from, err));
+        PLB_PASS(move(self, from, parcel.give, to, err));
+        PLB_PASS(move(self, from, parcel.also, to, err));
         *given = true;
     }
     return PLB_OK;
@@ -332,12 +374,11 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
-    const int ret = list_others(self, err);
-    const int64_t k = ret == PLB_OK && self->n_pushes > 0 ? too_heavy(self, &t) : -1;
+    PLB_PASS(list_others(self, err));
+    const int64_t k = self->n_pushes > 0 ? too_heavy(self, &t) : -1;
     *given = k >= 0;
-    move(self, from, k, to);
     self->n_pushes -= *given;
-    return ret;
+    return move(self, from, k, to, err);
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -402,6 +443,10 @@ static int transfer_all(fitter_t *self, plb_err_t *err)
     int ret = PLB_OK;
     while (ret == PLB_OK && self->donor.n > 0 && self->receiver.n > 0) {
         ret = serve(self, err);
+        if (self->excess <= WORTH_MOVES * self->marked) {
+            self->marked = self->excess;
+            self->n_moved = 0;
+        }
         PLB_THEN(plb_interrupted(16));
     }
     return ret;
@@ -492,17 +537,22 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
         aim->grain > 0.0 ? bound : fmax(average, bound * (1.0 + ROUNDING) / (1.0 + tolerance));
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
-    double last = INFINITY, excess = total_excess(&self.ranks);
+    double last = INFINITY;
+    self.excess = self.marked = total_excess(&self.ranks);
     const bool transfer = !aim->few || problem->n >= (int64_t)FEW * p;
-    while (ret == PLB_OK && transfer && excess < last && out->max > limit * (1.0 + tolerance)) {
+    while (ret == PLB_OK && transfer && self.excess < last &&
+           out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, err);
         out->max = plb_ranks_max(&self.ranks);
-        last = WORTH_ROUND * excess;
-        excess = total_excess(&self.ranks);
+        last = WORTH_ROUND * self.excess;
+    }
+    if (out->max > limit * (1.0 + tolerance)) {
+        undo(&self);
+        out->max = plb_ranks_max(&self.ranks);
     }
 out:
     plb_ranks_free(&self.ranks);
-    PLB_FREE(self.donor.item, self.receiver.item, self.is_donor, self.is_other);
+    PLB_FREE(self.moved, self.donor.item, self.receiver.item, self.is_donor, self.is_other);
     return ret;
 }
 
