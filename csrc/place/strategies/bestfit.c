@@ -11,6 +11,9 @@
  * is right to within the tolerance.  So only the objects of donors are sorted, and all transfers
  * of a donor but the last are of heavy objects.
  *
+ * If the limit is missed, the last transfers that have hardly reduced the total excess are undone:
+ * objects of nearly equal loads are not exchanged for nothing.
+ *
  * Donors end in [allowed, allowed + tolerance], so that the receivers have enough room.  If one
  * heavy object sets the limit, the ranks have spare room: each rank may then end below the limit
  * by its share of the spare room.
