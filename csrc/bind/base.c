@@ -6,36 +6,29 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN0(simd,
-           "simd()\n--\n\n"
            "Return {'cpu': vector instructions of this processor, 'compiled': those that the\n"
            "compiler was allowed to use everywhere}.")
 {
     return Py_BuildValue("{ssss}", "cpu", plb_cpu_simd(), "compiled", plb_cpu_compiled());
 }
 
-PLB_PY_FN1(all_finite, "all_finite(x, /)\n--\n\n"
-                       "Return whether all numbers of a float64 array are finite.")
+PLB_PY_FN1(all_finite, x, "Return whether all numbers of a float64 array are finite.")
 {
-    PyArrayObject *x =
-        (PyArrayObject *)PyArray_FROMANY(arg, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
-    PLB_PY_GET(x);
-    const bool good = plb_all_finite(PyArray_DATA(x), PyArray_SIZE(x));
-    Py_DECREF(x);
+    PyArrayObject *a = (PyArrayObject *)PyArray_FROMANY(x, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
+    PLB_PY_GET(a);
+    const bool good = plb_all_finite(PyArray_DATA(a), PyArray_SIZE(a));
+    Py_DECREF(a);
     return PyBool_FromLong(good);
 }
 
-PLB_PY_FN1(exact_sum,
-           "exact_sum(values, /)\n--\n\n"
-           "Return the exact sum of values in [0, 1e30], rounded once.  The statistics of an\n"
-           "iteration sum seconds in the same way.")
+PLB_PY_FN(exact_sum, "values:f8",
+          "Return the exact sum of values in [0, 1e30], rounded once.  The statistics of an\n"
+          "iteration sum seconds in the same way.")
 {
-    PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
-    if (a == NULL) {
-        return PyErr_Occurred() ? NULL : plb_py_raise(PLB_ERR_VALUE, &c->err);
-    }
-    const double *x = PyArray_DATA(a);
+    const double *x;
+    int64_t i, n = -1;
+    PLB_PY_TRY(plb_py_parse(c, &x, &n));
     plb_exact_t sum = {{0}};
-    npy_intp i, n = PyArray_SIZE(a);
     for (i = 0; i < n && x[i] >= 0.0 && x[i] <= 1e30; i++) {
         plb_exact_add(&sum, x[i]);
     }
@@ -43,33 +36,29 @@ PLB_PY_FN1(exact_sum,
                   : PyErr_Format(PyExc_ValueError, "values[%zd]: expected 0 ... 1e30", i);
 }
 
-PLB_PY_FN0(trim, "trim()\n--\n\n"
-                 "Give freed memory back to the operating system.")
+PLB_PY_FN0(trim, "Give freed memory back to the operating system.")
 {
     plb_mem_trim();
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(stop_when,
-          "stop_when(stop, /)\n--\n\n"
+PLB_PY_FN(stop_when, "stop:L",
           "Let another thread end this thread's calls of the C core: as soon as the list\n"
           "`stop` has an item, they raise KeyboardInterrupt.")
 {
     PyObject *list;
-    PLB_PY_TRY(plb_py_parse(c, "stop:L", &list));
+    PLB_PY_TRY(plb_py_parse(c, &list));
     PLB_PY_TRY(plb_py_stop_when(list));
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN0(check_signals, "check_signals()\n--\n\n"
-                          "Raise the exception of a signal, or of stop_when, if there is one.")
+PLB_PY_FN0(check_signals, "Raise the exception of a signal, or of stop_when, if there is one.")
 {
     PLB_PY_TRY(plb_py_check_signals());
     Py_RETURN_NONE;
 }
 
 PLB_PY_FN0(clock,
-           "clock()\n--\n\n"
            "Return the seconds of a clock that never steps back: the clock of the machine, or,\n"
            "on a virtual rank, the clock of that rank.")
 {
@@ -85,72 +74,65 @@ int plb_py_clock(const char *name, plb_clock_t *out)
     return -1;
 }
 
-PLB_PY_FN1(load_clock,
-           "load_clock(name, /)\n--\n\n"
-           "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
-           "waits for a core); on a virtual rank, the rank's own time.")
+PLB_PY_FN(load_clock, "name:s",
+          "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
+          "waits for a core); on a virtual rank, the rank's own time.")
 {
-    const char *name = PyUnicode_AsUTF8(arg);
+    const char *name;
     plb_clock_t clock;
-    return name == NULL || plb_py_clock(name, &clock) != 0
-               ? NULL
-               : PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock));
+    PLB_PY_TRY(plb_py_parse(c, &name));
+    PLB_PY_TRY(plb_py_clock(name, &clock));
+    return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock));
 }
 
 PLB_PY_FN0(run_delay,
-           "run_delay()\n--\n\n"
            "Return for how many seconds this thread has waited for a core so far.  0 if the\n"
            "kernel does not count this, and on a virtual rank.")
 {
     return PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns());
 }
 
-PLB_PY_FN(clock_enter,
-          "clock_enter(source, seconds, pace, /)\n--\n\n"
+PLB_PY_FN(clock_enter, "source:s seconds:d pace:d",
           "Give this thread a clock of its own.  It shows `seconds` now, and runs `pace` times\n"
           "as fast as the source: \"wall\", \"cpu\" or \"none\".")
 {
     const char *source;
     double seconds, pace;
     plb_clock_t clock;
-    PLB_PY_TRY(plb_py_parse(c, "source:s seconds:d pace:d", &source, &seconds, &pace));
+    PLB_PY_TRY(plb_py_parse(c, &source, &seconds, &pace));
     PLB_PY_TRY(plb_py_clock(source, &clock));
     plb_clock_enter(clock, llround(1e9 * seconds), pace);
     Py_RETURN_NONE;
 }
 
 PLB_PY_FN0(clock_leave,
-           "clock_leave()\n--\n\n"
            "Let this thread use the machine's clock again.  Returns the last time of the\n"
            "thread's own clock, in seconds.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
 }
 
-PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
-                          "Advance this thread's own clock by that many seconds.")
+PLB_PY_FN(clock_declare, "seconds:d", "Advance this thread's own clock by that many seconds.")
 {
-    const double s = PyFloat_AsDouble(arg);
-    PLB_PY_TRY(PyErr_Occurred());
+    double s;
+    PLB_PY_TRY(plb_py_parse(c, &s));
     plb_clock_declare(llround(1e9 * s));
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(last_words,
-          "last_words(seconds, text, ends, /)\n--\n\n"
+PLB_PY_FN(last_words, "seconds:d text:s ends:p",
           "Write a text to standard error after that many seconds, unless the process has\n"
           "ended by then.  ends: True: the process then ends with code 1; False: it continues.")
 {
     const char *text;
     double seconds;
     bool ends;
-    PLB_PY_TRY(plb_py_parse(c, "seconds:d text:s ends:p", &seconds, &text, &ends));
+    PLB_PY_TRY(plb_py_parse(c, &seconds, &text, &ends));
     plb_last_words(seconds, text, ends);
     Py_RETURN_NONE;
 }
 
 PLB_PY_FN0(cores,
-           "cores()\n--\n\n"
            "Return as bytes, for crowd(): the host of this process, the cores that it may use,\n"
            "and its quota.")
 {
@@ -159,8 +141,7 @@ PLB_PY_FN0(cores,
     return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
 }
 
-PLB_PY_FN(crowd,
-          "crowd(all, rank, /)\n--\n\n"
+PLB_PY_FN(crowd, "all:O rank:i",
           "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
           "The first three describe the group of ranks with the fewest cores per rank; words:\n"
           "e.g. \"4 ranks share 2 cores\".  capped: a quota limits this rank and no other.")
@@ -168,7 +149,7 @@ PLB_PY_FN(crowd,
     PyObject *all;
     int32_t rank;
     plb_crowd_t crowd;
-    PLB_PY_TRY(plb_py_parse(c, "all:O rank:i", &all, &rank));
+    PLB_PY_TRY(plb_py_parse(c, &all, &rank));
     const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
     const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
     PLB_PY_RAISE_IF(rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,

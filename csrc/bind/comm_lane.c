@@ -1,5 +1,6 @@
 /* Room comm: exchanges with a known pattern, over MPI; linked into pylb._mpi. */
 #include "bind/convert.h"
+#include "bind/order.h"
 #include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
@@ -17,10 +18,7 @@ typedef struct lane {
     PyObject *exchanger;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
-    const int32_t *out_order, *in_order; /* order of the rows in the array; NULL: they travel in
-                                            the order of the array */
-    const int64_t *out_offset, *in_offset;
-    int64_t n_out, n_in; /* lengths of out_order and in_order */
+    plb_py_order_t go, come; /* of the arrays that are sent and received */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
@@ -41,73 +39,44 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
     for (int64_t i = 0; good && i < n; i++) {
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
-    if (!good) {
-        PyErr_SetString(
-            PyExc_ValueError,
-            "expected ascending ranks, and starts that begin with 0 and never decrease, "
-            "one more than there are ranks");
-    }
-    return good ? 0 : -1;
+    PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
+                     "expected ascending ranks, and starts that begin with 0 and never decrease, "
+                     "one more than there are ranks");
+    return 0;
 }
 
 /* ---- a lane --------------------------------------------------------------------------------- */
 
-/* The order in which the rows of an array travel: [n] indices of items, and [items + 1] first row
- * of each item. */
-typedef struct order {
-    const int32_t *index;  /* [n] or NULL: as in the array */
-    const int64_t *offset; /* [items + 1] or NULL: each item is one row */
-    int64_t n, items;
-} order_t;
-
-/* Return the number of rows of the array that `index` refers to; -1 with an exception. */
-static int64_t rows_of(const plb_side_t *side, const order_t *o)
-{
-    bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, o->offset[o->items]);
-    int64_t travel = o->index != NULL ? 0 : o->offset != NULL ? o->offset[o->items] : o->items;
-    for (int64_t i = 0; good && o->index != NULL && i < o->n; i++) {
-        const int32_t k = o->index[i];
-        good = k >= 0 && k < o->items;
-        travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
-    }
-    PLB_PY_REFUSE_IF(!good || travel != side->start[side->n], PyExc_ValueError,
-                     "order, offset: expected valid indices, offsets "
-                     "that do not decrease, and as many rows as "
-                     "travel");
-    return o->offset != NULL ? o->offset[o->items] : o->items;
-}
-
 /* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
-                         plb_side_t *side, order_t *order)
+                         plb_side_t *side, plb_py_order_t *order)
 {
     const int32_t *rank;
     const int64_t *start;
-    int64_t n = -1;
+    int64_t n = -1, travel;
     order->n = -1;
     order->items = items;
     PLB_PY_PASS(plb_py_items(c, tuple, "rank:i4 start:i8+ order:i4? offset:i8+?", &rank, &n,
                              &start, &n, &order->index, &order->n, &order->offset, &order->items));
     PLB_PY_PASS(check_side(rank, start, n, n_ranks, side));
-    return rows_of(side, order);
+    const int64_t rows = plb_py_order_rows(order, &travel);
+    PLB_PY_REFUSE_IF(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
+                     "order, offset: expected valid indices, offsets "
+                     "that do not decrease, and as many rows as "
+                     "travel");
+    return rows;
 }
 
 static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ranks)
 {
     PyObject *out, *in;
     int64_t items, new_items;
-    order_t go, come;
     PLB_PY_PASS(
         plb_py_items(c, sides, "out:T items:l in:T new_items:l", &out, &items, &in, &new_items));
-    PLB_PY_PASS((self->rows = read_side(c, out, items, n_ranks, &self->out, &go)) < 0);
-    PLB_PY_PASS((self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &come)) < 0);
-    self->out_order = go.index;
-    self->out_offset = go.offset;
-    self->n_out = go.n;
-    self->in_order = come.index;
-    self->in_offset = come.offset;
-    self->n_in = come.n;
-    return 0;
+    self->rows = read_side(c, out, items, n_ranks, &self->out, &self->go);
+    PLB_PY_PASS(self->rows < 0);
+    self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &self->come);
+    return self->new_rows < 0 ? -1 : 0;
 }
 
 /* Set dtype and shape of a row to those of an array like the ones that will be exchanged. */
@@ -130,10 +99,10 @@ static int lane_memory(lane_t *self, plb_py_call_t *c, plb_comm_t *comm)
 {
     plb_err_t *err = &c->err;
     int ret = plb_transfer_init(&self->core, comm, self->out.n + self->in.n, err);
-    if (ret == PLB_OK && self->out_order != NULL) {
+    if (ret == PLB_OK && self->go.index != NULL) {
         PLB_NEW(self->packed, self->out.start[self->out.n] * self->row_bytes);
     }
-    if (ret == PLB_OK && self->in_order != NULL) {
+    if (ret == PLB_OK && self->come.index != NULL) {
         PLB_NEW(self->came, self->in.start[self->in.n] * self->row_bytes);
     }
 out:
@@ -167,18 +136,17 @@ static PyObject *answer(lane_t *self, PyObject *out)
     memcpy(dim, self->dim, sizeof dim);
     dim[0] = self->new_rows;
     Py_INCREF(self->descr);
-    const int all = self->in_order == NULL || self->in.start[self->in.n] >= self->new_rows;
+    const int all = self->come.index == NULL || self->in.start[self->in.n] >= self->new_rows;
     return all ? PyArray_Empty(self->ndim, dim, self->descr, 0)
                : PyArray_Zeros(self->ndim, dim, self->descr, 0);
 }
 
 /* Start the exchange.  Returns 0; 1 if the arrays do not fit, and nothing was started; -1 with an
  * exception. */
-static int lane_start(lane_t *self, PyObject *args)
+static int lane_start(lane_t *self, plb_py_call_t *c)
 {
     PyObject *send, *out;
-    plb_err_t err;
-    PLB_PY_PASS(!PyArg_ParseTuple(args, "OO", &send, &out));
+    PLB_PY_PASS(plb_py_parse(c, &send, &out));
     if (self->busy || !fits(self, send, self->rows) ||
         (out != Py_None &&
          !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out)))) {
@@ -189,43 +157,31 @@ static int lane_start(lane_t *self, PyObject *args)
     self->send = Py_NewRef(send);
     self->busy = 1;
     char *from = PyArray_BYTES((PyArrayObject *)send);
-    self->out.data = self->out_order ? self->packed : from;
-    self->in.data = self->in_order ? self->came : PyArray_BYTES((PyArrayObject *)self->receive);
+    self->out.data = self->go.index ? self->packed : from;
+    self->in.data = self->come.index ? self->came : PyArray_BYTES((PyArrayObject *)self->receive);
     int ret;
     Py_BEGIN_ALLOW_THREADS;
-    if (self->out_order != NULL && self->out_offset != NULL) {
-        plb_gather_sized(from, self->out_offset, self->out_order, self->n_out, self->row_bytes,
-                         self->packed);
-    } else if (self->out_order != NULL) {
-        plb_gather(from, self->out_order, self->n_out, self->row_bytes, self->packed);
+    if (self->go.index != NULL) {
+        plb_py_order_gather(&self->go, from, self->row_bytes, self->packed);
     }
-    ret = plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag, &err);
+    ret = plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag,
+                             &c->err);
     Py_END_ALLOW_THREADS;
-    if (ret != PLB_OK) {
-        plb_py_raise(ret, &err);
-        return -1;
-    }
-    return 0;
+    return plb_py_check(c, ret);
 }
 
-static PyObject *lane_finish(lane_t *self)
+static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
 {
-    plb_err_t err = {0, ""};
     PyThreadState *state = PyEval_SaveThread();
-    const int ret = plb_transfer_wait(&self->core, plb_py_tick, &state, &err);
-    if (ret == PLB_OK && self->in_order != NULL) {
-        char *to = PyArray_BYTES((PyArrayObject *)self->receive);
-        if (self->in_offset != NULL) {
-            plb_scatter_sized(self->came, self->in_offset, self->in_order, self->n_in,
-                              self->row_bytes, to);
-        } else {
-            plb_scatter(self->came, self->in_order, self->n_in, self->row_bytes, to);
-        }
+    const int ret = plb_transfer_wait(&self->core, plb_py_tick, &state, &c->err);
+    if (ret == PLB_OK && self->come.index != NULL) {
+        plb_py_order_scatter(&self->come, self->came, self->row_bytes,
+                             PyArray_BYTES((PyArrayObject *)self->receive));
     }
     PyEval_RestoreThread(state);
     /* only the wait was interrupted: MPI still uses the arrays */
     if (ret == PLB_ERR_INTERRUPTED) {
-        return plb_py_raise(ret, &err);
+        return plb_py_raise(ret, &c->err);
     }
     PyObject *out = self->receive;
     self->receive = NULL;
@@ -233,46 +189,38 @@ static PyObject *lane_finish(lane_t *self)
     self->busy = 0;
     if (ret != PLB_OK) {
         Py_DECREF(out);
-        return plb_py_raise(ret, &err);
+        return plb_py_raise(ret, &c->err);
     }
     return out;
 }
 
-static PyObject *lane_begin(PyObject *object, PyObject *args)
+PLB_PY_METHOD(
+    lane, begin, "rows:O out:O",
+    "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
+    "True.  Returns False and does nothing if the arrays do not fit, or if an exchange of\n"
+    "this lane is under way.")
 {
-    const int started = lane_start((lane_t *)object, args);
+    const int started = lane_start(self, c);
     return started < 0 ? NULL : PyBool_FromLong(started == 0);
 }
 
-static PyObject *lane_move(PyObject *object, PyObject *args)
+PLB_PY_METHOD0(lane, wait, "Wait for the exchange and return the received rows.")
 {
-    const int started = lane_start((lane_t *)object, args);
-    return started < 0 ? NULL : started > 0 ? Py_NewRef(Py_None) : lane_finish((lane_t *)object);
+    PLB_PY_RAISE_IF(!self->busy, PyExc_RuntimeError, "nothing is under way");
+    return lane_finish(self, c);
 }
 
-static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
+PLB_PY_METHOD(lane, move, "rows:O out:O",
+              "Call begin() and wait(); return None if begin() returned False.")
 {
-    PLB_PY_RAISE_IF(!((lane_t *)object)->busy, PyExc_RuntimeError, "nothing is under way");
-    return lane_finish((lane_t *)object);
+    const int started = lane_start(self, c);
+    return started < 0 ? NULL : started > 0 ? Py_NewRef(Py_None) : lane_finish(self, c);
 }
 
-static PyMethodDef lane_methods[] = {
-    {"begin", lane_begin, METH_VARARGS,
-     "begin($self, rows, out, /)\n--\n\n"
-     "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
-     "True.  Returns False and does nothing if the arrays do not fit, or if an exchange of\n"
-     "this lane is under way."},
-    {"wait", lane_wait, METH_NOARGS,
-     "wait($self, /)\n--\n\n"
-     "Wait for the exchange and return the received rows."},
-    {"move", lane_move, METH_VARARGS,
-     "move($self, rows, out, /)\n--\n\n"
-     "Call begin() and wait(); return None if begin() returned False."},
-    {0},
-};
+static PyMethodDef lane_methods[] = PLB_PY_METHODS(lane, begin, wait, move);
 
 /* Memory that an unfinished MPI exchange still uses is leaked: freeing it would corrupt memory. */
-static void lane_free(lane_t *self)
+static void lane_fini(lane_t *self)
 {
     if (!self->busy) {
         plb_transfer_free(&self->core);
@@ -286,64 +234,53 @@ static void lane_free(lane_t *self)
 
 /* ---- a communicator for exchanges ----------------------------------------------------------- */
 
-PLB_PY_METHOD(exchanger, fail,
-              "fail($self, out_rank, out_start, in_rank, in_start, /)\n--\n\n"
+PLB_PY_METHOD(exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
               "Tell the partners of an exchange that this rank has failed.")
 {
     const int32_t *rank[2];
     const int64_t *start[2];
     int64_t n[2] = {-1, -1};
     plb_side_t out, in;
-    return plb_py_parse(c, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+", &rank[0], &n[0],
-                        &start[0], &n[0], &rank[1], &n[1], &start[1], &n[1]) != 0 ||
-                   check_side(rank[0], start[0], n[0], self->core.size, &out) != 0 ||
-                   check_side(rank[1], start[1], n[1], self->core.size, &in) != 0 ||
-                   PLB_PY_UNLOCKED(c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick,
-                                                        &c->state, &c->err))
-               ? plb_py_fail(c)
-               : Py_NewRef(Py_None);
+    PLB_PY_TRY(
+        plb_py_parse(c, &rank[0], &n[0], &start[0], &n[0], &rank[1], &n[1], &start[1], &n[1]));
+    PLB_PY_TRY(check_side(rank[0], start[0], n[0], self->core.size, &out));
+    PLB_PY_TRY(check_side(rank[1], start[1], n[1], self->core.size, &in));
+    PLB_PY_RUN(c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &c->err));
+    Py_RETURN_NONE;
 }
 
 static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, "comm:O", &user));
+    PLB_PY_PASS(plb_py_parse(c, &user));
     PLB_PY_PASS(import_mpi4py());
     PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     return plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
 }
 
 /* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
-static void exchanger_free(exchanger_t *self)
+static void exchanger_fini(exchanger_t *self)
 {
     (void)self;
 }
 
-PLB_PY_METHOD0(exchanger, release,
-               "free($self, /)\n--\n\n"
-               "Free the duplicate.  Collective.  No exchange may be under way.")
+PLB_PY_METHOD0(exchanger, free, "Free the duplicate.  Collective.  No exchange may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
 }
 
-static PyMethodDef exchanger_methods[] = {
-    PLB_PY_ENTRY(exchanger, fail),
-    PLB_PY_ENTRY_AS("free", exchanger, release),
-    {0},
-};
+static PyMethodDef exchanger_methods[] = PLB_PY_METHODS(exchanger, fail, free);
 
-PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger",
-            "Exchanger(comm)\n--\n\n"
+PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm:O",
             "Runs exchanges on a duplicate of a communicator of mpi4py. Collective.", )
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
     PyObject *exchanger, *sides, *like;
     int32_t tag;
-    PLB_PY_PASS(
-        plb_py_parse(c, "exchanger:O sides:T like:O tag:i", &exchanger, &sides, &like, &tag));
+    PLB_PY_PASS(plb_py_parse(c, &exchanger, &sides, &like, &tag));
     PLB_PY_REFUSE_IF(!PLB_PY_IS(exchanger, exchanger) || !PyArray_Check(like), PyExc_TypeError,
                      "exchanger, like: expected an Exchanger and an array");
     plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
@@ -352,14 +289,12 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
     const int failed = lane_sides(self, c, sides, comm->size);
     self->held = c->held; /* the lane needs the arrays as long as it exists */
     c->held.n = 0;
-    return failed != 0 || lane_kind(self, (PyArrayObject *)like) != 0 ||
-                   lane_memory(self, c, comm) != 0
-               ? -1
-               : 0;
+    PLB_PY_PASS(failed);
+    PLB_PY_PASS(lane_kind(self, (PyArrayObject *)like));
+    return lane_memory(self, c, comm);
 }
 
-PLB_PY_TYPE(lane, "pylb._mpi.Lane",
-            "Lane(exchanger, sides, like, tag)\n--\n\n"
+PLB_PY_TYPE(lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
             "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple\n"
             "with (rank, start, order, offset) and the number of items of what is sent, then the\n"
             "same of what is received.", )

@@ -125,7 +125,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
 {
     PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
-    PLB_PY_PASS(plb_py_parse(c, "sample:T sends:L | into:O", &sample, &sends, &into));
+    PLB_PY_PASS(plb_py_parse(c, &sample, &sends, &into));
     PLB_PY_PASS(plb_py_sample(sample, self->core.rank, &mine));
     if (self->step.phase != PLB_STEP_IDLE) {
         return plb_py_check(
@@ -153,8 +153,8 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 {
     bool done = false;
     if (self->step.phase == PLB_STEP_IDLE) {
-        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_STATE, "no collective step is under way"),
-                            &c->err);
+        PLB_PY_RAISE(PLB_ERR_STATE, "no collective step is under way");
+        return NULL;
     }
     self->state = PyEval_SaveThread();
     const int ret =
@@ -170,8 +170,7 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
     return Py_BuildValue("NN", plb_py_stats(&self->step.all), received);
 }
 
-PLB_PY_METHOD(comm, step,
-              "step($self, sample, sends, into=None, /)\n--\n\n"
+PLB_PY_METHOD(comm, step, "sample:T sends:L into:O=None",
               "Do one collective step: call begin() and wait().  Returns (record, received): the\n"
               "merged statistics, and a list of (source, [uint8 arrays]).  into: a dict from a\n"
               "source to a list of arrays; a part of this source is received into the array that\n"
@@ -180,34 +179,32 @@ PLB_PY_METHOD(comm, step,
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
 
-PLB_PY_METHOD(comm, begin,
-              "begin($self, sample, sends, into=None, /)\n--\n\n"
+PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
               "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
               "one for each rank.")
 {
     return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-PLB_PY_METHOD1(comm, wait,
-               "wait($self, seconds, /)\n--\n\n"
-               "Wait for the step under way. Returns (record, received), or None after that many\n"
-               "seconds.")
+PLB_PY_METHOD(comm, wait, "seconds:d",
+              "Wait for the step under way. Returns (record, received), or None after that many\n"
+              "seconds.")
 {
-    const double s = PyFloat_AsDouble(arg);
-    return PyErr_Occurred() ? NULL : wait_for(self, c, (int64_t)(1e9 * s));
+    double s;
+    PLB_PY_TRY(plb_py_parse(c, &s));
+    return wait_for(self, c, (int64_t)(1e9 * s));
 }
 
 /* ---- plain collectives ---------------------------------------------------------------------- */
 
-PLB_PY_METHOD(comm, bcast,
-              "bcast($self, array, root, /)\n--\n\n"
+PLB_PY_METHOD(comm, bcast, "array:O root:i",
               "Broadcast `array` of rank `root`: fill `array` on the other ranks.  It must be\n"
               "contiguous and have the same size everywhere.")
 {
     PyObject *array;
     Py_buffer view;
     int32_t root;
-    PLB_PY_TRY(plb_py_parse(c, "array:O root:i", &array, &root));
+    PLB_PY_TRY(plb_py_parse(c, &array, &root));
     PLB_PY_TRY(PyObject_GetBuffer(array, &view, PyBUF_WRITABLE));
     (void)PLB_PY_UNLOCKED(c, plb_comm_bcast(&self->core, view.buf, view.len, root, &c->err));
     PyBuffer_Release(&view);
@@ -242,14 +239,12 @@ out:
     return ret;
 }
 
-PLB_PY_METHOD1(comm, allgather,
-               "allgather($self, data, /)\n--\n\n"
-               "Return each rank's bytes, a list; at most 2 GiB together.")
+PLB_PY_METHOD1(comm, allgather, data, "Return each rank's bytes, a list; at most 2 GiB together.")
 {
     Py_buffer mine;
     char *all = NULL;
     int64_t *size = plb_py_memory(c, self->core.size, sizeof *size);
-    if (size == NULL || PyObject_GetBuffer(arg, &mine, PyBUF_SIMPLE) != 0) {
+    if (size == NULL || PyObject_GetBuffer(data, &mine, PyBUF_SIMPLE) != 0) {
         return NULL;
     }
     (void)PLB_PY_UNLOCKED(c, gather_bytes(&self->core, &mine, size, &all, &c->err));
@@ -266,18 +261,15 @@ static void drop_comm(PyObject *capsule)
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
 }
 
-PLB_PY_METHOD1(
-    comm, reduction,
-    "reduction($self, depth, /)\n--\n\n"
+PLB_PY_METHOD(
+    comm, reduction, "depth:i",
     "Return a capsule for pylb._core.AtSync, for up to `depth` nonblocking reductions at\n"
     "a time.  They use two communicators of their own.  The first call is collective.\n"
     "Only one AtSync may use the capsule at a time.")
 {
-    const long depth = PyLong_AsLong(arg);
-    PLB_PY_TRY(PyErr_Occurred());
-    if (PLB_PY_UNLOCKED(c, plb_reducer_reserve(&self->reducer, (int)depth, &c->err)) != PLB_OK) {
-        return plb_py_fail(c);
-    }
+    int32_t depth;
+    PLB_PY_TRY(plb_py_parse(c, &depth));
+    PLB_PY_RUN(c, plb_reducer_reserve(&self->reducer, depth, &c->err));
     PyObject *capsule = PyCapsule_New(&self->reducer.face, PLB_PY_REDUCTION, drop_comm);
     if (capsule != NULL && PyCapsule_SetContext(capsule, Py_NewRef((PyObject *)self)) != 0) {
         Py_DECREF(self);
@@ -292,7 +284,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, "comm:O", &user));
+    PLB_PY_PASS(plb_py_parse(c, &user));
     PLB_PY_PASS(import_mpi4py());
     PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     const int ret = plb_comm_init(&self->core, *handle, &c->err);
@@ -302,7 +294,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
 }
 
 /* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
-static void comm_free(comm_t *self)
+static void comm_fini(comm_t *self)
 {
     /* otherwise MPI still reads these buffers: they are leaked */
     if (self->step.phase == PLB_STEP_IDLE) {
@@ -316,24 +308,14 @@ static void comm_free(comm_t *self)
     Py_XDECREF(self->into);
 }
 
-PLB_PY_METHOD0(comm, release,
-               "free($self, /)\n--\n\n"
-               "Free the duplicate.  Collective.  No step may be under way.")
+PLB_PY_METHOD0(comm, free, "Free the duplicate.  Collective.  No step may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
 }
 
-static PyMethodDef comm_methods[] = {
-    PLB_PY_ENTRY(comm, step),
-    PLB_PY_ENTRY(comm, begin),
-    PLB_PY_ENTRY(comm, wait),
-    PLB_PY_ENTRY(comm, bcast),
-    PLB_PY_ENTRY(comm, allgather),
-    PLB_PY_ENTRY(comm, reduction),
-    PLB_PY_ENTRY_AS("free", comm, release),
-    {0},
-};
+static PyMethodDef comm_methods[] =
+    PLB_PY_METHODS(comm, step, begin, wait, bcast, allgather, reduction, free);
 
 #define COMM(X)                                                                                   \
     X(comm, comm, PyMPIComm_New(self->core.comm),                                                 \
@@ -346,14 +328,12 @@ static PyMethodDef comm_methods[] = {
 PLB_PY_PROPERTIES(comm, COMM)
 
 PLB_PY_TYPE(
-    comm, "pylb._mpi.Comm",
-    "Comm(comm)\n--\n\n"
+    comm, "pylb._mpi.Comm", "comm:O",
     "Collective steps on pylb's own duplicate of a communicator of mpi4py.  Making one is\n"
     "collective.",
     {Py_tp_getset, comm_getset}, )
 
-PLB_PY_FN0(library_version, "library_version()\n--\n\n"
-                            "Return the version of the MPI library with which this module is\n"
+PLB_PY_FN0(library_version, "Return the version of the MPI library with which this module is\n"
                             "linked.")
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";

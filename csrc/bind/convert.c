@@ -127,33 +127,18 @@ PyObject *plb_py_names(const char *const *names, size_t n)
     return plb_py_as_tuple(out);
 }
 
-int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
-{
-    const int failed = value == NULL || PyModule_AddObjectRef(module, name, value) != 0;
-    Py_XDECREF(value);
-    return failed ? -1 : 0;
-}
-
 /* ---- tables that several rooms use ---------------------------------------------------------- */
 
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
 {
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_py_help_row_t, name),
-                                            PLB_PY_FIELD(plb_py_help_row_t, unit),
-                                            PLB_PY_FIELD(plb_py_help_row_t, help),
-                                            {0}};
+    static const plb_py_field_t fields[] = PLB_PY_FIELDS(plb_py_help_row_t, name, unit, help);
     return plb_py_rows(fields, rows, (int64_t)n, sizeof *rows);
 }
 
 PyObject *plb_py_params(const plb_param_t *params, int n)
 {
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_param_t, name),
-                                            PLB_PY_FIELD(plb_param_t, fallback),
-                                            PLB_PY_FIELD(plb_param_t, least),
-                                            PLB_PY_FIELD(plb_param_t, most),
-                                            PLB_PY_FIELD(plb_param_t, unit),
-                                            PLB_PY_FIELD(plb_param_t, help),
-                                            {0}};
+    static const plb_py_field_t fields[] =
+        PLB_PY_FIELDS(plb_param_t, name, fallback, least, most, unit, help);
     return plb_py_as_tuple(plb_py_rows(fields, params, n, sizeof *params));
 }
 

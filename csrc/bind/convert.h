@@ -6,6 +6,8 @@
  *     #define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
  *     static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
  *     #undef X
+ *
+ * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names.
  */
 #ifndef PLB_BIND_CONVERT_H
 #define PLB_BIND_CONVERT_H
@@ -30,6 +32,9 @@ typedef struct plb_py_field {
         const char *: 's',                                                                        \
         plb_exact_t: 'x')
 #define PLB_PY_FIELD(type, name) PLB_PY_FIELD_AS(type, name, name)
+/* clang-format off */
+#define PLB_PY_FIELDS(type, ...) {PLB_PY_EACH(PLB_PY_FIELD, type, __VA_ARGS__), {0}}
+/* clang-format on */
 #define PLB_PY_FIELD_AS(type, member, called)                                                     \
     {                                                                                             \
 #called, PLB_PY_KIND(((type *)NULL)->member), offsetof(type, member)                      \
@@ -69,9 +74,6 @@ PyObject *plb_py_names(const char *const *names, size_t n);
 /** Add an array of names to a module, as a tuple of str; 0, or -1. */
 #define PLB_PY_ADD_NAMES(module, called, names)                                                   \
     plb_py_add_value((module), (called), plb_py_names((names), sizeof(names) / sizeof *(names)))
-
-/** Add an attribute (stolen, may be NULL) to a module; 0, or -1 with an exception. */
-int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
 
 /* (name, unit, help) of a field of an X-macro table; plb_py_help makes a list of them. */
 typedef struct plb_py_help_row {

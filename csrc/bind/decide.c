@@ -59,7 +59,7 @@ static int trigger_init(trigger_t *self, plb_py_call_t *c)
     const double *params;
     int64_t n = -1;
     const plb_trigger_kind_t *kind;
-    PLB_PY_PASS(plb_py_parse(c, "name:O params:f8", &which, &params, &n));
+    PLB_PY_PASS(plb_py_parse(c, &which, &params, &n));
     PLB_PY_PASS((kind = kind_of(which)) == NULL);
     PLB_PY_REFUSE_IF(n != kind->n_params, PyExc_ValueError, "%s takes %d parameters", kind->name,
                      kind->n_params);
@@ -70,7 +70,7 @@ static int trigger_init(trigger_t *self, plb_py_call_t *c)
     return 0;
 }
 
-static void trigger_free(trigger_t *self)
+static void trigger_fini(trigger_t *self)
 {
     if (self->core.kind == &kind_callable && self->core.state != NULL) {
         Py_XDECREF(*(PyObject **)self->core.state);
@@ -78,20 +78,18 @@ static void trigger_free(trigger_t *self)
     plb_trigger_free(&self->core);
 }
 
-PLB_PY_METHOD(trigger, observe,
-              "observe($self, iteration, max, mean, /)\n--\n\n"
+PLB_PY_METHOD(trigger, observe, "iteration:l max:d mean:d",
               "Take the figures of an iteration that is over: maximum and mean of the ranks'\n"
               "seconds.  Returns True if an LB step is due.  Iteration numbers must increase;\n"
               "an iteration from before the last LB step changes nothing.")
 {
     plb_observation_t o;
-    PLB_PY_TRY(plb_py_parse(c, "iteration:l max:d mean:d", &o.iteration, &o.max, &o.mean));
+    PLB_PY_TRY(plb_py_parse(c, &o.iteration, &o.max, &o.mean));
     return PLB_PY_OR(c, plb_trigger_observe(&self->core, &o, &c->err),
                      PyBool_FromLong(self->core.verdict.balance));
 }
 
-PLB_PY_METHOD(trigger, balanced,
-              "balanced($self, iteration, cost, max_over_mean, misled=False, /)\n--\n\n"
+PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the prediction of the LB step, for the loads on which it was\n"
               "based.  misled: True: these loads were from before a jump; False: they were not.")
@@ -99,26 +97,23 @@ PLB_PY_METHOD(trigger, balanced,
     int64_t iteration;
     double cost, max_over_mean;
     int misled = 0;
-    PLB_PY_TRY(plb_py_parse(c, "iteration:l cost:d max_over_mean:d | misled:p", &iteration, &cost,
-                            &max_over_mean, &misled));
+    PLB_PY_TRY(plb_py_parse(c, &iteration, &cost, &max_over_mean, &misled));
     self->core.misled = misled != 0;
     return PLB_PY_NONE(c,
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
-PLB_PY_METHOD(trigger, expect,
-              "expect($self, end, cost, /)\n--\n\n"
+PLB_PY_METHOD(trigger, expect, "end:n cost:d",
               "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
               "None: unknown.  cost: expected seconds of an LB step; nan: unknown.")
 {
     int64_t end;
     double cost;
-    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d", &end, &cost));
+    PLB_PY_TRY(plb_py_parse(c, &end, &cost));
     return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 
 PLB_PY_METHOD0(trigger, state,
-               "state($self, /)\n--\n\n"
                "Return the last verdict and its figures as a dict; nan for an unknown figure.")
 {
     const plb_verdict_t *v = &self->core.verdict;
@@ -175,8 +170,7 @@ static PyObject *trigger_repr(PyObject *object)
 }
 
 PLB_PY_TYPE(
-    trigger, "pylb._core.Trigger",
-    "Trigger(name, params)\n--\n\n"
+    trigger, "pylb._core.Trigger", "name:O params:f8",
     "Decides when to rebalance: a state machine that gets iterations and LB steps. name: a\n"
     "trigger of the table, or a callable. params: a value for each parameter of the\n"
     "trigger, none for a callable. Use pylb.decide.trigger.make to create one.",
@@ -191,7 +185,7 @@ plb_trigger_t *plb_py_trigger(PyObject *object)
     return &((trigger_t *)object)->core;
 }
 
-PLB_PY_FN0(triggers, "triggers()\n--\n\nReturn (name, help, source, params) of every trigger.")
+PLB_PY_FN0(triggers, "Return (name, help, source, params) of every trigger.")
 {
     PyObject *out = PyList_New(0);
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {

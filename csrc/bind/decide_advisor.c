@@ -15,7 +15,7 @@ static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
     bool places;
-    PLB_PY_PASS(plb_py_parse(c, "decider:O places:p", &decider, &places));
+    PLB_PY_PASS(plb_py_parse(c, &decider, &places));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PY_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
@@ -23,7 +23,7 @@ static int advisor_init(advisor_t *self, plb_py_call_t *c)
     return 0;
 }
 
-static void advisor_free(advisor_t *self)
+static void advisor_fini(advisor_t *self)
 {
     Py_XDECREF(self->decider);
 }
@@ -50,8 +50,7 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
     return 0;
 }
 
-PLB_PY_METHOD(advisor, observe,
-              "observe($self, record, now, may_preview, /)\n--\n\n"
+PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
               "Observe a step of the program.  record: the merged statistics of a step; now:\n"
               "number of the step that has just ended.  Returns one of ASKS: NOTHING,\n"
               "PREVIEW or BALANCE.")
@@ -62,7 +61,7 @@ PLB_PY_METHOD(advisor, observe,
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, "record:O now:l may_preview:p", &tuple, &now, &may_preview));
+    PLB_PY_TRY(plb_py_parse(c, &tuple, &now, &may_preview));
     PLB_PY_TRY(record_of(c, tuple, &all));
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);
@@ -71,21 +70,19 @@ PLB_PY_METHOD(advisor, observe,
         PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD(advisor, previewed,
-              "previewed($self, gain, now, /)\n--\n\n"
+PLB_PY_METHOD(advisor, previewed, "gain:d now:l",
               "Take the result of `Decider.preview`, on all ranks.  Returns one of ASKS: NOTHING\n"
               "or BALANCE.")
 {
     double gain;
     int64_t now;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, "gain:d now:l", &gain, &now));
+    PLB_PY_TRY(plb_py_parse(c, &gain, &now));
     return PLB_PY_OR(c, plb_advisor_previewed(&self->core, gain, now, &ask, &c->err),
                      PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD(advisor, placed,
-              "placed($self, figures, speed, migrations, bytes, /)\n--\n\n"
+PLB_PY_METHOD(advisor, placed, "figures:f8@ speed:f8@? migrations:l bytes:l",
               "Take the plan of the LB step that is due, on all ranks: `figures` and `speed`\n"
               "as `Decider.place` has filled them.  If there are no migrations, the LB step is\n"
               "over.")
@@ -94,23 +91,19 @@ PLB_PY_METHOD(advisor, placed,
     int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
     int64_t migrations, bytes;
     plb_placing_t placing;
-    PLB_PY_TRY(plb_py_parse(c, "figures:f8@ speed:f8@? migrations:l bytes:l", &figures, &n, &speed,
-                            &p, &migrations, &bytes));
+    PLB_PY_TRY(plb_py_parse(c, &figures, &n, &speed, &p, &migrations, &bytes));
     memcpy(&placing, figures, sizeof placing);
     return PLB_PY_NONE(
         c, plb_advisor_placed(&self->core, &placing, speed, migrations, bytes, &c->err));
 }
 
-PLB_PY_METHOD0(advisor, abandon,
-               "abandon($self, /)\n--\n\n"
-               "Cancel the LB step that is due, after a failure.")
+PLB_PY_METHOD0(advisor, abandon, "Cancel the LB step that is due, after a failure.")
 {
     plb_advisor_abandon(&self->core);
     Py_RETURN_NONE;
 }
 
 PLB_PY_METHOD0(advisor, judge,
-               "judge($self, /)\n--\n\n"
                "Write into the receipt of the last LB step how much it has saved so far.")
 {
     return PLB_PY_NONE(c, plb_advisor_judge(&self->core, &c->err));
@@ -126,8 +119,7 @@ static PyMethodDef advisor_methods[] =
       "Number of LB steps that were advised and that no rank carried out.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
-PLB_PY_TYPE(advisor, "pylb._core.Advisor",
-            "Advisor(decider, places)\n--\n\n"
+PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
             "Drives a `Decider` for a program that moves its data itself.  places: True: the\n"
             "decider says when to rebalance and where data go; False: only when.\n"
             "csrc/decide/advisor.h has the order of calls.",
@@ -143,22 +135,28 @@ typedef struct steps {
     bool busy;             /* true: a thread waits without the GIL */
 } steps_t;
 
+const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
+                                        plb_reduction_t *alone, int depth)
+{
+    if (capsule != Py_None) {
+        return PyCapsule_GetPointer(capsule, PLB_PY_REDUCTION);
+    }
+    PLB_PY_TRY(plb_py_check(c, plb_reduction_alone(alone, depth, &c->err)));
+    return alone;
+}
+
 static int steps_init(steps_t *self, plb_py_call_t *c)
 {
     PyObject *reduction;
     int32_t lag;
-    PLB_PY_PASS(plb_py_parse(c, "reduction:O lag:i", &reduction, &lag));
-    const plb_reduction_t *net = &self->alone;
-    if (reduction != Py_None) {
-        net = PyCapsule_GetPointer(reduction, PLB_PY_REDUCTION);
-    } else if (plb_py_check(c, plb_reduction_alone(&self->alone, lag + 2, &c->err)) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, &reduction, &lag));
     self->reduction = Py_NewRef(reduction);
-    return net == NULL ? -1 : plb_py_check(c, plb_steps_init(&self->core, net, lag, &c->err));
+    const plb_reduction_t *net = plb_py_reduction(c, reduction, &self->alone, lag + 2);
+    PLB_PY_PASS(net == NULL);
+    return plb_py_check(c, plb_steps_init(&self->core, net, lag, &c->err));
 }
 
-static void steps_free(steps_t *self)
+static void steps_fini(steps_t *self)
 {
     plb_reduction_alone_free(&self->alone);
     Py_XDECREF(self->reduction);
@@ -170,61 +168,53 @@ static int64_t nanoseconds(double seconds)
 }
 
 PLB_PY_METHOD1(
-    steps, begin,
-    "begin($self, sample, /)\n--\n\n"
+    steps, begin, sample,
     "Contribute this rank's sample (a tuple, see plb_py_sample in csrc/bind/rooms.h) to\n"
     "the next step.  Returns at once.")
 {
     plb_stats_t mine;
-    PLB_PY_TRY(plb_py_sample(arg, self->core.net->rank, &mine));
+    PLB_PY_TRY(plb_py_sample(sample, self->core.net->rank, &mine));
     return PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
 }
 
-PLB_PY_METHOD1(steps, end,
-               "end($self, sample, /)\n--\n\n"
+PLB_PY_METHOD1(steps, end, sample,
                "Leave: contribute for the last time.  Afterwards `next` takes the records that\n"
                "are still under way.")
 {
     plb_stats_t mine;
-    PLB_PY_TRY(plb_py_sample(arg, self->core.net->rank, &mine));
+    PLB_PY_TRY(plb_py_sample(sample, self->core.net->rank, &mine));
     mine.n_ended = 1;
     return PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
 }
 
 typedef int (*take_fn)(plb_steps_t *, int64_t, plb_tick_fn, void *, bool *, plb_err_t *);
 
-static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn take)
+static PyObject *taken(steps_t *self, plb_py_call_t *c, take_fn take)
 {
     bool have = false;
-    const double seconds = PyFloat_AsDouble(limit);
-    PLB_PY_TRY(PyErr_Occurred());
-    PLB_PY_TRY(!plb_py_enter(&self->busy, "waits for this step"));
-    (void)PLB_PY_UNLOCKED(
-        c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
-    self->busy = false;
-    return PLB_PY_OR(c, c->code, have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None));
+    double seconds;
+    PLB_PY_TRY(plb_py_parse(c, &seconds));
+    PLB_PY_ALONE(c, self->busy, "waits for this step",
+                 take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
+    return have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None);
 }
 
-PLB_PY_METHOD1(
-    steps, take,
-    "take($self, seconds, /)\n--\n\n"
-    "Return the record that is due.  Return None if no record is due, or if it did not\n"
-    "arrive within `seconds` (negative: no limit).")
+PLB_PY_METHOD(steps, take, "seconds:d",
+              "Return the record that is due.  Return None if no record is due, or if it did not\n"
+              "arrive within `seconds` (negative: no limit).")
 {
-    return taken(self, c, arg, plb_steps_take);
+    return taken(self, c, plb_steps_take);
 }
 
-PLB_PY_METHOD1(
-    steps, next,
-    "next($self, seconds, /)\n--\n\n"
+PLB_PY_METHOD(
+    steps, next, "seconds:d",
     "Return the oldest record under way, even if it is not due.  Return None if there is\n"
     "none, or if it did not arrive within `seconds` (negative: no limit).")
 {
-    return taken(self, c, arg, plb_steps_next);
+    return taken(self, c, plb_steps_next);
 }
 
-PLB_PY_METHOD(steps, leave,
-              "leave($self, sample, seconds, /)\n--\n\n"
+PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
               "Contribute for the last time (sample None: contribute nothing), and wait until no\n"
               "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
               "none is under way; False if the time is over: call it again.")
@@ -233,17 +223,14 @@ PLB_PY_METHOD(steps, leave,
     double seconds;
     plb_stats_t mine;
     bool done = false;
-    if (plb_py_parse(c, "sample:O seconds:d", &sample, &seconds) != 0 ||
-        (sample != Py_None && plb_py_sample(sample, self->core.net->rank, &mine) != 0) ||
-        !plb_py_enter(&self->busy, "waits for this step")) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, &sample, &seconds));
+    plb_stats_t *last = sample == Py_None ? NULL : &mine;
+    PLB_PY_TRY(last != NULL && plb_py_sample(sample, self->core.net->rank, last) != 0);
     mine.n_ended = 1;
-    (void)PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, sample == Py_None ? NULL : &mine,
-                                             nanoseconds(seconds), plb_py_tick, &c->state, &done,
-                                             &c->err));
-    self->busy = false;
-    return PLB_PY_OR(c, c->code, PyBool_FromLong(done));
+    PLB_PY_ALONE(c, self->busy, "waits for this step",
+                 plb_steps_leave(&self->core, last, nanoseconds(seconds), plb_py_tick, &c->state,
+                                 &done, &c->err));
+    return PyBool_FromLong(done);
 }
 
 static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, next, leave);
@@ -258,8 +245,7 @@ static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, nex
     X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken, a tuple.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
-PLB_PY_TYPE(steps, "pylb._core.Steps",
-            "Steps(reduction, lag)\n--\n\n"
+PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",
             "The merged records of all ranks, each available `lag` steps after its own step.\n"
             "reduction: from pylb._mpi.Comm.reduction; None: there is only one rank.\n"
             "csrc/decide/steps.h says more.",
@@ -267,13 +253,12 @@ PLB_PY_TYPE(steps, "pylb._core.Steps",
 
 /* ---- loads ---- */
 
-PLB_PY_FN(load_sum, "load_sum(loads, /)\n--\n\n"
-                    "Return the sum of a rank's loads, float64 and not negative.")
+PLB_PY_FN(load_sum, "loads:f8", "Return the sum of a rank's loads, float64 and not negative.")
 {
     const double *loads;
     int64_t n = -1;
     double sum = 0.0;
-    PLB_PY_TRY(plb_py_parse(c, "loads:f8", &loads, &n));
+    PLB_PY_TRY(plb_py_parse(c, &loads, &n));
     return PLB_PY_OR(c, plb_advisor_load(loads, n, &sum, &c->err), PyFloat_FromDouble(sum));
 }
 

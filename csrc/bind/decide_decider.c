@@ -64,10 +64,7 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     plb_decider_options_t opt = {0};
     PyObject *rows, *trigger;
     int64_t n_selection = PLB_N_SELECTION, n_ledger = PLB_N_LEDGER;
-    PLB_PY_PASS(plb_py_parse(c,
-                             "n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 "
-                             "gives_up:p learns:p watches:p network:d2 seed:k keep:l",
-                             &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection,
+    PLB_PY_PASS(plb_py_parse(c, &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection,
                              &n_selection, &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns,
                              &opt.watches, &opt.network.alpha, &opt.seed, &opt.keep));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
@@ -83,7 +80,7 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     return plb_py_check(c, plb_decider_init(&self->core, &opt, core, &c->err));
 }
 
-static void decider_free(decider_t *self)
+static void decider_fini(decider_t *self)
 {
     plb_decider_free(&self->core);
     Py_XDECREF(self->trigger);
@@ -92,62 +89,51 @@ static void decider_free(decider_t *self)
 
 /* ---- an iteration ---- */
 
-PLB_PY_METHOD(decider, network,
-              "network($self, alpha, beta, /)\n--\n\n"
+PLB_PY_METHOD(decider, network, "alpha:d beta:d",
               "Set the cost of a message and of a byte, in seconds.  Call it before the first\n"
               "iteration.")
 {
     plb_network_t network;
-    PLB_PY_TRY(plb_py_parse(c, "alpha:d beta:d", &network.alpha, &network.beta));
+    PLB_PY_TRY(plb_py_parse(c, &network.alpha, &network.beta));
     return PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
 }
 
-PLB_PY_METHOD1(decider, limit,
-               "limit($self, bytes, /)\n--\n\n"
-               "Set the memory limit of rank 0 in bytes; negative: none.")
+PLB_PY_METHOD(decider, limit, "bytes:l",
+              "Set the memory limit of rank 0 in bytes; negative: none.")
 {
-    const long long bytes = PyLong_AsLongLong(arg);
-    if (bytes == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
+    int64_t bytes;
+    PLB_PY_TRY(plb_py_parse(c, &bytes));
     plb_decider_limit(&self->core, bytes);
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(decider, expect,
-              "expect($self, end, cost, moving=nan, /)\n--\n\n"
+PLB_PY_METHOD(decider, expect, "end:n cost:d moving:d=nan",
               "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
               "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.\n"
               "moving: the part of it that would be spent on objects if all moved; nan: unknown.")
 {
     int64_t end;
     double cost, moving = NAN;
-    PLB_PY_TRY(plb_py_parse(c, "end:n cost:d | moving:d", &end, &cost, &moving));
+    PLB_PY_TRY(plb_py_parse(c, &end, &cost, &moving));
     return PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, moving, &c->err));
 }
 
 PLB_PY_METHOD(
     decider, observe,
-    "observe($self, iteration, time, max, mean, min, total, utilization, messages,\n"
-    "        bytes, /)\n--\n\n"
+    "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l bytes:l",
     "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of\n"
     "the ranks' loads; the lowest utilization; messages and bytes between ranks. Returns\n"
     "whether the trigger asks for an LB step.")
 {
     plb_iteration_t it;
-    PLB_PY_TRY(
-        plb_py_parse(c,
-                     "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l "
-                     "bytes:l",
-                     &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
-                     &it.utilization, &it.messages, &it.bytes));
+    PLB_PY_TRY(plb_py_parse(c, &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
+                            &it.utilization, &it.messages, &it.bytes));
     return PLB_PY_OR(c, plb_decider_observe(&self->core, &it, &c->err),
                      PyBool_FromLong(self->core.trigger->verdict.balance));
 }
 
 PLB_PY_METHOD(
-    decider, next,
-    "next($self, asked, may_preview, /)\n--\n\n"
+    decider, next, "asked:p may_preview:p",
     "Return what to do now, one of ASKS.  NOTHING; JUDGE: call `judge` with the seconds that\n"
     "the last LB step has saved; PREVIEW: call `preview`, which computes whether a new\n"
     "placement would save time; BALANCE: rebalance.  asked: an LB step is due; may_preview:\n"
@@ -155,36 +141,33 @@ PLB_PY_METHOD(
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, "asked:p may_preview:p", &asked, &may_preview));
+    PLB_PY_TRY(plb_py_parse(c, &asked, &may_preview));
     return PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_preview, &ask, &c->err),
                      PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD1(decider, judge,
-               "judge($self, gain, /)\n--\n\n"
-               "Set the seconds that the last LB step has saved so far.")
+PLB_PY_METHOD(decider, judge, "gain:d", "Set the seconds that the last LB step has saved so far.")
 {
-    const double gain = PyFloat_AsDouble(arg);
-    return PyErr_Occurred() ? NULL : PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
+    double gain;
+    PLB_PY_TRY(plb_py_parse(c, &gain));
+    return PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
 }
 
-PLB_PY_METHOD1(decider, previewed,
-               "previewed($self, gain, /)\n--\n\n"
-               "Take the result of `preview`, on all ranks.  Returns one of ASKS: NOTHING or\n"
-               "BALANCE.")
+PLB_PY_METHOD(decider, previewed, "gain:d",
+              "Take the result of `preview`, on all ranks.  Returns one of ASKS: NOTHING or\n"
+              "BALANCE.")
 {
+    double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    const double gain = PyFloat_AsDouble(arg);
-    return PyErr_Occurred() ? NULL
-                            : PLB_PY_OR(c, plb_decider_previewed(&self->core, gain, &ask, &c->err),
-                                        PyLong_FromLong(ask));
+    PLB_PY_TRY(plb_py_parse(c, &gain));
+    return PLB_PY_OR(c, plb_decider_previewed(&self->core, gain, &ask, &c->err),
+                     PyLong_FromLong(ask));
 }
 
 /* ---- an LB step ---- */
 
 PLB_PY_METHOD(
-    decider, choose,
-    "choose($self, reason=-1, n_objects=0, /)\n--\n\n"
+    decider, choose, "reason:i=-1 n_objects:l=0",
     "Begin an LB step, and choose its strategy.  reason: number of the reason; -1: that\n"
     "of the last verdict.  n_objects: number of objects on all ranks; 0: not known, then\n"
     "a central strategy is selected.  Returns the index of the strategy, and the index of\n"
@@ -192,7 +175,7 @@ PLB_PY_METHOD(
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
-    PLB_PY_TRY(plb_py_parse(c, "| reason:i n_objects:l", &reason, &n_objects));
+    PLB_PY_TRY(plb_py_parse(c, &reason, &n_objects));
     PLB_PY_RAISE_IF(reason > PLB_REASON_PAYS, PyExc_ValueError, "reason is %d: expected up to %d",
                     (int)reason, PLB_REASON_PAYS);
     plb_verdict_t why = self->core.trigger->verdict;
@@ -202,22 +185,20 @@ PLB_PY_METHOD(
                      Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* Read the arguments (snapshot, here, work, ...) by `spec`.  The objects after `work` go to
- * more[4]; more[3] is the drift. */
-static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
+/* Read the first argument, the snapshot; set *n to the number of its objects. */
+static int read_snapshot(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 {
-    PyObject *snapshot, *here, *work;
-    more[3] = Py_None;
-    PLB_PY_PASS(
-        plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2], &more[3]));
+    PyObject *snapshot;
+    PLB_PY_PASS(plb_py_parse(c, &snapshot));
     PLB_PY_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
-    PLB_PY_REFUSE_IF(out->snapshot.key == NULL && here != Py_None, PyExc_ValueError,
-                     "the snapshot has no keys, which learning of "
-                     "speeds needs");
-    const int64_t n = out->snapshot.n_objects;
-    PLB_PY_PASS(plb_py_view(&c->held, here, "here", NPY_FLOAT64, n, &out->here));
-    PLB_PY_PASS(plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work));
-    PLB_PY_PASS(plb_py_view(&c->held, more[3], "drift", NPY_FLOAT64, n, &out->drift));
+    *n = out->snapshot.n_objects;
+    return 0;
+}
+
+static int check_keys(const plb_database_t *db)
+{
+    PLB_PY_REFUSE_IF(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
+                     "the snapshot has no keys, which learning of speeds needs");
     return 0;
 }
 
@@ -225,49 +206,45 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
 PLB_PY_METHOD(
     decider, place,
-    "place($self, snapshot, here, work, figures, speed, rank, drift=None, /)\n--\n\n"
+    "snapshot:O ... here:f8@? work:f8@? figures:f8! speed:f8! rank:i4! drift:f8@?=None",
     "Place the objects, on the rank that has the loads.  here: mean seconds of each\n"
     "object on its present rank; work: the user's estimates; drift: growth of the loads\n"
     "per iteration; each (n,) float64 or None.  Fills figures, a float64 array with one\n"
     "entry for each of FIGURES; speed, (p,) float64 (all zero: equal speeds); and rank,\n"
     "(n,) int32.")
 {
-    PyObject *more[4];
-    plb_database_t db;
-    PLB_PY_TRY(read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O | drift:O", &db,
-                             more));
-    plb_placing_t *placing = plb_py_in_place(more[0], "figures", NPY_FLOAT64, N_PLACING);
-    double *speed =
-        placing ? plb_py_in_place(more[1], "speed", NPY_FLOAT64, self->core.opt.n_ranks) : NULL;
-    int32_t *rank =
-        speed ? plb_py_in_place(more[2], "rank", NPY_INT32, db.snapshot.n_objects) : NULL;
-    if (rank == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
-        return NULL;
-    }
-    (void)PLB_PY_UNLOCKED(c, plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
-    self->busy = false;
-    return PLB_PY_NONE(c, c->code);
+    plb_database_t db = {.here = NULL};
+    plb_placing_t *placing;
+    double *speed;
+    int32_t *rank;
+    int64_t n, n_placing = N_PLACING, p = self->core.opt.n_ranks;
+    PLB_PY_TRY(read_snapshot(c, &db, &n));
+    PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n, &placing, &n_placing, &speed, &p, &rank,
+                            &n, &db.drift, &n));
+    PLB_PY_TRY(check_keys(&db));
+    PLB_PY_ALONE(c, self->busy, "places with this decider",
+                 plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
+    Py_RETURN_NONE;
 }
 
 PLB_PY_METHOD(
-    decider, preview,
-    "preview($self, snapshot, here, work, /)\n--\n\n"
+    decider, preview, "snapshot:O ... here:f8@? work:f8@?",
     "Estimate how many seconds per iteration a new placement would save, with the present\n"
     "estimates of the ranks' speeds; 0 if the ranks seem equally fast.  Call it on the\n"
     "rank that has the loads.")
 {
-    PyObject *more[4];
-    plb_database_t db;
+    plb_database_t db = {.here = NULL};
     double gain = 0.0;
-    PLB_PY_TRY(read_database(c, "snapshot:O here:O work:O", &db, more));
-    PLB_PY_TRY(!plb_py_enter(&self->busy, "places with this decider"));
-    (void)PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err));
-    self->busy = false;
-    return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
+    int64_t n;
+    PLB_PY_TRY(read_snapshot(c, &db, &n));
+    PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n));
+    PLB_PY_TRY(check_keys(&db));
+    PLB_PY_ALONE(c, self->busy, "places with this decider",
+                 plb_decider_preview(&self->core, &db, &gain, &c->err));
+    return PyFloat_FromDouble(gain);
 }
 
-PLB_PY_METHOD(decider, learn,
-              "learn($self, key, rank, here, work, speed, /)\n--\n\n"
+PLB_PY_METHOD(decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
               "Learn speeds from a sample of objects, on the rank that has the sample.  here:\n"
               "mean seconds of each object on its present rank; work: the user's estimates;\n"
               "each (n,) float64 or None.  Fills speed, (p,) float64 (all zero: equal speeds).")
@@ -275,48 +252,38 @@ PLB_PY_METHOD(decider, learn,
     const int64_t *key;
     const int32_t *rank;
     const double *here, *work;
-    PyObject *out;
-    int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, "key:i8 rank:i4 here:f8 work:f8? speed:O", &key, &n, &rank, &n,
-                            &here, &n, &work, &n, &out));
-    double *speed = plb_py_in_place(out, "speed", NPY_FLOAT64, self->core.opt.n_ranks);
-    if (speed == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
-        return NULL;
-    }
-    (void)PLB_PY_UNLOCKED(
-        c, plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
-    self->busy = false;
-    return PLB_PY_NONE(c, c->code);
+    double *speed;
+    int64_t n = -1, p = self->core.opt.n_ranks;
+    PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n, &here, &n, &work, &n, &speed, &p));
+    PLB_PY_ALONE(c, self->busy, "places with this decider",
+                 plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
+    Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(decider, placed,
-              "placed($self, figures, speed, /)\n--\n\n"
+PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
               "Take the result of the rank that placed, on all ranks: `figures` and `speed` as\n"
               "`place` has filled them.  speed None: all ranks are equally fast.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
     plb_placing_t placing;
-    PLB_PY_TRY(plb_py_parse(c, "figures:f8@ speed:f8@?", &figures, &n, &speed, &p));
+    PLB_PY_TRY(plb_py_parse(c, &figures, &n, &speed, &p));
     memcpy(&placing, figures, sizeof placing);
     return PLB_PY_NONE(c, plb_decider_placed(&self->core, &placing, speed, &c->err));
 }
 
 PLB_PY_METHOD(
-    decider, balanced,
-    "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n--\n\n"
+    decider, balanced, "migrations:l bytes:l seconds_migration:d cost:d moved:p given:p=False",
     "End the LB step.  given: True: `cost` is the cost of the whole LB step, even if its\n"
     "parts took longer; False: the cost is at least the sum of the parts.")
 {
     plb_step_done_t done = {0};
-    PLB_PY_TRY(plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
-                            &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
+    PLB_PY_TRY(plb_py_parse(c, &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
                             &done.moved, &done.given));
     return PLB_PY_NONE(c, plb_decider_balanced(&self->core, &done, &c->err));
 }
 
 PLB_PY_METHOD0(decider, abandon,
-               "abandon($self, /)\n--\n\n"
                "After a failure, cancel the LB step that has begun, or the wait for `judge` or\n"
                "`previewed`.")
 {
@@ -336,8 +303,7 @@ static const plb_py_field_t receipt_fields[] = {Y(strategy) Y(moved) PLB_PLACING
 static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 {
     static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
-    static const plb_py_field_t alternative[] = {
-        PLB_PY_FIELD(plb_alternative_t, gain), PLB_PY_FIELD(plb_alternative_t, cost), {0}};
+    static const plb_py_field_t alternative[] = PLB_PY_FIELDS(plb_alternative_t, gain, cost);
     static const plb_py_field_t number[] = {{"speed", 'd', 0}};
     PyObject *out = plb_py_dict(receipt_fields, r);
     PyObject *speed = PyTuple_New(r->speed == NULL ? 0 : self->opt.n_ranks);
@@ -361,7 +327,6 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 }
 
 PLB_PY_METHOD0(decider, receipts,
-               "receipts($self, /)\n--\n\n"
                "Return every receipt so far as a dict; the last one is up to date.")
 {
     plb_decider_settle(&self->core);
@@ -401,8 +366,8 @@ PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
-    "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
-    "        learns, watches, network, seed, keep)\n--\n\n"
+    "* n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 gives_up:p learns:p "
+    "watches:p network:d2 seed:k keep:l",
     "Decides when to rebalance and with which strategy, and records the results.\n"
     "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
     "csrc/decide/decider.h says in which order to call its methods.",
@@ -417,21 +382,19 @@ plb_decider_t *plb_py_decider(PyObject *object)
     return &((decider_t *)object)->core;
 }
 
-PLB_PY_FN(first_cost,
-          "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
+PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
           "Return the cost of a first LB step, in seconds, if `objects` objects with `bytes`\n"
           "bytes in all leave the busiest rank.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;
     int32_t n_ranks;
-    PLB_PY_TRY(plb_py_parse(c, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
-                            &cost.alpha, &cost.beta, &cost.handling, &objects, &bytes, &n_ranks));
+    PLB_PY_TRY(
+        plb_py_parse(c, &cost.alpha, &cost.beta, &cost.handling, &objects, &bytes, &n_ranks));
     return PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
 }
 
-PLB_PY_FN(sampled,
-          "sampled(keys, n_objects, n_ranks, /)\n--\n\n"
+PLB_PY_FN(sampled, "keys:i8 n_objects:l n_ranks:i",
           "Return which of the keys[n] belong to the sample from which a distributed strategy\n"
           "learns speeds: their indices, (m,) int64.  n_objects: number of objects on all\n"
           "ranks.")
@@ -439,13 +402,11 @@ PLB_PY_FN(sampled,
     const int64_t *key;
     int64_t n = -1, n_objects;
     int32_t n_ranks;
-    PLB_PY_TRY(plb_py_parse(c, "keys:i8 n_objects:l n_ranks:i", &key, &n, &n_objects, &n_ranks));
+    PLB_PY_TRY(plb_py_parse(c, &key, &n, &n_objects, &n_ranks));
     int64_t *out = plb_py_memory(c, n, sizeof *out);
-    return out == NULL
-               ? NULL
-               : plb_py_copy(
-                     out, plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out),
-                     NPY_INT64);
+    PLB_PY_GET(out);
+    const int64_t m = plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out);
+    return plb_py_copy(out, m, NPY_INT64);
 }
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, first_cost, sampled);

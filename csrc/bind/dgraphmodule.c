@@ -15,9 +15,8 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
     PyObject *user;
     int64_t n = -1, m = -1;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, "comm:O first:i start:i4+ to:i4 owner:i4 number:i", &user,
-                             &graph->first, &graph->start, &n, &graph->to, &m, &graph->owner, &m,
-                             number));
+    PLB_PY_PASS(plb_py_parse(c, &user, &graph->first, &graph->start, &n, &graph->to, &m,
+                             &graph->owner, &m, number));
     PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     *comm = *handle;
     graph->n = (int32_t)n;
@@ -25,28 +24,24 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
     for (int32_t v = 0; good && v < graph->n; v++) {
         good = graph->start[v] <= graph->start[v + 1];
     }
-    if (!good) {
-        PyErr_SetString(PyExc_ValueError, "start, to, owner: expected rows of a graph");
-    }
-    return good ? 0 : -1;
+    PLB_PY_REFUSE_IF(!good, PyExc_ValueError, "start, to, owner: expected rows of a graph");
+    return 0;
 }
 
-PLB_PY_FN(color,
-          "color(comm, first, start, to, owner, distance, /)\n--\n\n"
+PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
           "Return the colour of each vertex of this rank.  It differs from the colours of all\n"
           "vertices within `distance` (1 or 2) edges.  Collective.")
 {
     plb_dgraph_t graph;
     MPI_Comm comm;
-    int32_t distance, *color;
+    int32_t distance;
     PLB_PY_TRY(read_graph(c, &comm, &graph, &distance));
-    PLB_PY_GET(color = plb_py_new(c, NPY_INT32, graph.n));
+    int32_t *color = plb_py_new(c, NPY_INT32, graph.n);
     PLB_PY_RUN(c, plb_dgraph_color(comm, &graph, distance, color, left, &c->err));
     return plb_py_out(c, color);
 }
 
-PLB_PY_FN(order,
-          "order(comm, first, start, to, owner, total, /)\n--\n\n"
+PLB_PY_FN(order, "comm:O first:i start:i4+ to:i4 owner:i4 total:i",
           "Return (perm, first, parent).  perm: new number of each vertex of this rank.  On\n"
           "rank 0, first is the first column of each block of the ordered matrix, and parent\n"
           "the parent of each block.  Collective.")
@@ -76,7 +71,7 @@ static int dgraph_exec(PyObject *module)
     Py_XDECREF(zoltan);
     return left == NULL || PyArray_ImportNumPyAPI() < 0 || import_mpi4py() != 0
                ? -1
-               : PyModule_AddFunctions(module, methods);
+               : plb_py_add_functions(module, methods);
 }
 
 PLB_PY_MODULE(dgraph, "Colours by Zoltan and orders by PT-Scotch.", dgraph_exec)

@@ -1,60 +1,46 @@
-/* Room io: recorded runs of vt.  A scan is a capsule that holds the text of a file (any object
- * with a buffer: mmap, bytes) and the index of this text. */
+/* Room io: recorded runs of vt. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-typedef struct held_scan {
-    Py_buffer text;
-    plb_vt_scan_t scan;
-} held_scan_t;
+typedef struct scan {
+    PyObject_HEAD Py_buffer text; /* of any object with a buffer: mmap, bytes */
+    plb_vt_scan_t core;
+} scan_t;
 
-static const char capsule_name[] = "pylb._core.vt_scan";
-
-static void free_scan(PyObject *capsule)
-{
-    held_scan_t *held = PyCapsule_GetPointer(capsule, capsule_name);
-    plb_vt_scan_free(&held->scan);
-    PyBuffer_Release(&held->text);
-    plb_free(held);
-}
-
-PLB_PY_FN(vt_scan,
-          "vt_scan(text, name, /)\n--\n\n"
-          "Index one rank's LBDatafile.  Returns a capsule that keeps `text` (a buffer). name:\n"
-          "the file's name for error messages.  The GIL is released.")
+static int scan_init(scan_t *self, plb_py_call_t *c)
 {
     PyObject *text;
     const char *name;
-    PLB_PY_TRY(plb_py_parse(c, "text:O name:s", &text, &name));
-    held_scan_t *held = plb_calloc(1, sizeof *held);
-    if (held == NULL) {
-        return plb_py_no_memory();
-    }
-    PyObject *capsule = NULL;
-    if (PyObject_GetBuffer(text, &held->text, PyBUF_SIMPLE) != 0 ||
-        (capsule = PyCapsule_New(held, capsule_name, free_scan)) == NULL) {
-        PyBuffer_Release(&held->text);
-        plb_free(held);
-        return NULL;
-    }
-    if (PLB_PY_UNLOCKED(c, plb_vt_scan(&held->scan, held->text.buf, (size_t)held->text.len, name,
-                                       &c->err)) != PLB_OK) {
-        Py_DECREF(capsule);
-        return plb_py_fail(c);
-    }
-    return capsule;
+    PLB_PY_PASS(plb_py_parse(c, &text, &name));
+    PLB_PY_PASS(PyObject_GetBuffer(text, &self->text, PyBUF_SIMPLE));
+    const size_t size = (size_t)self->text.len;
+    return plb_py_check(
+        c, PLB_PY_UNLOCKED(c, plb_vt_scan(&self->core, self->text.buf, size, name, &c->err)));
 }
 
-static const plb_vt_scan_t *scan_of(PyObject *capsule)
+static void scan_fini(scan_t *self)
 {
-    held_scan_t *held = PyCapsule_GetPointer(capsule, capsule_name);
-    return held == NULL ? NULL : &held->scan;
+    plb_vt_scan_free(&self->core);
+    PyBuffer_Release(&self->text);
 }
 
-PLB_PY_FN1(vt_head, "vt_head(scan, /)\n--\n\n"
-                    "Return (text of the metadata or None, ids of the phases) of one rank.")
+static PyMethodDef scan_methods[] = {{0}};
+
+PLB_PY_TYPE(
+    scan, "pylb._core.vt_scan", "text:O name:s",
+    "The index of one rank's LBDatafile, which keeps `text` (a buffer).  name: the file's\n"
+    "name for error messages.  The GIL is released.", )
+
+static const plb_vt_scan_t *scan_of(PyObject *object)
 {
-    const plb_vt_scan_t *s = scan_of(arg);
+    PLB_PY_RAISE_IF(!PLB_PY_IS(scan, object), PyExc_TypeError, "scan is %R: expected a vt_scan",
+                    object);
+    return &((scan_t *)object)->core;
+}
+
+PLB_PY_FN1(vt_head, scan, "Return (text of the metadata or None, ids of the phases) of one rank.")
+{
+    const plb_vt_scan_t *s = scan_of(scan);
     PyObject *ids = s ? PyList_New(0) : NULL;
     for (int64_t i = 0; ids != NULL && i < s->n_phases; i++) {
         plb_py_append(&ids, PyLong_FromLongLong(s->phases[i].id));
@@ -104,8 +90,8 @@ static PyObject *run_dict(plb_vt_run_t *run)
     return out;
 }
 
-/* Return an array of the scans in a list of capsules; the caller frees the array (not the
- * scans) with plb_free.  NULL with an exception. */
+/* Return an array of the scans in a list; the caller frees the array (not the scans) with
+ * plb_free. NULL with an exception. */
 static const plb_vt_scan_t **scans_of(PyObject *list)
 {
     const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -124,8 +110,7 @@ static const plb_vt_scan_t **scans_of(PyObject *list)
     return files;
 }
 
-PLB_PY_FN(vt_merge,
-          "vt_merge(scans, source, /)\n--\n\n"
+PLB_PY_FN(vt_merge, "scans:L source:i8",
           "Join the scans of ranks 0 ... n-1; phase i of the run is phase source[i] of the\n"
           "files.  Returns a dict of read-only arrays, see csrc/io/vt_merge.h.")
 {
@@ -133,7 +118,7 @@ PLB_PY_FN(vt_merge,
     const int64_t *source;
     int64_t n = -1;
     plb_vt_run_t run;
-    PLB_PY_TRY(plb_py_parse(c, "scans:L source:i8", &list, &source, &n));
+    PLB_PY_TRY(plb_py_parse(c, &list, &source, &n));
     const plb_vt_scan_t **files = scans_of(list);
     PLB_PY_GET(files);
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
@@ -147,83 +132,65 @@ PLB_PY_FN(vt_merge,
 
 /* ---- another placement ---------------------------------------------------------------------- */
 
-typedef struct held_plan {
-    plb_vt_plan_t plan;
+typedef struct plan {
+    PyObject_HEAD plb_vt_plan_t core;
     const plb_vt_scan_t **files;
     PyObject *list; /* the list of scans, which must exist as long as the plan */
-} held_plan_t;
+} plan_t;
 
-static const char plan_name[] = "pylb._core.vt_plan";
-
-static void free_plan(PyObject *capsule)
-{
-    held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
-    plb_vt_plan_free(&held->plan);
-    plb_free(held->files);
-    Py_XDECREF(held->list);
-    plb_free(held);
-}
-
-static int make_plan(held_plan_t *out, plb_py_call_t *c)
+static int plan_init(plan_t *self, plb_py_call_t *c)
 {
     plb_vt_run_t run = {0};
     PyObject *list;
     const int64_t *source;
     const int32_t *task_entity, *comm_src, *comm_dst, *rank;
     int64_t n = -1, n_tasks = -1, n_comms = -1;
-    PLB_PY_PASS(plb_py_parse(
-        c, "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4", &list,
-        &run.n_entities, &source, &n, &task_entity, &n_tasks, &comm_src, &n_comms, &comm_dst,
-        &n_comms, &rank, &n_tasks));
-    out->list = Py_NewRef(list);
-    PLB_PY_PASS((out->files = scans_of(list)) == NULL);
+    PLB_PY_PASS(plb_py_parse(c, &list, &run.n_entities, &source, &n, &task_entity, &n_tasks,
+                             &comm_src, &n_comms, &comm_dst, &n_comms, &rank, &n_tasks));
+    self->list = Py_NewRef(list);
+    PLB_PY_PASS((self->files = scans_of(list)) == NULL);
     run.task_entity = (int32_t *)task_entity; /* only read */
     run.comm_src = (int32_t *)comm_src;
     run.comm_dst = (int32_t *)comm_dst;
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
-    return plb_py_check(c, PLB_PY_UNLOCKED(c, plb_vt_plan_init(&out->plan, out->files, n_files,
+    return plb_py_check(c, PLB_PY_UNLOCKED(c, plb_vt_plan_init(&self->core, self->files, n_files,
                                                                source, n, &run, rank, &c->err)));
 }
 
-PLB_PY_FN(vt_plan,
-          "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank, /)\n--\n\n"
-          "Prepare to write the run of these scans under another placement: task i of the run\n"
-          "goes to rank[i].")
+static void plan_fini(plan_t *self)
 {
-    held_plan_t *out = plb_calloc(1, sizeof *out);
-    if (out == NULL) {
-        return plb_py_no_memory();
-    }
-    PyObject *capsule = PyCapsule_New(out, plan_name, free_plan);
-    if (capsule == NULL) {
-        plb_free(out);
-    } else if (make_plan(out, c) != 0) {
-        Py_CLEAR(capsule);
-    }
-    return capsule;
+    plb_vt_plan_free(&self->core);
+    plb_free(self->files);
+    Py_XDECREF(self->list);
 }
 
-PLB_PY_FN(vt_write, "vt_write(plan, rank, /)\n--\n\n"
-                    "Return the text of one rank's file, bytes.  The GIL is released.")
+static PyMethodDef plan_methods[] = {{0}};
+
+PLB_PY_TYPE(plan, "pylb._core.vt_plan",
+            "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
+            "Prepares to write the run of these scans under another placement: task i of the run\n"
+            "goes to rank[i].", )
+
+PLB_PY_FN(vt_write, "plan:O rank:i",
+          "Return the text of one rank's file, bytes.  The GIL is released.")
 {
-    PyObject *capsule;
+    PyObject *object;
     int32_t r;
     char *text = NULL;
     size_t size = 0;
-    PLB_PY_TRY(plb_py_parse(c, "plan:O rank:i", &capsule, &r));
-    const held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
-    PLB_PY_GET(held);
-    PLB_PY_RAISE_IF(r < 0 || r >= held->plan.n_files, PyExc_IndexError,
-                    "rank is %d: expected 0 ... %d", (int)r, (int)held->plan.n_files - 1);
-    if (PLB_PY_UNLOCKED(c, plb_vt_write(&held->plan, r, &text, &size, &c->err)) != PLB_OK) {
-        return plb_py_fail(c);
-    }
+    PLB_PY_TRY(plb_py_parse(c, &object, &r));
+    PLB_PY_RAISE_IF(!PLB_PY_IS(plan, object), PyExc_TypeError, "plan is %R: expected a vt_plan",
+                    object);
+    const plb_vt_plan_t *plan = &((plan_t *)object)->core;
+    PLB_PY_RAISE_IF(r < 0 || r >= plan->n_files, PyExc_IndexError, "rank is %d: expected 0 ... %d",
+                    (int)r, (int)plan->n_files - 1);
+    PLB_PY_RUN(c, plb_vt_write(plan, r, &text, &size, &c->err));
     PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
     plb_free(text);
     return bytes;
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, vt_scan, vt_head, vt_merge, vt_plan, vt_write);
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, vt_head, vt_merge, vt_write);
 
 /* Add tuples with the names of the entity types, the communication types and the user columns, in
  * the order of their numbers. */
@@ -238,4 +205,4 @@ static int constants(PyObject *module)
            PLB_PY_ADD_NAMES(module, "VT_USER", user_columns);
 }
 
-const plb_py_room_t plb_py_io = {methods, {NULL}, constants};
+const plb_py_room_t plb_py_io = {methods, {&scan_spec, &plan_spec}, constants};

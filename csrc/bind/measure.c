@@ -5,35 +5,35 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN(
-    estimate,
-    "estimate(loads, table, /)\n--\n\n"
+    estimate, "loads:f8 ... table:f8!",
     "Update the table [ESTIMATE_ROWS, n] in place with loads[n], the loads of one iteration.\n"
     "Rows 0-3: estimated load, number of iterations, two figures of the estimator's state.\n"
     "Rows 4-7: the same four, but only from iterations on the present rank.  Row 8: a load\n"
     "that may be a spike, or 0.")
 {
     const double *loads;
-    PyObject *object;
+    double *table;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, "loads:f8 table:O", &loads, &n, &object));
-    double *table = plb_py_in_place(object, "table", NPY_FLOAT64, PLB_ESTIMATE_ROWS * n);
-    PLB_PY_GET(table);
+    PLB_PY_TRY(plb_py_parse(c, &loads, &n));
+    int64_t size = PLB_ESTIMATE_ROWS * n;
+    PLB_PY_TRY(plb_py_parse(c, &table, &size));
     plb_estimate_update(loads, n, table);
     Py_RETURN_NONE;
 }
 
 /* ---- the statistics of an iteration --------------------------------------------------------- */
 
-PLB_PY_FN1(stats,
-           "stats(samples, /)\n--\n\n"
-           "Merge the samples of ranks 0, 1, ... (a list) into one record, as the steps of\n"
-           "pylb._mpi do, and return it.")
+PLB_PY_FN(stats, "samples:L",
+          "Merge the samples of ranks 0, 1, ... (a list) into one record, as the steps of\n"
+          "pylb._mpi do, and return it.")
 {
     plb_stats_t all, record;
-    PLB_PY_RAISE_IF(!PyList_Check(arg) || PyList_GET_SIZE(arg) == 0, PyExc_ValueError,
-                    "samples: expected a list of one or more");
-    for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(arg); rank++) {
-        PLB_PY_TRY(plb_py_sample(PyList_GET_ITEM(arg, rank), (int)rank, &record));
+    PyObject *samples;
+    PLB_PY_TRY(plb_py_parse(c, &samples));
+    PLB_PY_RAISE_IF(PyList_GET_SIZE(samples) == 0, PyExc_ValueError,
+                    "samples: expected one or more");
+    for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(samples); rank++) {
+        PLB_PY_TRY(plb_py_sample(PyList_GET_ITEM(samples, rank), (int)rank, &record));
         if (rank == 0) {
             all = record;
         } else {
@@ -43,8 +43,7 @@ PLB_PY_FN1(stats,
     return plb_py_stats(&all);
 }
 
-PLB_PY_FN0(stats_table, "stats_table()\n--\n\n"
-                        "Return (name, unit, help) of every field of a record, in order.")
+PLB_PY_FN0(stats_table, "Return (name, unit, help) of every field of a record, in order.")
 {
 #define X(name, type, rule, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_STATS(X)};

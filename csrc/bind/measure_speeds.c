@@ -5,8 +5,7 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-PLB_PY_FN(speeds_fit,
-          "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"
+PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
           "Return (speed, error, sigma, explained, moved); csrc/measure/speeds.h explains\n"
           "them.  Object o has the observations start[o] ... start[o+1]-1, each with a rank\n"
           "and seconds; weight may be None (all 1).")
@@ -14,57 +13,41 @@ PLB_PY_FN(speeds_fit,
     const int64_t *start;
     const int32_t *rank;
     const double *seconds, *weight;
-    double *speed, *error;
     int64_t n = -1, m = -1;
     int32_t p;
     plb_speeds_t fit;
-    PLB_PY_TRY(plb_py_parse(c, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i", &start, &n,
-                            &rank, &m, &seconds, &m, &weight, &m, &p));
+    PLB_PY_TRY(plb_py_parse(c, &start, &n, &rank, &m, &seconds, &m, &weight, &m, &p));
     PLB_PY_RAISE_IF(p < 1 || !plb_py_rises(start, n, m), PyExc_ValueError,
                     "start: expected to rise from 0 to the number of "
                     "observations; n_ranks: 1 or more");
-    PLB_PY_GET(speed = plb_py_new(c, NPY_FLOAT64, p));
-    PLB_PY_GET(error = plb_py_new(c, NPY_FLOAT64, p));
-    return PLB_PY_UNLOCKED(
-               c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NNddL", plb_py_out(c, speed), plb_py_out(c, error), fit.sigma,
-                               fit.explained, (long long)fit.moved);
+    double *speed = plb_py_new(c, NPY_FLOAT64, p), *error = plb_py_new(c, NPY_FLOAT64, p);
+    PLB_PY_RUN(c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err));
+    return Py_BuildValue("NNddL", plb_py_out(c, speed), plb_py_out(c, error), fit.sigma,
+                         fit.explained, (long long)fit.moved);
 }
 
-PLB_PY_FN(drum_power,
-          "drum_power(parent, cpu, comm, w_comm, /)\n--\n\n"
+PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
           "Return the share of the work for each place of a tree; the root has 1.  parent: the\n"
           "parent of each place; parents come before their children.")
 {
     plb_drum_t tree = {.n = -1};
-    double w_comm, *power;
-    PLB_PY_TRY(plb_py_parse(c, "parent:i4 cpu:f8 comm:f8 w_comm:d", &tree.parent, &tree.n,
-                            &tree.cpu, &tree.n, &tree.comm, &tree.n, &w_comm));
+    double w_comm;
+    PLB_PY_TRY(
+        plb_py_parse(c, &tree.parent, &tree.n, &tree.cpu, &tree.n, &tree.comm, &tree.n, &w_comm));
     PLB_PY_RAISE_IF(tree.n < 1, PyExc_ValueError,
                     "parent, cpu, comm: expected arrays of one length");
-    power = plb_py_new(c, NPY_FLOAT64, tree.n);
-    return power == NULL
-               ? NULL
-               : PLB_PY_OR(c, plb_drum_power(&tree, w_comm, power, &c->err), plb_py_out(c, power));
+    double *power = plb_py_new(c, NPY_FLOAT64, tree.n);
+    return PLB_PY_OR(c, plb_drum_power(&tree, w_comm, power, &c->err), plb_py_out(c, power));
 }
 
-static int benchmark(double seconds, double *steps, double *cpu)
+PLB_PY_FN(drum_benchmark, "seconds:d",
+          "Run a benchmark for that many seconds.  Returns (steps, wall seconds, processor\n"
+          "seconds).")
 {
-    *steps = plb_drum_benchmark(seconds < 10.0 ? seconds : 10.0, cpu);
-    return PLB_OK;
-}
-
-PLB_PY_FN1(drum_benchmark,
-           "drum_benchmark(seconds, /)\n--\n\n"
-           "Run a benchmark for that many seconds.  Returns (steps, wall seconds, processor\n"
-           "seconds).")
-{
-    const double seconds = PyFloat_AsDouble(arg);
-    PLB_PY_TRY(PyErr_Occurred());
-    double cpu = 0.0, steps = 0.0;
+    double seconds, cpu = 0.0, steps;
+    PLB_PY_TRY(plb_py_parse(c, &seconds));
     const int64_t start = plb_clock_real_ns(PLB_CLOCK_WALL);
-    (void)PLB_PY_UNLOCKED(c, benchmark(seconds, &steps, &cpu));
+    PLB_PY_ASIDE(c, steps = plb_drum_benchmark(seconds < 10.0 ? seconds : 10.0, &cpu));
     const double wall = 1e-9 * (double)(plb_clock_real_ns(PLB_CLOCK_WALL) - start);
     return Py_BuildValue("ddd", steps, wall, cpu);
 }
@@ -82,11 +65,11 @@ typedef struct learner {
 static int learner_init(learner_t *self, plb_py_call_t *c)
 {
     int32_t n_ranks;
-    PLB_PY_PASS(plb_py_parse(c, "n_ranks:i", &n_ranks));
+    PLB_PY_PASS(plb_py_parse(c, &n_ranks));
     return plb_py_check(c, plb_learner_init(&self->core, n_ranks, &c->err));
 }
 
-static void learner_free(learner_t *self)
+static void learner_fini(learner_t *self)
 {
     if (self->core.p > 0) {
         plb_learner_free(&self->core);
@@ -94,8 +77,7 @@ static void learner_free(learner_t *self)
 }
 
 PLB_PY_METHOD(
-    learner, observe,
-    "observe($self, key, rank, seconds, work, /)\n--\n\n"
+    learner, observe, "key:i8 rank:i4 seconds:f8 work:f8?",
     "Add the times of objects under another placement, in seconds.  work: the user's own\n"
     "estimates, or None.")
 {
@@ -103,13 +85,10 @@ PLB_PY_METHOD(
     const int32_t *rank;
     const double *seconds, *work;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, "key:i8 rank:i4 seconds:f8 work:f8?", &key, &n, &rank, &n, &seconds,
-                            &n, &work, &n));
-    PLB_PY_TRY(!plb_py_enter(&self->busy, "observes with this learner"));
-    (void)PLB_PY_UNLOCKED(c,
-                          plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
-    self->busy = false;
-    return PLB_PY_NONE(c, c->code);
+    PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n, &seconds, &n, &work, &n));
+    PLB_PY_ALONE(c, self->busy, "observes with this learner",
+                 plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef learner_methods[] = PLB_PY_METHODS(learner, observe);
@@ -156,9 +135,8 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, sizes, sizes_of(&self->core), "Number of objects in each remembered placement.")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
-PLB_PY_TYPE(learner, "pylb._core.SpeedLearner",
-            "SpeedLearner(n_ranks)\n--\n\nLearns speeds of ranks from successive placements.",
-            {Py_tp_getset, learner_getset}, )
+PLB_PY_TYPE(learner, "pylb._core.SpeedLearner", "n_ranks:i",
+            "Learns speeds of ranks from successive placements.", {Py_tp_getset, learner_getset}, )
 
 /* ---- repeated measurements ------------------------------------------------------------------ */
 
@@ -170,58 +148,51 @@ typedef struct repeats {
 static int repeats_init(repeats_t *self, plb_py_call_t *c)
 {
     int32_t n_ranks;
-    PLB_PY_PASS(plb_py_parse(c, "n_ranks:i", &n_ranks));
+    PLB_PY_PASS(plb_py_parse(c, &n_ranks));
     return plb_py_check(c, plb_repeats_init(&self->core, n_ranks, &c->err));
 }
 
-static void repeats_free(repeats_t *self)
+static void repeats_fini(repeats_t *self)
 {
     plb_repeats_free(&self->core);
 }
 
-PLB_PY_METHOD0(repeats, begin,
-               "begin($self, /)\n--\n\n"
-               "Start again: from now on the ranks have different parts.")
+PLB_PY_METHOD0(repeats, begin, "Start again: from now on the ranks have different parts.")
 {
     plb_repeats_begin(&self->core);
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(repeats, observe,
-              "observe($self, seconds, busy, /)\n--\n\n"
+PLB_PY_METHOD(repeats, observe, "seconds:f8@ busy:b1@",
               "Add a measurement.  busy: whether each rank had rows.  Returns whether no rank is\n"
               "far from its mean.")
 {
     const double *seconds;
     const bool *busy;
     int64_t p = self->core.p;
-    PLB_PY_TRY(plb_py_parse(c, "seconds:f8@ busy:b1@", &seconds, &p, &busy, &p));
+    PLB_PY_TRY(plb_py_parse(c, &seconds, &p, &busy, &p));
     return PyBool_FromLong(plb_repeats_observe(&self->core, seconds, busy));
 }
 
-PLB_PY_METHOD(repeats, predicted,
-              "predicted($self, seconds, expected, which, /)\n--\n\n"
+PLB_PY_METHOD(repeats, predicted, "seconds:f8@ expected:f8@ which:b1@",
               "Learn how large the noise is, by comparing measured times with times that were\n"
               "predicted from measurements of nearly the same parts.")
 {
     const double *seconds, *expected;
     const bool *which;
     int64_t p = self->core.p;
-    PLB_PY_TRY(plb_py_parse(c, "seconds:f8@ expected:f8@ which:b1@", &seconds, &p, &expected, &p,
-                            &which, &p));
+    PLB_PY_TRY(plb_py_parse(c, &seconds, &p, &expected, &p, &which, &p));
     plb_repeats_predicted(&self->core, seconds, expected, which);
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(repeats, choose,
-              "choose($self, now, bold, bold_paging, safe, tolerance, /)\n--\n\n"
+PLB_PY_METHOD(repeats, choose, "now:d bold:d bold_paging:d safe:d tolerance:d",
               "Choose between three sets of parts, by the predicted seconds of the slowest\n"
               "rank.  Returns 0: the present parts; 1: the parts of the models (bold); 2:\n"
               "parts that avoid paging (safe).  csrc/measure/repeats.h explains the arguments.")
 {
     plb_prospects_t p;
-    PLB_PY_TRY(plb_py_parse(c, "now:d bold:d bold_paging:d safe:d tolerance:d", &p.now, &p.bold,
-                            &p.bold_paging, &p.safe, &p.tolerance));
+    PLB_PY_TRY(plb_py_parse(c, &p.now, &p.bold, &p.bold_paging, &p.safe, &p.tolerance));
     return PyLong_FromLong(plb_repeats_choose(&self->core, &p));
 }
 
@@ -234,8 +205,7 @@ static PyMethodDef repeats_methods[] = PLB_PY_METHODS(repeats, begin, observe, p
       "Number of measurements in each mean, (p,) int64.")
 PLB_PY_PROPERTIES(repeats, REPEATS)
 
-PLB_PY_TYPE(repeats, "pylb._core.Repeats",
-            "Repeats(n_ranks)\n--\n\nJudges repeated measurements of the same parts.",
-            {Py_tp_getset, repeats_getset}, )
+PLB_PY_TYPE(repeats, "pylb._core.Repeats", "n_ranks:i",
+            "Judges repeated measurements of the same parts.", {Py_tp_getset, repeats_getset}, )
 
 const plb_py_room_t plb_py_measure_speeds = {methods, {&learner_spec, &repeats_spec}, NULL};

@@ -62,20 +62,18 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 
 /* ---- metrics and times of ranks ------------------------------------------------------------- */
 
-PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nReturn every metric of time[p], as a dict.")
+PLB_PY_FN(metrics, "time:f8", "Return every metric of time[p], as a dict.")
 {
-    PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
-    if (a == NULL || PyArray_SIZE(a) == 0) {
-        return PyErr_Occurred() ? NULL
-                                : PyErr_Format(PyExc_ValueError,
-                                               "time is empty: expected one entry for each rank");
-    }
+    const double *time;
+    int64_t p = -1;
+    PLB_PY_TRY(plb_py_parse(c, &time, &p));
+    PLB_PY_RAISE_IF(p == 0, PyExc_ValueError, "time is empty: expected one entry for each rank");
     plb_metrics_t m;
-    plb_metrics_of(PyArray_DATA(a), (int32_t)PyArray_SIZE(a), &m);
+    plb_metrics_of(time, (int32_t)p, &m);
     return plb_py_metrics(&m);
 }
 
-PLB_PY_FN0(metrics_table, "metrics_table()\n--\n\nReturn (name, unit, help) of every metric.")
+PLB_PY_FN0(metrics_table, "Return (name, unit, help) of every metric.")
 {
 #define X(name, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_METRICS(X)};
@@ -89,20 +87,19 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
     PyObject *object;
     int64_t n = -1;
     *rank = NULL;
-    PLB_PY_PASS(plb_py_parse(c, "snapshot:O | rank:i4?", &object, rank, &n));
+    PLB_PY_PASS(plb_py_parse(c, &object, rank, &n));
     PLB_PY_PASS(plb_py_snapshot(c, object, snapshot));
     if (*rank != NULL && n != snapshot->n_objects) {
-        return plb_py_check(c, PLB_FAIL(&c->err, PLB_ERR_VALUE,
-                                        "placement has %lld entries: expected %lld, one for each "
-                                        "object",
-                                        (long long)n, (long long)snapshot->n_objects));
+        PLB_PY_RAISE(PLB_ERR_VALUE,
+                     "placement has %lld entries: expected %lld, one for each object",
+                     (long long)n, (long long)snapshot->n_objects);
+        return -1;
     }
     return *rank == NULL ? 0
                          : plb_py_check(c, plb_snapshot_check_placement(snapshot, *rank, &c->err));
 }
 
-PLB_PY_FN(rank_times,
-          "rank_times(snapshot, rank=None, /)\n--\n\n"
+PLB_PY_FN(rank_times, "snapshot:O rank:i4?=None",
           "Return the seconds of each rank in an iteration under the placement `rank`.")
 {
     plb_snapshot_t snapshot;
@@ -114,27 +111,23 @@ PLB_PY_FN(rank_times,
     return plb_py_out(c, time);
 }
 
-PLB_PY_FN(phase_times,
-          "phase_times(snapshot, alpha, beta, /)\n--\n\n"
+PLB_PY_FN(phase_times, "snapshot:O alpha:d beta:d",
           "Like rank_times(), but with messages between ranks: alpha seconds per message and\n"
           "beta seconds per byte that a rank sends.")
 {
     PyObject *object;
     plb_network_t network;
     plb_snapshot_t snapshot;
-    double *time;
-    if (plb_py_parse(c, "snapshot:O alpha:d beta:d", &object, &network.alpha, &network.beta) ||
-        plb_py_snapshot(c, object, &snapshot) != 0 ||
-        (time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(plb_py_parse(c, &object, &network.alpha, &network.beta));
+    PLB_PY_TRY(plb_py_snapshot(c, object, &snapshot));
+    double *time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks);
     return PLB_PY_OR(c, plb_phase_times(&snapshot, NULL, network, time, &c->err),
                      plb_py_out(c, time));
 }
 
-PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
-                    "Return the messages, memory and migrations that the placement `rank`\n"
-                    "causes, as a dict.")
+PLB_PY_FN(evaluate, "snapshot:O rank:i4?=None",
+          "Return the messages, memory and migrations that the placement `rank`\n"
+          "causes, as a dict.")
 {
 #define X(type, name, unit, help) PLB_PY_FIELD(plb_evaluation_t, name),
     static const plb_py_field_t fields[] = {PLB_EVALUATION(X){0}};
@@ -147,82 +140,69 @@ PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
     return plb_py_dict(fields, &e);
 }
 
-PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
-                           "Raise an error for the first invalid value.")
+PLB_PY_FN1(check_snapshot, snapshot, "Raise an error for the first invalid value.")
 {
-    plb_snapshot_t snapshot;
-    return plb_py_snapshot(c, arg, &snapshot) == 0 ? Py_NewRef(Py_None) : NULL;
+    plb_snapshot_t view;
+    PLB_PY_TRY(plb_py_snapshot(c, snapshot, &view));
+    Py_RETURN_NONE;
 }
 
 /* ---- performance models --------------------------------------------------------------------- */
 
-#define MODELS "start:i8+ rows:f8 speed:f8 "
-
-/* Complete p models whose arrays were read, and check them; `points` is the number of points of
- * all models together. */
-static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
+/* Read the first three arguments, p models; their points, too, are in arrays of one length.  0, or
+ * -1 with an exception. */
+static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t *points)
 {
-    models->p = (int32_t)p;
-    PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX || !plb_py_rises(models->start, p, points),
+    *p = *points = -1;
+    PLB_PY_PASS(plb_py_parse(c, &models->start, p, &models->rows, points, &models->speed, points));
+    models->p = (int32_t)*p;
+    PLB_PY_REFUSE_IF(*p < 1 || *p >= INT32_MAX || !plb_py_rises(models->start, *p, *points),
                      PyExc_ValueError,
                      "start, rows, speed: expected start[p+1] that rises from "
                      "0 to the number of points, p >= 1");
     return 0;
 }
 
-/* Read the models, then the arguments that `more` names; 0, or -1 with an exception. */
-#define READ_MODELS(c, more, ...)                                                                 \
-    (plb_py_parse((c), MODELS more, &models.start, &p, &models.rows, &points, &models.speed,      \
-                  &points, __VA_ARGS__) != 0 ||                                                   \
-     check_models(&models, p, points) != 0)
-
-PLB_PY_FN(fpm_check, "fpm_check(start, rows, speed, /)\n--\n\n"
-                     "Raise an error that describes the first invalid model.")
+PLB_PY_FN(fpm_check, "start:i8+ rows:f8 speed:f8",
+          "Raise an error that describes the first invalid model.")
 {
     plb_fpm_t models;
-    int64_t p = -1, points = -1;
-    if (READ_MODELS(c, "", NULL)) {
-        return NULL;
-    }
+    int64_t p, points;
+    PLB_PY_TRY(read_models(c, &models, &p, &points));
     return PLB_PY_NONE(c, plb_fpm_check(&models, &c->err));
 }
 
-PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
-                     "Return the seconds that each rank takes for its parts[p] rows, by the\n"
-                     "models.")
+PLB_PY_FN(fpm_times, "start:i8+ rows:f8 speed:f8 ... parts:f8",
+          "Return the seconds that each rank takes for its parts[p] rows, by the\n"
+          "models.")
 {
     plb_fpm_t models;
-    int64_t p = -1, points = -1;
+    int64_t p, points;
     const double *parts;
     double *seconds;
-    if (READ_MODELS(c, "parts:f8", &parts, &p) ||
-        (seconds = plb_py_new(c, NPY_FLOAT64, p)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_models(c, &models, &p, &points));
+    PLB_PY_TRY(plb_py_parse(c, &parts, &p));
+    PLB_PY_GET(seconds = plb_py_new(c, NPY_FLOAT64, p));
     PLB_PY_TRY(plb_py_check(c, plb_fpm_check(&models, &c->err)));
     plb_fpm_times(&models, parts, seconds);
     return plb_py_out(c, seconds);
 }
 
-PLB_PY_FN(fpm_update,
-          "fpm_update(start, rows, speed, parts, seconds, /)\n--\n\n"
+PLB_PY_FN(fpm_update, "start:i8+ rows:f8 speed:f8 ... parts:i8 seconds:f8",
           "Return (start, rows, speed) of the models, updated with a measurement: parts[p]\n"
           "rows took seconds[p] on each rank.")
 {
     plb_fpm_t models;
-    int64_t p = -1, points = -1;
+    int64_t p, points;
     const int64_t *parts;
     const double *seconds;
-    if (READ_MODELS(c, "parts:i8 seconds:f8", &parts, &p, &seconds, &p)) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_models(c, &models, &p, &points));
+    PLB_PY_TRY(plb_py_parse(c, &parts, &p, &seconds, &p));
     int64_t *start = plb_malloc((size_t)p + 1, sizeof *start);
     double *rows = plb_malloc((size_t)(points + p), sizeof *rows);
     double *speed = plb_malloc((size_t)(points + p), sizeof *speed);
     if (start == NULL || rows == NULL || speed == NULL) {
-        plb_free(start);
-        plb_free(rows);
-        plb_free(speed);
+        PLB_FREE(start, rows, speed);
         return plb_py_no_memory();
     }
     plb_fpm_update(&models, parts, seconds, start, rows, speed);
@@ -238,18 +218,17 @@ static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, d
     return ret == PLB_OK ? plb_fpm_split(models, n, parts, seconds, err) : ret;
 }
 
-PLB_PY_FN(fpm_split,
-          "fpm_split(start, rows, speed, n, /)\n--\n\n"
+PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
           "Return integers parts[p] that add up to n rows, such that all ranks end at nearly\n"
           "the same time; and the time at which all would end if parts did not have to be\n"
           "integers.")
 {
     plb_fpm_t models;
-    int64_t p = -1, points = -1, n, *parts;
+    int64_t p, points, n;
     double seconds = 0.0;
-    if (READ_MODELS(c, "n:l", &n) || (parts = plb_py_new(c, NPY_INT64, p)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_TRY(read_models(c, &models, &p, &points));
+    PLB_PY_TRY(plb_py_parse(c, &n));
+    int64_t *parts = plb_py_new(c, NPY_INT64, p);
     PLB_PY_RUN(c, check_and_split(&models, n, parts, &seconds, &c->err));
     return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }

@@ -30,11 +30,9 @@ static int read_question(plb_py_call_t *c, bool groups, question_t *q)
     bool torus;
     const int64_t *sizes;
     int64_t n_sizes = -1, parts = -1, m = -1, bytes = -1, places = -1, grouped = -1;
-    PLB_PY_PASS(plb_py_parse(c,
-                             groups ? "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4"
-                                    : "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
-                             &torus, &sizes, &n_sizes, &q->flows.start, &parts, &q->flows.to, &m,
-                             &q->flows.bytes, &bytes, &q->place, &places, &q->group, &grouped));
+    PLB_PY_PASS(plb_py_parse(c, &torus, &sizes, &n_sizes, &q->flows.start, &parts, &q->flows.to,
+                             &m, &q->flows.bytes, &bytes, &q->place, &places, &q->group,
+                             &grouped));
     PLB_PY_PASS(plb_py_check(c, plb_topology_init(&q->machine, torus ? PLB_TORUS : PLB_TREE, sizes,
                                                   (int)n_sizes, &c->err)));
     const int32_t n = q->machine.n_places;
@@ -62,8 +60,7 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
     return plb_topology_link(&q->machine, &q->flows, q->place, most, err);
 }
 
-PLB_PY_FN(hop_bytes,
-          "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
+PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
           "Return two figures of the flows between parts: the sum of bytes times hops, and the\n"
           "bytes over the most loaded link.")
 {
@@ -74,8 +71,7 @@ PLB_PY_FN(hop_bytes,
     return Py_BuildValue("dd", sum, most);
 }
 
-PLB_PY_FN(map_parts,
-          "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
+PLB_PY_FN(map_parts, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4",
           "Return a new place for each part, such that the hop-bytes are at most those of the\n"
           "given `place`.")
 {

@@ -6,13 +6,13 @@
 #include "partition/quality.h"
 #include "partition/remap.h"
 
-PLB_PY_FN1(install,
-           "install(partitioner, /)\n--\n\n"
+PLB_PY_FN1(install, partitioner,
            "Add a library to the table of partitioners, from the capsule that its module has\n"
            "made.")
 {
-    const plb_partitioner_t *library = PyCapsule_GetPointer(arg, PLB_PY_PARTITIONER);
-    return library == NULL ? NULL : PLB_PY_NONE(c, plb_partitioner_install(library, &c->err));
+    const plb_partitioner_t *library = PyCapsule_GetPointer(partitioner, PLB_PY_PARTITIONER);
+    PLB_PY_GET(library);
+    return PLB_PY_NONE(c, plb_partitioner_install(library, &c->err));
 }
 
 /* Check that the rows of the graph and of the nets end where their arrays end. */
@@ -49,10 +49,10 @@ static int answer(const plb_partitioner_t *library, const plb_question_t *q, int
 
 PLB_PY_FN(
     partition,
-    "partition(library, vertices, parts, *, n_weights=1, n_dims=0, weight=None, share=None,\n     "
-    "     start=None, to=None, edge_weight=None, net_start=None, pin=None,\n          "
-    "net_weight=None, coords=None, fixed=None, old=None, old_cost=None, part=None,\n          "
-    "imbalance=1.03, seed=0, cycles=-1, options=[])\n--\n\n"
+    "library:z vertices:i parts:i * n_weights:i=1 n_dims:i=0 imbalance:d=1.03 seed:i=0 "
+    "cycles:i=-1 options:L=[] ... weight:i4@?=None share:f8@?=None start:i4@+?=None to:i4@?=None "
+    "edge_weight:i4@?=None net_start:i4@+?=None pin:i4@?=None net_weight:i4@?=None "
+    "coords:f8@?=None fixed:i4@?=None old:i4@?=None old_cost:i4@?=None part:i4@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
     "library is None, from `part`.  Then they are refined by `cycles` V-cycles.\n"
     "csrc/partition/question.h has the arguments.  Arrays of int32 (share and coords:\n"
@@ -63,33 +63,24 @@ PLB_PY_FN(
     const int32_t *given = NULL;
     plb_question_t q = {.n_weights = 1, .imbalance = 1.03};
     PyObject *options = NULL;
-    PLB_PY_TRY(
-        plb_py_parse(c,
-                     "library:z vertices:i parts:i | n_weights:i n_dims:i imbalance:d seed:i "
-                     "cycles:i options:L ...",
-                     &name, &q.n_vertices, &q.n_parts, &q.n_weights, &q.n_dims, &q.imbalance,
-                     &q.seed, &cycles, &options));
+    PLB_PY_TRY(plb_py_parse(c, &name, &q.n_vertices, &q.n_parts, &q.n_weights, &q.n_dims,
+                            &q.imbalance, &q.seed, &cycles, &options));
     const plb_partitioner_t *library = name == NULL ? NULL : plb_partitioner_find(name);
     if (name != NULL && library == NULL) {
-        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_MISSING, "%s has not been loaded", name),
-                            &c->err);
+        PLB_PY_RAISE(PLB_ERR_MISSING, "%s has not been loaded", name);
+        return NULL;
     }
     int64_t n = q.n_vertices, k = q.n_parts, m = -1, nets = -1, pins = -1;
     int64_t weights = n * q.n_weights, coords = n * q.n_dims;
-    PLB_PY_TRY(
-        plb_py_parse(c,
-                     "| weight:i4@? share:f8@? start:i4@+? to:i4@? edge_weight:i4@? "
-                     "net_start:i4@+? pin:i4@? net_weight:i4@? coords:f8@? fixed:i4@? old:i4@? "
-                     "old_cost:i4@? part:i4@?",
-                     &q.weight, &weights, &q.share, &k, &q.start, &n, &q.to, &m, &q.edge_weight,
-                     &m, &q.net_start, &nets, &q.pin, &pins, &q.net_weight, &nets, &q.coords,
-                     &coords, &q.fixed, &n, &q.old, &n, &q.old_cost, &n, &given, &n));
+    PLB_PY_TRY(plb_py_parse(c, &q.weight, &weights, &q.share, &k, &q.start, &n, &q.to, &m,
+                            &q.edge_weight, &m, &q.net_start, &nets, &q.pin, &pins, &q.net_weight,
+                            &nets, &q.coords, &coords, &q.fixed, &n, &q.old, &n, &q.old_cost, &n,
+                            &given, &n));
     PLB_PY_TRY(finish(&q, m, nets, pins));
     PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     if ((library == NULL) != (given != NULL)) {
-        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_VALUE,
-                                     "library and part: expected one of the two, not both"),
-                            &c->err);
+        PLB_PY_RAISE(PLB_ERR_VALUE, "library and part: expected one of the two, not both");
+        return NULL;
     }
     PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     if (given != NULL) {
@@ -99,15 +90,13 @@ PLB_PY_FN(
     return plb_py_sealed(c, part);
 }
 
-PLB_PY_FN(connectivity,
-          "connectivity(net_start, pin, net_weight, part, parts, /)\n--\n\n"
+PLB_PY_FN(connectivity, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i",
           "Return the sum over the nets of weight * (parts touched - 1); arrays of int32.")
 {
     plb_question_t q = {.n_weights = 1, .imbalance = 2.0};
     int64_t nets = -1, pins = -1, n_weights = -1, n = -1, out = 0;
-    PLB_PY_TRY(plb_py_parse(c, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i", &q.net_start,
-                            &nets, &q.pin, &pins, &q.net_weight, &n_weights, &q.fixed, &n,
-                            &q.n_parts));
+    PLB_PY_TRY(plb_py_parse(c, &q.net_start, &nets, &q.pin, &pins, &q.net_weight, &n_weights,
+                            &q.fixed, &n, &q.n_parts));
     PLB_PY_RAISE_IF(q.net_start[nets] != pins || n_weights != nets, PyExc_ValueError,
                     "net_start, pin, net_weight: expected arrays of matching length");
     q.n_vertices = (int32_t)n;
@@ -130,21 +119,21 @@ PLB_PY_FN(connectivity,
     return PLB_PY_OR(c, ret, PyLong_FromLongLong(out));
 }
 
-PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
-                "Return the number of entries in each column of the Cholesky factor, if rows and\n"
-                "columns are ordered by perm.")
+PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
+          "Return the number of entries in each column of the Cholesky factor, if rows and\n"
+          "columns are ordered by perm.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
-    int64_t rows = -1, m = -1, n = -1, *entries;
-    PLB_PY_TRY(plb_py_parse(c, "start:i8+ to:i4 perm:i4", &start, &rows, &to, &m, &perm, &n));
+    int64_t rows = -1, m = -1, n = -1;
+    PLB_PY_TRY(plb_py_parse(c, &start, &rows, &to, &m, &perm, &n));
     bool good = rows == n && n < INT32_MAX && plb_py_rises(start, n, m);
     for (int64_t e = 0; good && e < m; e++) {
         good = to[e] >= 0 && to[e] < n;
     }
     PLB_PY_RAISE_IF(!good, PyExc_ValueError,
                     "start, to, perm: expected rows of a graph, and a new number for each vertex");
-    PLB_PY_GET(entries = plb_py_new(c, NPY_INT64, n));
+    int64_t *entries = plb_py_new(c, NPY_INT64, n);
     PLB_PY_RUN(c, plb_cholesky_fill((int32_t)n, start, to, perm, entries, &c->err));
     return plb_py_out(c, entries);
 }
@@ -158,8 +147,7 @@ typedef struct rows_question {
     plb_places_t places;
 } rows_question_t;
 
-PLB_PY_FN(scan_rows,
-          "scan_rows(name, start, to, first, objects, /)\n--\n\n"
+PLB_PY_FN(scan_rows, "name:s start:I+ to:I first:l objects:l",
           "Check rows.  Returns (loops, skew): the number of edges from an object to itself,\n"
           "and a sum of hashes.  The graph is symmetric if the sum of skew over all ranks is 0.\n"
           "Arrays of int32 and int64 are not copied.")
@@ -168,8 +156,8 @@ PLB_PY_FN(scan_rows,
     plb_rows_t rows = {.n = -1};
     plb_scan_t out;
     int64_t first, objects, n_entries = -1;
-    PLB_PY_TRY(plb_py_parse(c, "name:s start:I+ to:I first:l objects:l", &name, &rows.start,
-                            &rows.n, &rows.to, &n_entries, &first, &objects));
+    PLB_PY_TRY(
+        plb_py_parse(c, &name, &rows.start, &rows.n, &rows.to, &n_entries, &first, &objects));
     PLB_PY_RUN(c, plb_rows_scan(&rows, name, n_entries, first, objects, &out, &c->err));
     return Py_BuildValue("LL", (long long)out.loops, (long long)out.skew);
 }
@@ -180,30 +168,28 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
     plb_places_t *places = &q->places;
     int64_t n_entries = -1, n_weights = -1, n_parts = -1;
     rows->n = places->n = places->n_ghosts = -1;
-    PLB_PY_PASS(
-        plb_py_parse(c, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
-                     &rows->start, &rows->n, &rows->to, &n_entries, &rows->weight, &n_weights,
-                     &places->n_parts, &places->first, &places->part, &places->n, &places->ghost,
-                     &places->n_ghosts, &places->ghost_part, &n_parts));
+    PLB_PY_PASS(plb_py_parse(c, &rows->start, &rows->n, &rows->to, &n_entries, &rows->weight,
+                             &n_weights, &places->n_parts, &places->first, &places->part,
+                             &places->n, &places->ghost, &places->n_ghosts, &places->ghost_part,
+                             &n_parts));
     PLB_PY_REFUSE_IF(n_parts != places->n_ghosts, PyExc_ValueError,
                      "ghost_part: expected a part for each ghost");
     return 0;
 }
 
-PLB_PY_FN(graph_quality,
-          "graph_quality(start, to, weight, parts, first, part, ghost, ghost_part, /)\n--\n\n"
+PLB_PY_FN(graph_quality, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
           "Return (cut, cut weight, boundary) of each part, volume, pairs of neighbours.\n"
           "The rows must have passed scan_rows; every object of another rank is among the\n"
           "ghosts.")
 {
     rows_question_t q;
-    int64_t n_pairs = 0, *pair = NULL, *boundary;
-    double *cut, *cut_weight, volume = 0.0;
+    int64_t n_pairs = 0, *pair = NULL;
+    double volume = 0.0;
     PLB_PY_TRY(read_rows(c, &q));
     const int32_t parts = q.places.n_parts;
-    PLB_PY_GET(cut = plb_py_new(c, NPY_FLOAT64, parts));
-    PLB_PY_GET(cut_weight = plb_py_new(c, NPY_FLOAT64, parts));
-    PLB_PY_GET(boundary = plb_py_new(c, NPY_INT64, parts));
+    double *cut = plb_py_new(c, NPY_FLOAT64, parts);
+    double *cut_weight = plb_py_new(c, NPY_FLOAT64, parts);
+    int64_t *boundary = plb_py_new(c, NPY_INT64, parts);
     PLB_PY_RUN(c, plb_quality_graph(&q.rows, &q.places, cut, cut_weight, boundary, &volume, &pair,
                                     &n_pairs, &c->err));
     return Py_BuildValue("NNNdN", plb_py_sealed(c, cut), plb_py_sealed(c, cut_weight),
@@ -211,8 +197,7 @@ PLB_PY_FN(graph_quality,
                          plb_py_take(pair, n_pairs, NPY_INT64));
 }
 
-PLB_PY_FN(nets_quality,
-          "nets_quality(start, pin, weight, parts, first, part, ghost, ghost_part, /)\n--\n\n"
+PLB_PY_FN(nets_quality, "start:I+ pin:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
           "Return two weighted sums over the nets: (number of parts of the net - 1), and 1 if\n"
           "the net is cut.")
 {
@@ -223,56 +208,48 @@ PLB_PY_FN(nets_quality,
     return Py_BuildValue("dd", connectivity, cut);
 }
 
-PLB_PY_FN(part_sums,
-          "part_sums(part, parts, weight, columns, /)\n--\n\n"
+PLB_PY_FN(part_sums, "part:i4 parts:i weight:f8@? columns:i",
           "Return the number of objects of each part, then each column of the weights,\n"
           "one after the other.")
 {
     const int32_t *part;
     const double *weight;
-    double *sums;
     int64_t n = -1, n_weights = -1;
     int32_t parts, columns;
-    PLB_PY_TRY(plb_py_parse(c, "part:i4 parts:i weight:f8@? columns:i", &part, &n, &parts, &weight,
-                            &n_weights, &columns));
+    PLB_PY_TRY(plb_py_parse(c, &part, &n, &parts, &weight, &n_weights, &columns));
     PLB_PY_RAISE_IF(parts < 1 || columns < 0 || (weight == NULL ? 0 : n_weights) != n * columns,
                     PyExc_ValueError, "parts, weight: expected 1 or more, (n, columns)");
-    PLB_PY_GET(sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns)));
+    double *sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns));
     PLB_PY_RUN(c, plb_part_sums(part, n, parts, weight, columns, sums, &c->err));
     return plb_py_sealed(c, sums);
 }
 
 PLB_PY_FN(remap,
-          "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
+          "parts:i ranks:i ... share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@? "
+          "on_rank:f8@?",
           "Return the new number of each part, chosen such that as much data as possible stays\n"
           "in place; csrc/partition/remap.h.")
 {
     plb_new_names_t in = {0};
-    int32_t *name;
-    PLB_PY_TRY(plb_py_parse(c, "parts:i ranks:i ...", &in.n_parts, &in.n_ranks));
+    PLB_PY_TRY(plb_py_parse(c, &in.n_parts, &in.n_ranks));
     int64_t k = in.n_parts, kept = -1, on_rank = k * in.n_ranks;
-    PLB_PY_TRY(plb_py_parse(
-        c, "share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@? on_rank:f8@?", &in.share,
-        &k, &in.fixed, &k, &in.part, &kept, &in.old, &kept, &in.kept, &kept, &in.on_rank,
-        &on_rank));
-    PLB_PY_GET(name = plb_py_new(c, NPY_INT32, k));
+    PLB_PY_TRY(plb_py_parse(c, &in.share, &k, &in.fixed, &k, &in.part, &kept, &in.old, &kept,
+                            &in.kept, &kept, &in.on_rank, &on_rank));
+    int32_t *name = plb_py_new(c, NPY_INT32, k);
     in.n_kept = in.kept == NULL ? 0 : kept;
     PLB_PY_RUN(c, plb_remap(&in, name, &c->err));
     return plb_py_sealed(c, name);
 }
 
-PLB_PY_FN(moves,
-          "moves(part, old, parts, first, ids, /)\n--\n\n"
+PLB_PY_FN(moves, "part:i4 old:i4? parts:i first:l ids:i8?",
           "Return (row, id, new part) of the objects of one process that change their part, in\n"
           "ascending order of the rows; csrc/partition/moves.h.")
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};
-    PLB_PY_TRY(plb_py_parse(c, "part:i4 old:i4? parts:i first:l ids:i8?", &in.part, &in.n, &in.old,
-                            &in.n, &in.n_parts, &in.first, &in.ids, &in.n));
-    if (PLB_PY_UNLOCKED(c, plb_moves_init(&out, &in, &c->err)) != PLB_OK) {
-        return plb_py_fail(c);
-    }
+    PLB_PY_TRY(
+        plb_py_parse(c, &in.part, &in.n, &in.old, &in.n, &in.n_parts, &in.first, &in.ids, &in.n));
+    PLB_PY_RUN(c, plb_moves_init(&out, &in, &c->err));
     PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, out.n, NPY_INT64),
                                     plb_py_take(out.id, out.n, NPY_INT64),
                                     plb_py_take(out.part, out.n, NPY_INT32));

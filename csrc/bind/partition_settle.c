@@ -42,13 +42,14 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
     return made;
 }
 
-PLB_PY_FN(settle,
-          "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n "
-          "      fixed, kept_part, kept_old, kept)\n--\n\n"
-          "Return (new number of each part or None; part and rank of each object; id, row,\n"
-          "rank, part of the objects that leave; the same of those that arrive; number of\n"
-          "objects and weights of each part; number and size of all objects that change their\n"
-          "part).  Collective; csrc/partition/ranks/settle.h.")
+PLB_PY_FN(
+    settle,
+    "comm:O * parts:i part:i4@? n_weights:i rename:p ... dist:i8@+ old:i4@? ids:i8@? weight:f8@? "
+    "size:f8@? share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@?",
+    "Return (new number of each part or None; part and rank of each object; id, row,\n"
+    "rank, part of the objects that leave; the same of those that arrive; number of\n"
+    "objects and weights of each part; number and size of all objects that change their\n"
+    "part).  Collective; csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};
     plb_new_parts_t *p = &in.parts;
@@ -57,8 +58,7 @@ PLB_PY_FN(settle,
     PyObject *user;
     MPI_Comm *comm;
     int rank = 0;
-    PLB_PY_TRY(plb_py_parse(c, "comm:O parts:i part:i4@? n_weights:i rename:p ...", &user,
-                            &p->n_parts, &p->part, &p->n, &in.n_weights, &in.rename));
+    PLB_PY_TRY(plb_py_parse(c, &user, &p->n_parts, &p->part, &p->n, &in.n_weights, &in.rename));
     PLB_PY_GET(comm = ready(user));
     in.comm = *comm;
     MPI_Comm_size(in.comm, &p->n_ranks);
@@ -68,13 +68,9 @@ PLB_PY_FN(settle,
     names->n_parts = p->n_parts;
     names->n_ranks = p->n_ranks;
     int64_t k = p->n_parts, ranks = p->n_ranks, weights = p->n * in.n_weights, kept = -1;
-    PLB_PY_TRY(
-        plb_py_parse(c,
-                     "dist:i8@+ old:i4@? ids:i8@? weight:f8@? size:f8@? share:f8@? fixed:b1@? "
-                     "kept_part:i4@? kept_old:i4@? kept:f8@?",
-                     &in.dist, &ranks, &p->old, &p->n, &p->ids, &p->n, &in.weight, &weights,
-                     &in.size, &p->n, &names->share, &k, &names->fixed, &k, &names->part, &kept,
-                     &names->old, &kept, &names->kept, &kept));
+    PLB_PY_TRY(plb_py_parse(c, &in.dist, &ranks, &p->old, &p->n, &p->ids, &p->n, &in.weight,
+                            &weights, &in.size, &p->n, &names->share, &k, &names->fixed, &k,
+                            &names->part, &kept, &names->old, &kept, &names->kept, &kept));
     p->first = in.dist[rank];
     names->n_kept = names->kept == NULL ? 0 : kept;
     PLB_PY_RUN(c, plb_settle(&in, &out, &c->err));

@@ -71,12 +71,9 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
     }
     const char *name = PyUnicode_AsUTF8(object);
     const plb_strategy_t *found = name ? plb_strategy_find(name) : NULL;
-    if (found == NULL) {
-        if (!PyErr_Occurred()) {
-            PyErr_Format(PyExc_ValueError, "strategy %R is not in the table", object);
-        }
-        return -1;
-    }
+    PLB_PY_REFUSE_IF(name != NULL && found == NULL, PyExc_ValueError,
+                     "strategy %R is not in the table", object);
+    PLB_PY_PASS(found == NULL);
     *out = *found;
     return 0;
 }
@@ -84,7 +81,6 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 /* ---- the table and one call ----------------------------------------------------------------- */
 
 PLB_PY_FN0(strategies,
-           "strategies()\n--\n\n"
            "Return (name, family, looks_at, help, source, params, distributed, library,\n"
            "for_equal_objects) of every strategy.")
 {
@@ -126,8 +122,7 @@ static int run_and_measure(question_t *self, plb_err_t *err)
     return ret;
 }
 
-PLB_PY_FN(place,
-          "place(snapshot, strategy, params, seed, /)\n--\n\n"
+PLB_PY_FN(place, "snapshot:O strategy:O params:f8 seed:k",
           "Run one strategy: a name or a callable; params in the order of the strategy's\n"
           "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
           "metrics of the old and the new placement, as dicts.  The GIL is released while a\n"
@@ -136,8 +131,7 @@ PLB_PY_FN(place,
     PyObject *object, *which;
     question_t q = {.opts = {0}};
     int64_t n_params = -1;
-    PLB_PY_TRY(plb_py_parse(c, "snapshot:O strategy:O params:f8 seed:k", &object, &which,
-                            &q.opts.params, &n_params, &q.opts.seed));
+    PLB_PY_TRY(plb_py_parse(c, &object, &which, &q.opts.params, &n_params, &q.opts.seed));
     PLB_PY_TRY(plb_py_strategy(which, &q.strategy));
     PLB_PY_TRY(plb_py_snapshot(c, object, &q.snapshot));
     PLB_PY_RAISE_IF(q.strategy.run != run_callable && n_params != q.strategy.n_params,
@@ -155,20 +149,17 @@ PLB_PY_FN(place,
 
 /* ---- rows and rectangles -------------------------------------------------------------------- */
 
-PLB_PY_FN(apportion,
-          "apportion(share, n, /)\n--\n\n"
+PLB_PY_FN(apportion, "share:f8 n:l",
           "Return integers that add up to n and are proportional to share[p], by the largest\n"
           "remainder; ties: the lowest index.")
 {
     const double *share;
-    int64_t p = -1, n, *parts;
-    PLB_PY_TRY(plb_py_parse(c, "share:f8 n:l", &share, &p, &n));
+    int64_t p = -1, n;
+    PLB_PY_TRY(plb_py_parse(c, &share, &p, &n));
     PLB_PY_RAISE_IF(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
                     "share, n: expected an array and a number 0 ... %lld", PLB_FPM_MOST_ROWS);
-    parts = plb_py_new(c, NPY_INT64, p);
-    return parts == NULL ? NULL
-                         : PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err),
-                                     plb_py_out(c, parts));
+    int64_t *parts = plb_py_new(c, NPY_INT64, p);
+    return PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err), plb_py_out(c, parts));
 }
 
 static int check_shares(int64_t p)
@@ -178,8 +169,7 @@ static int check_shares(int64_t p)
     return 0;
 }
 
-PLB_PY_FN(rectangles_columns,
-          "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
+PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
           "column: the column of each rectangle, either as given, or chosen for the least sum\n"
           "of half perimeters; perimeter: that sum.")
@@ -189,8 +179,7 @@ PLB_PY_FN(rectangles_columns,
     double rows, cols, perimeter = 0.0;
     int64_t n = -1;
     int32_t *column;
-    PLB_PY_TRY(plb_py_parse(c, "share:f8 rows:d cols:d | column:i4?", &share, &n, &rows, &cols,
-                            &old, &n));
+    PLB_PY_TRY(plb_py_parse(c, &share, &n, &rows, &cols, &old, &n));
     PLB_PY_TRY(check_shares(n));
     PLB_PY_GET(column = plb_py_new(c, NPY_INT32, n));
     const int32_t p = (int32_t)n;
@@ -203,17 +192,15 @@ PLB_PY_FN(rectangles_columns,
     return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
 }
 
-PLB_PY_FN(rectangles_place,
-          "rectangles_place(share, column, rows, cols, /)\n--\n\n"
+PLB_PY_FN(rectangles_place, "share:f8 column:i4 rows:l cols:l",
           "Return box[p, 4]: for each rectangle, first row and end, first column and end.")
 {
     const double *share;
     const int32_t *column;
-    int64_t p = -1, rows, cols, *box;
-    PLB_PY_TRY(plb_py_parse(c, "share:f8 column:i4 rows:l cols:l", &share, &p, &column, &p, &rows,
-                            &cols));
+    int64_t p = -1, rows, cols;
+    PLB_PY_TRY(plb_py_parse(c, &share, &p, &column, &p, &rows, &cols));
     PLB_PY_TRY(check_shares(p));
-    PLB_PY_GET(box = plb_py_new2(c, NPY_INT64, p, 4));
+    int64_t *box = plb_py_new2(c, NPY_INT64, p, 4);
     return PLB_PY_OR(c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err),
                      plb_py_out(c, box));
 }

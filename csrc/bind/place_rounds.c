@@ -9,15 +9,11 @@
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
     const plb_strategy_t *s = plb_strategy_find(name);
-    if (s == NULL || s->agent == NULL) {
-        PyErr_Format(PyExc_ValueError, "'%s' is not a distributed strategy of the table", name);
-        return NULL;
-    }
-    if (n_params != s->n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %lld given", s->name, s->n_params,
-                     (long long)n_params);
-        return NULL;
-    }
+    PLB_PY_RAISE_IF(s == NULL || s->agent == NULL, PyExc_ValueError,
+                    "'%s' is not a distributed strategy of the table", name);
+    PLB_PY_RAISE_IF(n_params != s->n_params, PyExc_ValueError,
+                    "%s takes %d parameters: %lld given", s->name, s->n_params,
+                    (long long)n_params);
     return s;
 }
 
@@ -37,16 +33,12 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     const char *name;
     int64_t n_params = -1, n_neighbours = -1;
     s->n = s->n_edges = -1;
-    PLB_PY_PASS(plb_py_parse(
-        c,
-        "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
-        "background:d memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? "
-        "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
-        &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks, &s->neighbour,
-        &n_neighbours, &s->speed, &s->background, &s->memory_limit, &s->lenient, &s->id, &s->n,
-        &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object, &s->n_edges,
-        &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank, &s->n_edges, &s->edge_bytes,
-        &s->n_edges));
+    PLB_PY_PASS(plb_py_parse(c, &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks,
+                             &s->neighbour, &n_neighbours, &s->speed, &s->background,
+                             &s->memory_limit, &s->lenient, &s->id, &s->n, &s->load, &s->n,
+                             &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object,
+                             &s->n_edges, &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank,
+                             &s->n_edges, &s->edge_bytes, &s->n_edges));
     s->n_neighbours = n_neighbours < 0 ? 0 : (int32_t)n_neighbours;
     const plb_strategy_t *strategy = distributed(name, n_params);
     PLB_PY_PASS(strategy == NULL);
@@ -56,7 +48,7 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     return self->core != NULL ? 0 : plb_py_check(c, c->err.code);
 }
 
-static void agent_free(agent_t *self)
+static void agent_fini(agent_t *self)
 {
     plb_agent_destroy(self->core);
     plb_py_release(&self->held);
@@ -134,24 +126,18 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 }
 
 PLB_PY_METHOD(
-    agent, round,
-    "round($self, received, tally, /)\n--\n\n"
+    agent, round, "received:L tally:T",
     "Do one round.  received: what other ranks sent in the previous round, a list of\n"
     "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over\n"
     "all ranks.  Returns what to send, in the same form as `received`, and this rank's\n"
     "contribution to the next tally.")
 {
-    static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
-                                           PLB_PY_FIELD(plb_tally_t, sum[1]),
-                                           PLB_PY_FIELD(plb_tally_t, max[0]),
-                                           PLB_PY_FIELD(plb_tally_t, max[1]),
-                                           PLB_PY_FIELD(plb_tally_t, count[0]),
-                                           PLB_PY_FIELD(plb_tally_t, count[1]),
-                                           {0}};
+    static const plb_py_field_t tally[] =
+        PLB_PY_FIELDS(plb_tally_t, sum[0], sum[1], max[0], max[1], count[0], count[1]);
     PyObject *received, *total;
     plb_tally_t all;
     int64_t n;
-    PLB_PY_TRY(plb_py_parse(c, "received:L tally:T", &received, &total));
+    PLB_PY_TRY(plb_py_parse(c, &received, &total));
     PLB_PY_TRY(plb_py_fill(c, tally, total, &all));
     PLB_PY_RAISE_IF(self->at_work || self->core->done, PyExc_RuntimeError,
                     self->at_work ? "a round is under way" : "there are no more rounds");
@@ -183,16 +169,15 @@ static PyObject *rank_of(const agent_t *self)
 PLB_PY_PROPERTIES(agent, AGENT)
 
 PLB_PY_TYPE(agent, "pylb._core.Agent",
-            "Agent(strategy, params, seed, rank, n_ranks, neighbours, speed, background,\n"
-            "      memory_limit, lenient, id, load, memory, migratable, edge_object,\n"
-            "      edge_peer_id, edge_peer_rank, edge_bytes)\n--\n\n"
+            "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d background:d "
+            "memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? edge_object:i4 "
+            "edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
             "One rank in a distributed placement; csrc/place/kit/agent.h has the fields.",
             {Py_tp_getset, agent_getset}, )
 
 /* ---- virtual ranks -------------------------------------------------------------------------- */
 
-PLB_PY_FN(traffic,
-          "traffic(snapshot, strategy, params, seed, /)\n--\n\n"
+PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
           "entries and notes in its memory at a time.")
@@ -203,20 +188,14 @@ PLB_PY_FN(traffic,
     plb_opts_t opts = {0};
     plb_snapshot_t in;
     plb_traffic_t t = {0};
-    int32_t *rank;
-    PLB_PY_TRY(plb_py_parse(c, "snapshot:O strategy:s params:f8 seed:k", &object, &name,
-                            &opts.params, &n_params, &opts.seed));
+    PLB_PY_TRY(plb_py_parse(c, &object, &name, &opts.params, &n_params, &opts.seed));
     PLB_PY_TRY(plb_py_snapshot(c, object, &in));
     const plb_strategy_t *strategy = distributed(name, n_params);
-    if (strategy == NULL || (rank = plb_py_new(c, NPY_INT32, in.n_objects)) == NULL ||
-        (t.messages = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL ||
-        (t.bytes = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL ||
-        (t.held = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL) {
-        return NULL;
-    }
-    for (int32_t r = 0; r < in.n_ranks; r++) {
-        t.messages[r] = t.bytes[r] = t.held[r] = 0;
-    }
+    PLB_PY_GET(strategy);
+    int32_t *rank = plb_py_new(c, NPY_INT32, in.n_objects);
+    t.messages = plb_py_zeros(c, NPY_INT64, in.n_ranks);
+    t.bytes = plb_py_zeros(c, NPY_INT64, in.n_ranks);
+    t.held = plb_py_zeros(c, NPY_INT64, in.n_ranks);
     PLB_PY_RUN(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err));
     return Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
                          plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),

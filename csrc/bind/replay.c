@@ -12,15 +12,9 @@ typedef struct replay {
 /* Read the measured LB steps from a list of tuples; the replay keeps them. */
 static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_replay_opts_t *opts)
 {
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
-                                            PLB_PY_FIELD(plb_measured_step_t, strategy),
-                                            PLB_PY_FIELD(plb_measured_step_t, migrations),
-                                            PLB_PY_FIELD(plb_measured_step_t, bytes),
-                                            PLB_PY_FIELD(plb_measured_step_t, statistics),
-                                            PLB_PY_FIELD(plb_measured_step_t, placing),
-                                            PLB_PY_FIELD(plb_measured_step_t, migration),
-                                            PLB_PY_FIELD(plb_measured_step_t, whole),
-                                            {0}};
+    static const plb_py_field_t fields[] =
+        PLB_PY_FIELDS(plb_measured_step_t, iteration, strategy, migrations, bytes, statistics,
+                      placing, migration, whole);
     const Py_ssize_t n = PyList_GET_SIZE(rows);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
@@ -39,21 +33,16 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
 {
     plb_replay_opts_t o = {0};
     PyObject *decider, *steps;
-    if (plb_py_parse(c,
-                     "n_ranks:i decider:O lag:i as_recorded:p foresight:p moves:p network:d2 "
-                     "cost:d model:d5 per_move:d per_byte:d steps:L keep_times:p keep_ranks:p",
-                     &o.n_ranks, &decider, &o.lag, &o.as_recorded, &o.foresight, &o.moves,
-                     &o.network.alpha, &o.cost, &o.model.alpha, &o.per_move, &o.per_byte, &steps,
-                     &o.keep_times, &o.keep_ranks) != 0 ||
-        (decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL) ||
-        read_steps(self, c, steps, &o) != 0) {
-        return -1;
-    }
+    PLB_PY_PASS(plb_py_parse(c, &o.n_ranks, &decider, &o.lag, &o.as_recorded, &o.foresight,
+                             &o.moves, &o.network.alpha, &o.cost, &o.model.alpha, &o.per_move,
+                             &o.per_byte, &steps, &o.keep_times, &o.keep_ranks));
+    PLB_PY_PASS(decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL);
+    PLB_PY_PASS(read_steps(self, c, steps, &o));
     self->decider = Py_NewRef(decider);
     return plb_py_check(c, plb_replay_init(&self->core, &o, &c->err));
 }
 
-static void replay_free(replay_t *self)
+static void replay_fini(replay_t *self)
 {
     plb_replay_free(&self->core);
     plb_free(self->steps);
@@ -61,33 +50,28 @@ static void replay_free(replay_t *self)
 }
 
 PLB_PY_METHOD(
-    replay, loop,
-    "loop($self, first, n, cost, moving=nan, /)\n--\n\n"
+    replay, loop, "first:l n:l cost:d moving:d=nan",
     "Begin a loop of n iterations; the first one has the number `first`.  The next phases\n"
     "belong to it.  cost: expected seconds of a first LB step, or nan; moving: the part of it\n"
     "that would be spent on objects if all of them moved, or nan.")
 {
     plb_loop_t loop = {.moving = NAN};
-    PLB_PY_TRY(plb_py_parse(c, "first:l n:l cost:d | moving:d", &loop.first, &loop.n, &loop.cost,
-                            &loop.moving));
+    PLB_PY_TRY(plb_py_parse(c, &loop.first, &loop.n, &loop.cost, &loop.moving));
     return PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
 PLB_PY_METHOD1(
-    replay, feed,
-    "feed($self, trace, /)\n--\n\n"
+    replay, feed, trace,
     "Replay the next phases, a trace.  An entity must have the same number in all calls.")
 {
-    plb_trace_t trace;
-    return plb_py_trace(c, arg, &trace) != 0 ||
-                   PLB_PY_UNLOCKED(c, plb_replay_feed(&self->core, &trace, &c->err))
-               ? plb_py_fail(c)
-               : Py_NewRef(Py_None);
+    plb_trace_t phases;
+    PLB_PY_TRY(plb_py_trace(c, trace, &phases));
+    PLB_PY_RUN(c, plb_replay_feed(&self->core, &phases, &c->err));
+    Py_RETURN_NONE;
 }
 
 PLB_PY_METHOD(
-    replay, settle,
-    "settle($self, left, early=False, /)\n--\n\n"
+    replay, settle, "left:O early:p=False",
     "Let the decider observe the last phase that was fed, although the next phase is not\n"
     "known yet.  left: a trace with one phase, the objects that exist now; None: those of\n"
     "the last phase.  early: True: the loop was left before its end, and another one\n"
@@ -96,28 +80,26 @@ PLB_PY_METHOD(
     PyObject *left = Py_None;
     bool early = false;
     plb_trace_t trace;
-    return plb_py_parse(c, "left:o | early:p", &left, &early) != 0 ||
-                   (left != Py_None && plb_py_trace(c, left, &trace) != 0) ||
-                   PLB_PY_UNLOCKED(c,
-                                   plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
-                                                     early, &c->err))
-               ? plb_py_fail(c)
-               : Py_NewRef(Py_None);
+    PLB_PY_TRY(plb_py_parse(c, &left, &early));
+    PLB_PY_TRY(left != Py_None && plb_py_trace(c, left, &trace) != 0);
+    PLB_PY_RUN(c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, &c->err));
+    Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD1(
-    replay, metrics,
-    "metrics($self, begin, /)\n--\n\n"
+PLB_PY_METHOD(
+    replay, metrics, "begin:l",
     "Return (metrics as a dict of arrays, seconds) of the phases from number `begin` on.\n"
     "The figures of earlier phases are forgotten, unless the times of the ranks are kept.")
 {
     plb_replay_t *core = &self->core;
-    const long long begin = PyLong_AsLongLong(arg), n = core->n, first = core->first;
-    PLB_PY_TRY(PyErr_Occurred());
+    int64_t begin;
+    PLB_PY_TRY(plb_py_parse(c, &begin));
+    const int64_t n = core->n, first = core->first;
     PLB_PY_RAISE_IF(begin < first || begin > n, PyExc_ValueError,
-                    "begin is %lld: expected %lld ... %lld", begin, first, n);
+                    "begin is %lld: expected %lld ... %lld", (long long)begin, (long long)first,
+                    (long long)n);
     plb_replay_forget(core, begin);
-    const long long at = begin - core->first;
+    const int64_t at = begin - core->first;
     const bool any = begin < n;
     return Py_BuildValue(
         "NN", plb_py_metrics_arrays(any ? core->metrics + at : NULL, n - begin),
@@ -141,7 +123,6 @@ static PyObject *take_times(plb_replay_t *core)
 
 PLB_PY_METHOD0(
     replay, take,
-    "take($self, /)\n--\n\n"
     "Return (rank of each task, seconds of each rank in each phase); an array that was\n"
     "not kept is None.  Call it only once, at the end, because the caller becomes the\n"
     "owner of the arrays.")
@@ -155,24 +136,22 @@ static PyMethodDef replay_methods[] = PLB_PY_METHODS(replay, loop, feed, settle,
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n      "
-    " per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
+    "* n_ranks:i decider:O lag:i as_recorded:p foresight:p moves:p network:d2 cost:d model:d5 "
+    "per_move:d per_byte:d steps:L keep_times:p keep_ranks:p",
     "Replays a recorded run under a decider (None: without one); csrc/replay/replay.h\n"
     "describes the arguments.  model: (alpha, beta, steps, handling, pace).  steps: the\n"
     "LB steps that were measured, as (iteration, strategy, migrations, bytes, statistics,\n"
     "placing, migration, whole).", )
 
-PLB_PY_FN1(repeats,
-           "repeats(trace, /)\n--\n\n"
+PLB_PY_FN1(repeats, trace,
            "Return a uint8 for each phase.  0: its tasks differ from those of the previous\n"
            "phase; 1: the tasks are the same, the edges differ; 3: tasks and edges are the\n"
            "same.")
 {
-    plb_trace_t trace;
-    uint8_t *out;
-    PLB_PY_TRY(plb_py_trace(c, arg, &trace));
-    PLB_PY_GET(out = plb_py_new(c, NPY_UINT8, trace.n_phases));
-    PLB_PY_RUN(c, plb_trace_repeats(&trace, out, &c->err));
+    plb_trace_t phases;
+    PLB_PY_TRY(plb_py_trace(c, trace, &phases));
+    uint8_t *out = plb_py_new(c, NPY_UINT8, phases.n_phases);
+    PLB_PY_RUN(c, plb_trace_repeats(&phases, out, &c->err));
     return plb_py_out(c, out);
 }
 

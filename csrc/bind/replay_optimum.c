@@ -31,8 +31,7 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
     return out;
 }
 
-PLB_PY_FN(program_optimum,
-          "program_optimum(program, cost, /)\n--\n\n"
+PLB_PY_FN(program_optimum, "program:O cost:d",
           "Return the best schedule as (seconds, iterations at whose end to rebalance, lower\n"
           "bound of the seconds, exact, strategies), like trace_optimum().  Here the lower\n"
           "bound is equal to the seconds, exact is True, and strategies is None.")
@@ -41,28 +40,26 @@ PLB_PY_FN(program_optimum,
     plb_program_t program = {0};
     plb_optimum_t best;
     plb_optimum_opts_t opts = {0};
-    PLB_PY_TRY(plb_py_parse(c, "program:O cost:d", &object, &opts.cost));
+    PLB_PY_TRY(plb_py_parse(c, &object, &opts.cost));
     PLB_PY_TRY(view_program(c, object, &program));
     (void)PLB_PY_UNLOCKED(c, plb_optimum_of_program(&best, &program, &opts, &c->err));
     return schedule(c, &best);
 }
 
-PLB_PY_FN(program_run,
-          "program_run(program, trigger, cost, /)\n--\n\n"
+PLB_PY_FN(program_run, "program:O trigger:O cost:d",
           "Run the program under a new trigger.  Returns (seconds of each iteration, iterations\n"
           "at whose end it rebalanced).")
 {
     PyObject *object, *which;
-    double cost, *time = NULL;
+    double cost;
     plb_program_t program = {0};
-    int64_t *when = NULL, n = 0;
-    PLB_PY_TRY(plb_py_parse(c, "program:O trigger:O cost:d", &object, &which, &cost));
+    int64_t n = 0;
+    PLB_PY_TRY(plb_py_parse(c, &object, &which, &cost));
     plb_trigger_t *trigger = plb_py_trigger(which);
-    if (trigger == NULL || view_program(c, object, &program) != 0 ||
-        (time = plb_py_new(c, NPY_FLOAT64, program.n)) == NULL ||
-        (when = plb_py_memory(c, program.n, sizeof *when)) == NULL) {
-        return NULL;
-    }
+    PLB_PY_GET(trigger);
+    PLB_PY_TRY(view_program(c, object, &program));
+    double *time = plb_py_new(c, NPY_FLOAT64, program.n);
+    int64_t *when = plb_py_memory(c, program.n, sizeof *when);
     return PLB_PY_OR(c, plb_program_run(&program, trigger, cost, time, when, &n, &c->err),
                      Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
 }
@@ -89,8 +86,7 @@ static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params,
     return 0;
 }
 
-PLB_PY_FN(trace_optimum,
-          "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
+PLB_PY_FN(trace_optimum, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d",
           "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
           "bound of the seconds, whether the schedule is proven to be the best, index of the\n"
           "strategy of each LB step).  seconds is inf if no schedule takes less than `upper`.")
@@ -101,15 +97,13 @@ PLB_PY_FN(trace_optimum,
     plb_trace_t trace;
     plb_optimum_t best;
     plb_optimum_opts_t opts = {0};
-    PLB_PY_TRY(plb_py_parse(c, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d",
-                            &object, &rows, &params, &n_params, &opts.cost, &opts.seed,
+    PLB_PY_TRY(plb_py_parse(c, &object, &rows, &params, &n_params, &opts.cost, &opts.seed,
                             &opts.width, &opts.upper));
     const Py_ssize_t n = PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *strategy = plb_py_memory(c, n, sizeof *strategy);
-    if (strategy == NULL || plb_py_trace(c, object, &trace) != 0 ||
-        candidates_of(c, rows, params, n_params, strategy) != 0) {
-        return NULL;
-    }
+    PLB_PY_GET(strategy);
+    PLB_PY_TRY(plb_py_trace(c, object, &trace));
+    PLB_PY_TRY(candidates_of(c, rows, params, n_params, strategy));
     (void)PLB_PY_UNLOCKED(
         c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &c->err));
     return schedule(c, &best);

@@ -11,8 +11,7 @@ static const plb_py_field_t params[] = {PLB_PROTOCOL_PARAMS(X){0}};
 static const plb_py_field_t results[] = {PLB_PROTOCOL_RESULTS(X){0}};
 #undef X
 
-PLB_PY_FN0(protocol_params, "protocol_params()\n--\n\n"
-                            "Return (name, default, unit, help) of every parameter, in order.")
+PLB_PY_FN0(protocol_params, "Return (name, default, unit, help) of every parameter, in order.")
 {
 #define X(name, type, value, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_PROTOCOL_PARAMS(X)};
@@ -28,22 +27,17 @@ PLB_PY_FN0(protocol_params, "protocol_params()\n--\n\n"
     return out;
 }
 
-PLB_PY_FN1(protocol, "protocol(values, /)\n--\n\n"
-                     "Simulate the protocol; values: the parameters, in the order of\n"
-                     "protocol_params().  Returns the results by name, and (asked, tentative,\n"
-                     "final, root, known, balanced) of each decision.")
+PLB_PY_FN1(protocol, values,
+           "Simulate the protocol; values: the parameters, in the order of\n"
+           "protocol_params().  Returns the results by name, and (asked, tentative,\n"
+           "final, root, known, balanced) of each decision.")
 {
-    static const plb_py_field_t decision[] = {PLB_PY_FIELD(plb_protocol_decision_t, asked),
-                                              PLB_PY_FIELD(plb_protocol_decision_t, tentative),
-                                              PLB_PY_FIELD(plb_protocol_decision_t, final),
-                                              PLB_PY_FIELD(plb_protocol_decision_t, root),
-                                              PLB_PY_FIELD(plb_protocol_decision_t, known),
-                                              PLB_PY_FIELD(plb_protocol_decision_t, balanced),
-                                              {0}};
+    static const plb_py_field_t decision[] =
+        PLB_PY_FIELDS(plb_protocol_decision_t, asked, tentative, final, root, known, balanced);
     plb_protocol_t in;
     plb_protocol_result_t out;
     plb_protocol_defaults(&in);
-    PLB_PY_TRY(plb_py_fill(c, params, arg, &in));
+    PLB_PY_TRY(plb_py_fill(c, params, values, &in));
     PyObject *answer = PLB_PY_UNLOCKED(c, plb_protocol_run(&in, &out, &c->err))
                            ? plb_py_fail(c)
                            : Py_BuildValue("NN", plb_py_dict(results, &out),

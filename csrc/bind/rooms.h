@@ -34,8 +34,12 @@ int plb_py_clock(const char *name, plb_clock_t *out);
 /** The C struct of a pylb._core.Keys; NULL with an exception. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Name of capsules that hold a plb_reduction_t. */
+/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction: that of the capsule; None:
+ * reductions of a single rank, `alone`, of which up to `depth` are under way.  NULL with an
+ * exception. */
 #define PLB_PY_REDUCTION "pylb.reduction"
+const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
+                                        plb_reduction_t *alone, int depth);
 
 /** End the time interval that the loop over a pylb._core.Recorder is measuring now, and add it to
  * the present object. */
@@ -45,13 +49,33 @@ void plb_py_recorder_cut(PyObject *recorder);
  * PLB_ESTIMATE_ROWS, by its size.  The caller must check that the size is one of these. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
-extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
-    plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_packages, plb_py_place,
-    plb_py_place_rounds, plb_py_decide, plb_py_decide_ledger, plb_py_decide_decider,
-    plb_py_decide_advisor, plb_py_run, plb_py_run_recorder, plb_py_run_keys, plb_py_run_mail,
-    plb_py_replay, plb_py_replay_optimum, plb_py_replay_protocol, plb_py_whatif,
-    plb_py_whatif_path, plb_py_io; /* the rooms of pylb._core */
-/* those of pylb._mpi */
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle;
+/* X(name): the rooms of pylb._core, and of pylb._mpi; each is a plb_py_room_t plb_py_NAME. */
+/* clang-format off */
+#define PLB_PY_CORE_ROOMS(X)                                                                      \
+    X(base) X(model) X(model_topology) X(measure) X(measure_speeds) X(comm)                       \
+    X(partition) X(partition_packages) X(place) X(place_rounds)                                   \
+    X(decide) X(decide_ledger) X(decide_decider) X(decide_advisor)                                \
+    X(run) X(run_recorder) X(run_keys) X(run_mail)                                                \
+    X(replay) X(replay_optimum) X(replay_protocol) X(whatif) X(whatif_path) X(io)
+#define PLB_PY_MPI_ROOMS(X) X(comm_ranks) X(comm_lane) X(partition_settle)
+/* clang-format on */
+#define X(name) extern const plb_py_room_t plb_py_##name;
+PLB_PY_CORE_ROOMS(X)
+PLB_PY_MPI_ROOMS(X)
+#undef X
+
+/* The module pylb._NAME with these rooms. */
+#define PLB_PY_ROOM_OF(name) &plb_py_##name,
+#define PLB_PY_ROOMS_MODULE(name, text, ROOMS)                                                    \
+    static int name##_exec(PyObject *module)                                                      \
+    {                                                                                             \
+        static const plb_py_room_t *const rooms[] = {ROOMS(PLB_PY_ROOM_OF)};                      \
+        PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);                                                \
+        for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {                               \
+            PLB_PY_PASS(plb_py_add(module, rooms[i]));                                            \
+        }                                                                                         \
+        return 0;                                                                                 \
+    }                                                                                             \
+    PLB_PY_MODULE(name, text, name##_exec)
 
 #endif

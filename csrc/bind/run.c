@@ -31,9 +31,9 @@ static int64_t now_ns(void)
 
 /* Set the slot of each object.  An object that was here before keeps its slot; the others join
  * and get new ones. */
-static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_t *slot)
+static int take_slots(atsync_t *self, plb_py_call_t *c, PyObject *keys, PyObject *index_of,
+                      int64_t *slot)
 {
-    plb_err_t err = {0, ""};
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
         PyObject *key = PyTuple_GET_ITEM(keys, i);
         PyObject *index = PyLong_FromSsize_t(i);
@@ -47,68 +47,56 @@ static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_
             slot[i] = self->slot[PyLong_AsSsize_t(known)];
             continue;
         }
-        const int ret = plb_atsync_join(&self->core, &slot[i], now_ns(), &err);
-        if (ret != PLB_OK) {
-            plb_py_raise(ret, &err);
-            return -1;
-        }
+        PLB_PY_PASS(plb_py_check(c, plb_atsync_join(&self->core, &slot[i], now_ns(), &c->err)));
     }
     return 0;
 }
 
 /* Let all waiting objects that may go on begin their next iteration. */
-static int set_off(atsync_t *self)
+static int set_off(atsync_t *self, plb_py_call_t *c)
 {
-    plb_err_t err = {0, ""};
     plb_atsync_answer_t answer;
     const Py_ssize_t n = self->index_of ? PyDict_GET_SIZE(self->index_of) : 0;
     int ret = PLB_OK;
     if (self->core.rank.contributed == 0) {
-        ret = plb_atsync_begin(&self->core, now_ns(), &err);
+        ret = plb_atsync_begin(&self->core, now_ns(), &c->err);
     }
     for (Py_ssize_t i = 0; i < n && ret == PLB_OK; i++) {
-        ret = plb_atsync_ask(&self->core, self->slot[i], &answer, &err);
+        ret = plb_atsync_ask(&self->core, self->slot[i], &answer, &c->err);
     }
-    if (ret != PLB_OK) {
-        plb_py_raise(ret, &err);
-    }
-    return ret == PLB_OK ? 0 : -1;
+    return plb_py_check(c, ret);
 }
 
 /* Remove objects that are no longer here.  Call this after new objects have joined, because a
  * rank without objects would run ahead. */
-static int drop_slots(atsync_t *self, PyObject *index_of)
+static int drop_slots(atsync_t *self, plb_py_call_t *c, PyObject *index_of)
 {
-    plb_err_t err = {0, ""};
     PyObject *key, *index;
     Py_ssize_t at = 0;
     while (self->index_of != NULL && PyDict_Next(self->index_of, &at, &key, &index)) {
         const int here = PyDict_Contains(index_of, key);
-        const int ret = here == 0
-                            ? plb_atsync_leave(&self->core, self->slot[PyLong_AsSsize_t(index)],
-                                               now_ns(), &err)
-                            : PLB_OK;
-        if (ret != PLB_OK) {
-            plb_py_raise(ret, &err);
-        }
         PLB_PY_PASS(here < 0);
-        PLB_PY_PASS(ret != PLB_OK);
+        if (here == 0) {
+            const int64_t slot = self->slot[PyLong_AsSsize_t(index)];
+            PLB_PY_PASS(plb_py_check(c, plb_atsync_leave(&self->core, slot, now_ns(), &c->err)));
+        }
     }
     return 0;
 }
 
-static int bind_each(atsync_t *self, PyObject *keys)
+static int bind_each(atsync_t *self, plb_py_call_t *c, PyObject *keys)
 {
     PyObject *index_of = PyDict_New();
     int64_t *slot = plb_malloc((size_t)PyTuple_GET_SIZE(keys), sizeof *slot);
     if (index_of == NULL || slot == NULL) {
         plb_py_no_memory();
-    } else if (take_slots(self, keys, index_of, slot) == 0 && drop_slots(self, index_of) == 0) {
+    } else if (take_slots(self, c, keys, index_of, slot) == 0 &&
+               drop_slots(self, c, index_of) == 0) {
         const bool is_first = self->index_of == NULL;
         Py_XSETREF(self->index_of, index_of);
         plb_free(self->slot);
         self->slot = slot;
-        return is_first ? set_off(self) : 0;
+        return is_first ? set_off(self, c) : 0;
     }
     Py_XDECREF(index_of);
     plb_free(slot);
@@ -117,9 +105,9 @@ static int bind_each(atsync_t *self, PyObject *keys)
 
 /* Join the loop as a rank without objects of its own; the first call also begins the first
  * iteration. */
-static int bind_whole(atsync_t *self)
+static int bind_whole(atsync_t *self, plb_py_call_t *c)
 {
-    plb_err_t err_ = {0, ""}, *err = &err_;
+    plb_err_t *err = &c->err;
     int ret = PLB_OK;
     plb_atsync_answer_t answer;
     if (self->slot != NULL) {
@@ -130,15 +118,11 @@ static int bind_whole(atsync_t *self)
         ret = plb_atsync_ask(&self->core, self->slot[0], &answer, err);
     }
 out:
-    if (ret != PLB_OK) {
-        plb_py_raise(ret, err);
-    }
-    return ret == PLB_OK ? 0 : -1;
+    return plb_py_check(c, ret);
 }
 
 PLB_PY_METHOD(
-    atsync, bind,
-    "bind($self, keys, recorder, seconds, window, estimates, background, /)\n--\n\n"
+    atsync, bind, "keys:O recorder:O seconds:O window:O estimates:O background:d",
     "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
     "whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
     "window: the n sums of loads; estimates: the table; all three as for end_pass().\n"
@@ -146,8 +130,7 @@ PLB_PY_METHOD(
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
-    PLB_PY_TRY(plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O background:d",
-                            &keys, &recorder, &array[0], &array[1], &array[2],
+    PLB_PY_TRY(plb_py_parse(c, &keys, &recorder, &array[0], &array[1], &array[2],
                             &self->core.background));
     const bool whole = keys == Py_None && PyArray_Check(array[0]);
     const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
@@ -156,7 +139,7 @@ PLB_PY_METHOD(
         plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : rows * n);
     }
     PLB_PY_TRY(PyErr_Occurred());
-    PLB_PY_TRY((whole ? bind_whole(self) : bind_each(self, keys)) != 0);
+    PLB_PY_TRY(whole ? bind_whole(self, c) : bind_each(self, c, keys));
     Py_XSETREF(self->recorder, Py_NewRef(recorder));
     Py_XSETREF(self->seconds, (PyArrayObject *)Py_NewRef(array[0]));
     Py_XSETREF(self->window, (PyArrayObject *)Py_NewRef(array[1]));
@@ -180,7 +163,7 @@ static void end_pass(atsync_t *self, Py_ssize_t i)
 
 /* ---- at AtSync ------------------------------------------------------------------------------ */
 
-static PyObject *answer_or_raise(atsync_t *self, int ret, plb_atsync_answer_t answer,
+static PyObject *answer_or_raise(const atsync_t *self, int ret, plb_atsync_answer_t answer,
                                  const plb_err_t *err)
 {
     return ret == PLB_OK ? Py_NewRef(PyTuple_GET_ITEM(self->answers, answer))
@@ -231,7 +214,6 @@ static int check_bound(const atsync_t *self, bool each)
 
 PLB_PY_METHOD0(
     atsync, at_sync,
-    "at_sync($self, /)\n--\n\n"
     "End an iteration of a rank that runs as a whole.  Returns one of `answers`: go,\n"
     "balance, end or failed.  Waits if the lag requires it, at the final iteration and at\n"
     "the end of the loop.")
@@ -296,7 +278,6 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 
 PLB_PY_METHOD0(
     atsync, ask,
-    "ask($self, /)\n--\n\n"
     "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
     "If no object has ended an iteration since the last call, the call sleeps for up to\n"
     "0.2 ms.")
@@ -331,43 +312,39 @@ static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_
     }
 }
 
-PLB_PY_METHOD1(
-    atsync, serve,
-    "serve($self, seconds, /)\n--\n\n"
+PLB_PY_METHOD(
+    atsync, serve, "seconds:d",
     "Help the other ranks with their reductions, for at most `seconds` (negative: no\n"
     "limit).  Returns True as soon as nothing is under way, because all ranks have ended\n"
     "or are about to rebalance; False if the time is over.")
 {
-    const double seconds = PyFloat_AsDouble(arg);
-    PLB_PY_TRY(PyErr_Occurred());
+    double seconds;
+    PLB_PY_TRY(plb_py_parse(c, &seconds));
     PLB_PY_RUN(c, serve(self, seconds, &c->state, &c->err));
     return PyBool_FromLong(plb_atsync_over(&self->core));
 }
 
-PLB_PY_METHOD0(atsync, balanced,
-               "balanced($self, /)\n--\n\n"
-               "Continue after an LB step and `bind`: all objects run again.")
+PLB_PY_METHOD0(atsync, balanced, "Continue after an LB step and `bind`: all objects run again.")
 {
     PLB_PY_TRY(plb_py_check(c, plb_atsync_balanced(&self->core, now_ns(), &c->err)));
-    PLB_PY_TRY(set_off(self));
+    PLB_PY_TRY(set_off(self, c));
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD1(
-    atsync, give_up,
-    "give_up($self, failed, /)\n--\n\n"
+PLB_PY_METHOD(
+    atsync, give_up, "failed:p",
     "Leave the loop; call `serve` afterwards, to help the other ranks.  failed: True: the\n"
     "other ranks must leave the loop, too; False: they go on.")
 {
-    const int is = PyObject_IsTrue(arg);
-    return is < 0 ? NULL : PLB_PY_NONE(c, plb_atsync_give_up(&self->core, is, now_ns(), &c->err));
+    bool failed;
+    PLB_PY_TRY(plb_py_parse(c, &failed));
+    return PLB_PY_NONE(c, plb_atsync_give_up(&self->core, failed, now_ns(), &c->err));
 }
 
 /* ---- statistics and properties -------------------------------------------------------------- */
 
 PLB_PY_METHOD0(
     atsync, rows,
-    "rows($self, /)\n--\n\n"
     "Return (m, 9) float64, a row for each iteration whose statistics have become known\n"
     "since the last call: time, max, mean, idle, utilization, min, messages and bytes\n"
     "over all ranks; load of this rank.")
@@ -380,7 +357,6 @@ PLB_PY_METHOD0(
 }
 
 PLB_PY_METHOD0(atsync, why,
-               "why($self, /)\n--\n\n"
                "Return (iteration, reason, tau, number of the reason) of the trigger's verdict\n"
                "that asked for the LB step that is due.  tau: ideal number of iterations\n"
                "between two LB steps; inf if the imbalance does not grow.")
@@ -415,25 +391,12 @@ PLB_PY_PROPERTIES(atsync, ATSYNC)
 
 /* ---- the type ------------------------------------------------------------------------------- */
 
-/* Return the reductions of the capsule, or those of a single rank; NULL with an exception. */
-static const plb_reduction_t *reduction_of(atsync_t *self, plb_py_call_t *c, int lag)
-{
-    if (self->reduction != Py_None) {
-        return PyCapsule_GetPointer(self->reduction, PLB_PY_REDUCTION);
-    }
-    const int depth = (lag > 0 ? lag : PLB_ATSYNC_WINDOW) + 2;
-    return plb_py_check(c, plb_reduction_alone(&self->alone, depth, &c->err)) == 0 ? &self->alone
-                                                                                   : NULL;
-}
-
 static int atsync_init(atsync_t *self, plb_py_call_t *c)
 {
     PyObject *reduction, *trigger, *decider, *answers;
     plb_atsync_options_t opt;
-    PLB_PY_PASS(plb_py_parse(
-        c, "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
-        &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first, &opt.n, &opt.lag,
-        &opt.balance));
+    PLB_PY_PASS(plb_py_parse(c, &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first,
+                             &opt.n, &opt.lag, &opt.balance));
     PLB_PY_REFUSE_IF(PyTuple_GET_SIZE(answers) != N_ANSWERS, PyExc_ValueError,
                      "answers: expected %d", N_ANSWERS);
     plb_trigger_t *core_trigger = plb_py_trigger(trigger);
@@ -444,11 +407,11 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
     self->trigger = Py_NewRef(trigger);
     self->decider = Py_NewRef(decider);
     self->answers = Py_NewRef(answers);
-    const plb_reduction_t *net = reduction_of(self, c, opt.lag);
-    if (net == NULL || plb_py_check(c, plb_atsync_init(&self->core, &opt, net, core_trigger,
-                                                       now_ns(), &c->err)) != 0) {
-        return -1;
-    }
+    const int depth = (opt.lag > 0 ? opt.lag : PLB_ATSYNC_WINDOW) + 2;
+    const plb_reduction_t *net = plb_py_reduction(c, reduction, &self->alone, depth);
+    PLB_PY_PASS(net == NULL);
+    PLB_PY_PASS(
+        plb_py_check(c, plb_atsync_init(&self->core, &opt, net, core_trigger, now_ns(), &c->err)));
     plb_atsync_decide(&self->core, core_decider);
     return 0;
 }
@@ -456,17 +419,9 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
 static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
 {
     atsync_t *self = (atsync_t *)object;
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->reduction);
-    Py_VISIT(self->trigger);
-    Py_VISIT(self->decider);
-    Py_VISIT(self->recorder);
-    Py_VISIT(self->answers);
-    Py_VISIT(self->index_of);
-    Py_VISIT(self->seconds);
-    Py_VISIT(self->window);
-    Py_VISIT(self->estimates);
-    return 0;
+    return PLB_PY_VISIT(object, visit, arg, self->reduction, self->trigger, self->decider,
+                        self->recorder, self->answers, self->index_of, self->seconds, self->window,
+                        self->estimates);
 }
 
 /* Only the recorder refers to objects of the program: clearing it breaks every cycle. */
@@ -476,20 +431,13 @@ static int atsync_clear(PyObject *object)
     return 0;
 }
 
-static void atsync_free(atsync_t *self)
+static void atsync_fini(atsync_t *self)
 {
     plb_atsync_free(&self->core);
     plb_reduction_alone_free(&self->alone);
     plb_free(self->slot);
-    Py_XDECREF(self->recorder);
-    Py_XDECREF(self->reduction);
-    Py_XDECREF(self->trigger);
-    Py_XDECREF(self->decider);
-    Py_XDECREF(self->answers);
-    Py_XDECREF(self->index_of);
-    Py_XDECREF(self->seconds);
-    Py_XDECREF(self->window);
-    Py_XDECREF(self->estimates);
+    PLB_PY_DROP(self->reduction, self->trigger, self->decider, self->recorder, self->answers,
+                self->index_of, self->seconds, self->window, self->estimates);
 }
 
 static PyMethodDef atsync_methods[] =
@@ -497,7 +445,7 @@ static PyMethodDef atsync_methods[] =
 
 PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",
-    "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
+    "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
     "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
     "made by pylb._mpi.Comm; None: there is one rank.  decider: the one that has this\n"
     "trigger, which observes each iteration; or None.  answers: the objects to return for\n"

@@ -9,69 +9,58 @@ typedef struct keys {
 static int keys_init(keys_t *self, plb_py_call_t *c)
 {
     PyObject *keys = Py_None;
-    PLB_PY_PASS(plb_py_parse(c, "| keys:O", &keys));
+    PLB_PY_PASS(plb_py_parse(c, &keys));
     if (keys == Py_None) {
         return plb_py_check(c, plb_keys_init(&self->core, 1, &c->err));
     }
-    if (!PyArray_Check(keys) ||
-        plb_py_in_place(keys, "keys", NPY_INT64, PyArray_SIZE((PyArrayObject *)keys)) == NULL) {
-        return PyErr_Occurred()
-                   ? -1
-                   : (PyErr_SetString(PyExc_TypeError, "keys: expected an array"), -1);
-    }
+    PLB_PY_REFUSE_IF(!PyArray_Check(keys), PyExc_TypeError, "keys: expected an array");
+    const int64_t n = PyArray_SIZE((PyArrayObject *)keys);
+    const int64_t *key = plb_py_in_place(keys, "keys", NPY_INT64, n);
+    PLB_PY_PASS(key == NULL);
     self->array = (PyArrayObject *)Py_NewRef(keys);
-    return PLB_PY_UNLOCKED(c, plb_keys_over(&self->core, PyArray_DATA(self->array),
-                                            PyArray_SIZE(self->array), &c->err)) == PLB_OK
-               ? 0
-               : (plb_py_fail(c), -1);
+    return plb_py_check(c, PLB_PY_UNLOCKED(c, plb_keys_over(&self->core, key, n, &c->err)));
 }
 
-static void keys_free(keys_t *self)
+static void keys_fini(keys_t *self)
 {
     plb_keys_free(&self->core);
     Py_XDECREF(self->array);
 }
 
-PLB_PY_METHOD1(keys, add,
-               "add($self, key, /)\n--\n\n"
-               "Add a key.  Returns whether it is new.")
+PLB_PY_METHOD1(keys, add, key, "Add a key.  Returns whether it is new.")
 {
-    const long long key = PyLong_AsLongLong(arg);
+    const long long wanted = PyLong_AsLongLong(key);
     const int64_t before = self->core.n;
     int32_t number;
     PLB_PY_TRY(PyErr_Occurred());
     PLB_PY_RAISE_IF(self->array != NULL, PyExc_ValueError,
                     "add(): the keys were given as an array, which cannot grow");
-    return PLB_PY_OR(c, plb_keys_add(&self->core, key, &number, &c->err),
+    return PLB_PY_OR(c, plb_keys_add(&self->core, wanted, &number, &c->err),
                      PyBool_FromLong(self->core.n > before));
 }
 
-PLB_PY_METHOD1(keys, find,
-               "find($self, key, /)\n--\n\n"
-               "Return the index of a key, or -1.")
+PLB_PY_METHOD1(keys, find, key, "Return the index of a key, or -1.")
 {
-    const long long key = PyLong_AsLongLong(arg);
-    return PyErr_Occurred() ? NULL : PyLong_FromLong(plb_keys_find(&self->core, key));
+    const long long wanted = PyLong_AsLongLong(key);
+    PLB_PY_TRY(PyErr_Occurred());
+    return PyLong_FromLong(plb_keys_find(&self->core, wanted));
 }
 
-static int find_each(const plb_keys_t *self, const int64_t *key, int64_t n, int32_t *place)
+static void find_each(const plb_keys_t *self, const int64_t *key, int64_t n, int32_t *place)
 {
     for (int64_t i = 0; i < n; i++) {
         place[i] = plb_keys_find(self, key[i]);
     }
-    return PLB_OK;
 }
 
-PLB_PY_METHOD(keys, places,
-              "places($self, keys, /)\n--\n\n"
-              "Return the index of each key, or -1.")
+PLB_PY_METHOD(keys, places, "keys:i8", "Return the index of each key, or -1.")
 {
     const int64_t *key;
     int64_t n = -1;
     int32_t *place;
-    PLB_PY_TRY(plb_py_parse(c, "keys:i8", &key, &n));
+    PLB_PY_TRY(plb_py_parse(c, &key, &n));
     PLB_PY_GET(place = plb_py_new(c, NPY_INT32, n));
-    (void)PLB_PY_UNLOCKED(c, find_each(&self->core, key, n, place));
+    PLB_PY_ASIDE(c, find_each(&self->core, key, n, place));
     return plb_py_out(c, place);
 }
 
@@ -89,8 +78,7 @@ static PyMethodDef keys_methods[] = PLB_PY_METHODS(keys, add, find, places);
       "The keys, (n,) int64; a copy if they were added one by one.")
 PLB_PY_PROPERTIES(keys, KEYS)
 
-PLB_PY_TYPE(keys, "pylb._core.Keys",
-            "Keys(keys=None)\n--\n\n"
+PLB_PY_TYPE(keys, "pylb._core.Keys", "keys:O=None",
             "Different keys, with an index 0 ... n-1 each.  keys: a contiguous array of int64\n"
             "that must not change; None: they are added one by one.",
             {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )

@@ -75,21 +75,18 @@ static int visit_pile(const pile_t *self, visitproc visit, void *arg)
 /* An integer argument as a key; -1 with an exception. */
 static int key_of(PyObject *object, const char *name, int64_t *key)
 {
-    plb_err_t err;
     int overflow = 0;
     PyObject *index = PyNumber_Index(object);
     if (index == NULL) {
         PyErr_Clear();
-        plb_py_raise(PLB_FAIL(&err, PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
-                              Py_TYPE(object)->tp_name),
-                     &err);
+        PLB_PY_RAISE(PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
+                     Py_TYPE(object)->tp_name);
         return -1;
     }
     *key = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (overflow != 0) {
-        plb_py_raise(PLB_FAIL(&err, PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name),
-                     &err);
+        PLB_PY_RAISE(PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name);
     }
     return overflow == 0 ? 0 : -1;
 }
@@ -119,12 +116,9 @@ static int64_t place_of(mail_t *self, int64_t key)
 /* Read the key of a source, which must be here.  0, or -1 with an exception. */
 static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
-    plb_err_t err;
     PLB_PY_PASS(key_of(object, "source", source));
     if (place_of(self, *source) < 0) {
-        plb_py_raise(PLB_FAIL(&err, PLB_ERR_KEY, "source %lld: no such object on this rank",
-                              (long long)*source),
-                     &err);
+        PLB_PY_RAISE(PLB_ERR_KEY, "source %lld: no such object on this rank", (long long)*source);
         return -1;
     }
     return 0;
@@ -156,10 +150,8 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
     PyObject *items = PySequence_Tuple(given);
     if (items == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_VALUE,
-                              "targets is of type %s: expected keys of objects",
-                              Py_TYPE(given)->tp_name),
-                     &c->err);
+        PLB_PY_RAISE(PLB_ERR_VALUE, "targets is of type %s: expected keys of objects",
+                     Py_TYPE(given)->tp_name);
     }
     *n = items != NULL ? PyTuple_GET_SIZE(items) : 0;
     int64_t *key = items != NULL ? plb_py_memory(c, *n, sizeof *key) : NULL;
@@ -173,8 +165,7 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 }
 
 PLB_PY_METHOD(
-    mail, multicast,
-    "multicast($self, targets, source, data, copy, /)\n--\n\n"
+    mail, multicast, "targets:O source:O data:O copy:p",
     "Send data to several objects.  It has the same effect as post() to each of them in\n"
     "turn, but the data is sent at most once to each rank.")
 {
@@ -182,7 +173,7 @@ PLB_PY_METHOD(
     bool copy;
     Py_ssize_t n = 0;
     plb_letter_t letter;
-    if (plb_py_parse(c, "targets:O source:O data:O copy:p", &targets, &source, &data, &copy)) {
+    if (plb_py_parse(c, &targets, &source, &data, &copy)) {
         return NULL;
     }
     const int64_t *target =
@@ -282,9 +273,7 @@ static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to,
         }
     }
     plb_route_t route;
-    if (plb_route_init(&route, destination, n_left, most + 1, &c->err) != PLB_OK) {
-        return plb_py_raise(c->err.code, &c->err);
-    }
+    PLB_PY_TRY(plb_py_check(c, plb_route_init(&route, destination, n_left, most + 1, &c->err)));
     int32_t *sorted = plb_py_memory(c, n_left, sizeof *sorted);
     PyObject *out = sorted ? PyList_New(0) : NULL;
     for (int32_t i = 0; sorted != NULL && i < n_left; i++) {
@@ -307,13 +296,12 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
     const int32_t *to;
     int64_t n = pile->n;
     int32_t me;
-    PLB_PY_TRY(plb_py_parse(c, "to:i4 me:i", &to, &n, &me));
+    PLB_PY_TRY(plb_py_parse(c, &to, &n, &me));
     return parcels_of(self, pile, to, me, c);
 }
 
 PLB_PY_METHOD(
-    mail, pack,
-    "pack($self, to, me, /)\n--\n\n"
+    mail, pack, "to:i4 me:i",
     "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do\n"
     "not pack it.  Returns a list of (rank, messages, wire, others), see\n"
     "csrc/bind/wire.h. Messages to this rank, `me`, are not packed: they have arrived.")
@@ -321,8 +309,7 @@ PLB_PY_METHOD(
     return pack(self, c, &self->out);
 }
 
-PLB_PY_METHOD(mail, forward,
-              "forward($self, to, me, /)\n--\n\n"
+PLB_PY_METHOD(mail, forward, "to:i4 me:i",
               "Pack the messages whose targets are on other ranks (see part()), like pack(),\n"
               "and forget them here.")
 {
@@ -332,15 +319,14 @@ PLB_PY_METHOD(mail, forward,
 }
 
 PLB_PY_METHOD(
-    mail, pack_inboxes,
-    "pack_inboxes($self, to, /)\n--\n\n"
+    mail, pack_inboxes, "to:i4",
     "Pack the messages in the inboxes of objects that move.  to[n]: the new rank of each\n"
     "object that is here; negative: the object stays.")
 {
     const int32_t *to;
     int64_t n = keys_of(self)->n;
     int32_t *where = plb_py_memory(c, self->in.n, sizeof *where);
-    if (where == NULL || plb_py_parse(c, "to:i4", &to, &n) != 0) {
+    if (where == NULL || plb_py_parse(c, &to, &n) != 0) {
         return NULL;
     }
     memset(where, -1, (size_t)self->in.n * sizeof *where);
@@ -352,13 +338,12 @@ PLB_PY_METHOD(
     return parcels_of(self, &self->in, where, -1, c);
 }
 
-PLB_PY_METHOD(mail, take,
-              "take($self, wire, others, /)\n--\n\n"
+PLB_PY_METHOD(mail, take, "wire:O others:L",
               "Unpack messages that pack() has packed on another rank.  They have then arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
-    PLB_PY_TRY(plb_py_parse(c, "wire:O others:L", &wire, &others));
+    PLB_PY_TRY(plb_py_parse(c, &wire, &others));
     PLB_PY_TRY(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
     const int failed =
         plb_wire_unpack(view.buf, view.len, others, self->frozen, push, &self->coming);
@@ -369,7 +354,6 @@ PLB_PY_METHOD(mail, take,
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 PLB_PY_METHOD0(mail, open,
-               "open($self, /)\n--\n\n"
                "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
 {
     empty(&self->coming);
@@ -379,7 +363,6 @@ PLB_PY_METHOD0(mail, open,
 
 PLB_PY_METHOD0(
     mail, part,
-    "part($self, /)\n--\n\n"
     "Among the messages that have arrived, set aside those to objects on other ranks, for\n"
     "forward().  Returns their targets and sources.")
 {
@@ -403,7 +386,6 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(
     mail, restore,
-    "restore($self, /)\n--\n\n"
     "Restore (unpickle) the frozen data of the messages that have arrived, and copy the\n"
     "arrays of multicasts, because each receiver may change its own.")
 {
@@ -471,7 +453,6 @@ static int enter(mail_t *self, plb_py_call_t *c)
 
 PLB_PY_METHOD0(
     mail, deliver,
-    "deliver($self, /)\n--\n\n"
     "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
     "communication graph the messages that were sent.")
 {
@@ -505,15 +486,14 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 }
 
 PLB_PY_METHOD1(
-    mail, bind,
-    "bind($self, keys, /)\n--\n\n"
+    mail, bind, keys,
     "Set the objects that are here.  keys: a pylb._core.Keys.  The objects keep their\n"
     "messages; objects that have come from other ranks get the messages that came with\n"
     "them.")
 {
-    const plb_keys_t *keys = plb_py_keys(arg);
-    PLB_PY_GET(keys);
-    Py_XSETREF(self->keys, Py_NewRef(arg));
+    const plb_keys_t *here = plb_py_keys(keys);
+    PLB_PY_GET(here);
+    Py_XSETREF(self->keys, Py_NewRef(keys));
     self->n = self->at = 0;
     int failed = 0;
     for (int64_t i = 0; i < self->coming.n && !failed; i++) {
@@ -522,23 +502,21 @@ PLB_PY_METHOD1(
         failed = push(&self->in, letter);
     }
     empty(&self->coming);
-    return failed || filter(self, keys, true) != 0 || sort(self, c) != 0 ? NULL
+    return failed || filter(self, here, true) != 0 || sort(self, c) != 0 ? NULL
                                                                          : Py_NewRef(Py_None);
 }
 
 PLB_PY_METHOD1(
-    mail, inbox,
-    "inbox($self, key, /)\n--\n\n"
+    mail, inbox, key,
     "Return the messages to an object that is here: a list of (source, data), sorted by\n"
     "source.  Raises UnknownKeyError if the object is elsewhere.")
 {
-    int64_t key;
-    PLB_PY_TRY(key_of(arg, "key", &key));
-    const int64_t k = place_of(self, key);
+    int64_t wanted;
+    PLB_PY_TRY(key_of(key, "key", &wanted));
+    const int64_t k = place_of(self, wanted);
     if (k < 0) {
-        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_KEY, "key %lld: no such object on this rank",
-                                     (long long)key),
-                            &c->err);
+        PLB_PY_RAISE(PLB_ERR_KEY, "key %lld: no such object on this rank", (long long)wanted);
+        return NULL;
     }
     const int64_t begin = k < self->n ? self->start[k] : 0;
     const int64_t end = k < self->n ? self->start[k + 1] : 0;
@@ -559,7 +537,6 @@ PLB_PY_METHOD1(
 
 PLB_PY_METHOD0(
     mail, edges,
-    "edges($self, /)\n--\n\n"
     "Return the communication graph since the last clear(), (m, 5) int64: source, target,\n"
     "bytes, number of messages, number of the multicast to which the edge belongs (0:\n"
     "none).")
@@ -567,30 +544,25 @@ PLB_PY_METHOD0(
     return plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64);
 }
 
-PLB_PY_METHOD0(mail, clear,
-               "clear($self, /)\n--\n\n"
-               "Forget the communication graph.")
+PLB_PY_METHOD0(mail, clear, "Forget the communication graph.")
 {
     plb_talk_clear(&self->talk);
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD1(mail, forget,
-               "forget($self, keys, /)\n--\n\n"
+PLB_PY_METHOD1(mail, forget, keys,
                "Forget the messages to objects that were removed, and their part of the\n"
                "communication graph.  keys: a pylb._core.Keys of these objects.  Call bind()\n"
                "afterwards.")
 {
-    const plb_keys_t *gone = plb_py_keys(arg);
+    const plb_keys_t *gone = plb_py_keys(keys);
     if (gone == NULL || filter(self, gone, false) != 0) {
         return NULL;
     }
     return PLB_PY_NONE(c, plb_talk_drop(&self->talk, gone, &c->err));
 }
 
-PLB_PY_METHOD0(mail, drop,
-               "drop($self, /)\n--\n\n"
-               "Forget the messages that were sent in this iteration.")
+PLB_PY_METHOD0(mail, drop, "Forget the messages that were sent in this iteration.")
 {
     empty(&self->out);
     Py_RETURN_NONE;
@@ -601,7 +573,7 @@ PLB_PY_METHOD0(mail, drop,
 static int mail_init(mail_t *self, plb_py_call_t *c)
 {
     PyObject *freeze, *thaw, *frozen;
-    PLB_PY_PASS(plb_py_parse(c, "freeze:O thaw:O frozen:O", &freeze, &thaw, &frozen));
+    PLB_PY_PASS(plb_py_parse(c, &freeze, &thaw, &frozen));
     PLB_PY_REFUSE_IF(!PyType_Check(frozen) ||
                          !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type),
                      PyExc_TypeError, "frozen: expected a subclass of bytes");
@@ -614,12 +586,9 @@ static int mail_init(mail_t *self, plb_py_call_t *c)
 static int mail_traverse(PyObject *object, visitproc visit, void *arg)
 {
     const mail_t *self = (mail_t *)object;
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->keys);
-    Py_VISIT(self->freeze);
-    Py_VISIT(self->thaw);
-    Py_VISIT(self->frozen);
-    int failed = visit_pile(&self->out, visit, arg);
+    int failed =
+        PLB_PY_VISIT(object, visit, arg, self->keys, self->freeze, self->thaw, self->frozen);
+    failed = failed ? failed : visit_pile(&self->out, visit, arg);
     failed = failed ? failed : visit_pile(&self->coming, visit, arg);
     failed = failed ? failed : visit_pile(&self->astray, visit, arg);
     return failed ? failed : visit_pile(&self->in, visit, arg);
@@ -637,12 +606,10 @@ static int mail_clear_refs(PyObject *object)
     return 0;
 }
 
-static void mail_free(mail_t *self)
+static void mail_fini(mail_t *self)
 {
     mail_clear_refs((PyObject *)self);
-    Py_XDECREF(self->freeze);
-    Py_XDECREF(self->thaw);
-    Py_XDECREF(self->frozen);
+    PLB_PY_DROP(self->freeze, self->thaw, self->frozen);
     PLB_FREE(self->order, self->start);
     plb_talk_free(&self->talk);
 }
@@ -667,8 +634,7 @@ static PyMethodDef mail_methods[] =
 PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(
-    mail, "pylb._core.Mail",
-    "Mail(freeze, thaw, frozen)\n--\n\n"
+    mail, "pylb._core.Mail", "freeze:O thaw:O frozen:O",
     "The messages that the objects of one rank send and receive.  freeze: a function that\n"
     "pickles data (other than plain arrays and numbers) into bytes of the type `frozen`;\n"
     "thaw: a function that restores the data.",

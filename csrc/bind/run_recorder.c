@@ -107,11 +107,8 @@ static void loop_dealloc(PyObject *object)
 
 static int loop_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(((loop_t *)object)->values);
-    Py_VISIT(((loop_t *)object)->pair);
-    Py_VISIT(((loop_t *)object)->recorder);
-    return 0;
+    const loop_t *self = (loop_t *)object;
+    return PLB_PY_VISIT(object, visit, arg, self->values, self->pair, self->recorder);
 }
 
 static int loop_clear(PyObject *object)
@@ -139,8 +136,7 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {
     PyObject *keys, *values, *seconds;
     const char *clock;
-    PLB_PY_PASS(
-        plb_py_parse(c, "keys:O values:L seconds:O clock:s", &keys, &values, &seconds, &clock));
+    PLB_PY_PASS(plb_py_parse(c, &keys, &values, &seconds, &clock));
     PLB_PY_PASS(plb_py_clock(clock, &self->clock));
     PLB_PY_PASS(plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL);
     PLB_PY_PASS(plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL);
@@ -152,9 +148,7 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 
 static int recorder_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(((recorder_t *)object)->values);
-    return 0;
+    return PLB_PY_VISIT(object, visit, arg, ((recorder_t *)object)->values);
 }
 
 static int recorder_clear(PyObject *object)
@@ -166,7 +160,7 @@ static int recorder_clear(PyObject *object)
     return 0;
 }
 
-static void recorder_free(recorder_t *self)
+static void recorder_fini(recorder_t *self)
 {
     recorder_clear((PyObject *)self);
 }
@@ -201,8 +195,7 @@ void plb_py_recorder_cut(PyObject *recorder)
 
 static PyMethodDef recorder_methods[] = {{0}};
 
-PLB_PY_TYPE(recorder, "pylb._core.Recorder",
-            "Recorder(keys, values, seconds, clock, /)\n--\n\n"
+PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys:O values:L seconds:O clock:s",
             "Iterates over (keys[i], values[i]) in order, and adds the time that the loop's body\n"
             "took with item i to seconds[i]. clock: as in load_clock(). values: a list that must\n"
             "not change.",
@@ -216,13 +209,12 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
                : PLB_ESTIMATE_ROWS;
 }
 
-PLB_PY_FN(end_pass,
-          "end_pass(loads, table, window, /)\n--\n\n"
+PLB_PY_FN(end_pass, "loads:O table:O window:O",
           "Update the estimates as estimate() does; the table may also have only the first four\n"
           "rows.  Then add loads[n] to window[n], and set the loads to zero.")
 {
     PyObject *object[3];
-    PLB_PY_TRY(plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]));
+    PLB_PY_TRY(plb_py_parse(c, &object[0], &object[1], &object[2]));
     const int64_t n =
         PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
     double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
@@ -240,15 +232,14 @@ PLB_PY_FN(end_pass,
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(pick,
-          "pick(values, places, /)\n--\n\n"
+PLB_PY_FN(pick, "values:L places:i8",
           "Return a list of values[i] for each index i in `places`; values is a list.  Every\n"
           "index must exist.")
 {
     PyObject *values;
     const int64_t *place;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, "values:L places:i8", &values, &place, &n));
+    PLB_PY_TRY(plb_py_parse(c, &values, &place, &n));
     PyObject *out = PyList_New((Py_ssize_t)n);
     for (int64_t i = 0; out != NULL && i < n; i++) {
         if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {

@@ -5,11 +5,8 @@
 
 #include <stdarg.h>
 
-void plb_py_begin(plb_py_call_t *c, PyObject *args, PyObject *kwargs)
+void plb_py_begin(plb_py_call_t *c)
 {
-    c->args = args;
-    c->kwargs = kwargs;
-    c->n_args = c->n_keywords = 0;
     c->held.n = 0;
     c->n_memory = 0;
     c->code = PLB_OK;
@@ -47,23 +44,20 @@ static PyArrayObject *keep(plb_py_held_t *held, PyObject *array)
 
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim)
 {
-    return object == Py_None
-               ? NULL
-               : keep(held, PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY));
+    return keep(held, PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY));
 }
 
 static int bad_length(const char *name, PyArrayObject *a, int64_t n)
 {
-    plb_err_t err;
-    const int code = PLB_FAIL(&err, PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name,
-                              PyArray_SIZE(a), (long long)n);
-    return (plb_py_raise(code, &err), -1);
+    PLB_PY_RAISE(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                 (long long)n);
+    return -1;
 }
 
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data)
 {
-    PyArrayObject *a = plb_py_hold(held, object, type, 0);
+    PyArrayObject *a = object != Py_None ? plb_py_hold(held, object, type, 0) : NULL;
     if (a != NULL && n >= 0 && PyArray_SIZE(a) != n) {
         return bad_length(name, a, n);
     }
@@ -106,62 +100,88 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* Where values are read from: a tuple and a dict of arguments, or the attributes of an object. */
-typedef struct source {
-    PyObject *args, *kwargs, *object;
-    Py_ssize_t n_args, n_keywords; /* number of values that were read so far */
-} source_t;
-
 enum { LONGEST_NAME = 64 };
 
-/* Read an item "name:kind flags" at `*spec`, and advance `*spec`; false at the end. */
+/* An item "name:kind flags=default" of a spec. */
 typedef struct item {
-    char name[LONGEST_NAME];
+    const char *name; /* ends with a colon */
     char kind, size;
-    bool optional, none, more, any, in_place;
+    bool none, more, any, in_place;
+    bool by_keyword;      /* it, or an item before it, follows a `*` */
+    const char *fallback; /* the default, which ends with a space or the spec; NULL: none */
 } item_t;
 
+/* Read the item at `*spec`, and advance `*spec`; false at the end and at "...". */
 static bool next_item(const char **spec, item_t *out)
 {
     const char *s = *spec;
-    for (; *s == ' ' || *s == '|'; s++) {
-        out->optional = out->optional || *s == '|';
+    s += *s == ' ';
+    if (*s == '*') {
+        out->by_keyword = true;
+        s += strlen("* ");
     }
     if (*s == '\0' || *s == '.') {
         *spec = s;
         return false;
     }
-    int n = 0;
-    for (; *s != ':' && n < LONGEST_NAME - 1; s++) {
-        out->name[n++] = *s;
+    for (out->name = s; *s != ':'; s++) {
     }
-    out->name[n] = '\0';
     out->kind = *++s;
     out->size = *++s >= '1' && *s <= '9' ? *s++ : '\0';
     out->none = out->more = out->any = out->in_place = false;
+    out->fallback = NULL;
     for (; *s != ' ' && *s != '\0'; s++) {
         out->none = out->none || *s == '?';
         out->more = out->more || *s == '+';
         out->any = out->any || *s == '@';
         out->in_place = out->in_place || *s == '!';
+        if (*s == '=') {
+            out->fallback = s + 1;
+            s += strcspn(s, " ");
+            break;
+        }
     }
     *spec = s;
     return true;
 }
 
+/* Return the name; it is overwritten by the next call. */
+static const char *name_of(const item_t *item)
+{
+    static char name[LONGEST_NAME]; /* whoever reads arguments has the GIL */
+    size_t n = 0;
+    for (; item->name[n] != ':' && n < sizeof name - 1; n++) {
+        name[n] = item->name[n];
+    }
+    name[n] = '\0';
+    return name;
+}
+
+/* Return the value of a keyword, borrowed, or NULL. */
+static PyObject *keyword_of(const plb_py_source_t *self, const char *name)
+{
+    const Py_ssize_t n = self->keywords ? PyTuple_GET_SIZE(self->keywords) : 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(self->keywords, i), name) == 0) {
+            return self->args[self->n_args + i];
+        }
+    }
+    return self->kwargs ? PyDict_GetItemString(self->kwargs, name) : NULL;
+}
+
 /* Return a new reference; NULL: the value is absent, or there is an exception. */
-static PyObject *value_of(source_t *self, const item_t *item)
+static PyObject *value_of(plb_py_source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
-        return PyObject_GetAttrString(self->object, item->name);
+        return PyObject_GetAttrString(self->object, name_of(item));
     }
-    if (self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args)) {
-        return Py_NewRef(PyTuple_GET_ITEM(self->args, self->n_args++));
+    if (self->n_read < self->n_args) {
+        return Py_NewRef(self->args[self->n_read++]);
     }
-    PyObject *value = self->kwargs ? PyDict_GetItemString(self->kwargs, item->name) : NULL;
+    PyObject *value = keyword_of(self, name_of(item));
     self->n_keywords += value != NULL;
-    if (value == NULL && !item->optional) {
-        PyErr_Format(PyExc_TypeError, "missing argument: %s", item->name);
+    if (value == NULL && item->fallback == NULL) {
+        PyErr_Format(PyExc_TypeError, "missing argument: %s", name_of(item));
     }
     return Py_XNewRef(value);
 }
@@ -180,23 +200,20 @@ static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObjec
 {
     *data = NULL;
     if (value == Py_None) {
-        plb_err_t err;
-        if (item->none) {
-            return 0;
+        if (!item->none) {
+            PLB_PY_RAISE(PLB_ERR_VALUE, "%s is None: expected an array", name_of(item));
         }
-        const int code =
-            PLB_FAIL(&err, PLB_ERR_VALUE, "%s is None: expected an array", item->name);
-        return (plb_py_raise(code, &err), -1);
+        return item->none ? 0 : -1;
     }
     if (item->in_place) {
-        *data = plb_py_in_place(value, item->name, type, *n);
+        *data = plb_py_in_place(value, name_of(item), type, *n);
         return *data != NULL ? 0 : -1;
     }
     PyArrayObject *a = plb_py_hold(held, value, type, item->any ? 0 : 1);
     PLB_PY_PASS(a == NULL);
     *n = *n < 0 ? PyArray_SIZE(a) - item->more : *n;
     if (PyArray_SIZE(a) != *n + item->more || *n < 0) {
-        return bad_length(item->name, a, *n < 0 ? 1 : *n + item->more);
+        return bad_length(name_of(item), a, *n < 0 ? 1 : *n + item->more);
     }
     *data = PyArray_DATA(a);
     return 0;
@@ -207,7 +224,7 @@ static int read_numbers(const item_t *item, PyObject *value, double *out)
     const Py_ssize_t n = item->size - '0';
     PyObject *items = PySequence_Fast(value, "expected a sequence of numbers");
     if (items != NULL && PySequence_Fast_GET_SIZE(items) != n) {
-        PyErr_Format(PyExc_TypeError, "%s: expected %zd numbers", item->name, n);
+        PyErr_Format(PyExc_TypeError, "%s: expected %zd numbers", name_of(item), n);
     }
     for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++) {
         out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
@@ -221,7 +238,7 @@ static int read_int32(const item_t *item, PyObject *value, int32_t *out)
     int overflow;
     const long x = PyLong_AsLongAndOverflow(value, &overflow);
     if (overflow || x > INT32_MAX || x < INT32_MIN) {
-        PyErr_Format(PyExc_OverflowError, "%s: %R does not fit 32 bits", item->name, value);
+        PyErr_Format(PyExc_OverflowError, "%s: %R does not fit 32 bits", name_of(item), value);
     }
     *out = (int32_t)x;
     return PyErr_Occurred() ? -1 : 0;
@@ -236,7 +253,7 @@ static int read_text(const item_t *item, PyObject *value, const char **out)
     Py_ssize_t size;
     *out = PyUnicode_AsUTF8AndSize(value, &size);
     if (*out != NULL && strlen(*out) != (size_t)size) {
-        PyErr_Format(PyExc_ValueError, "%s: embedded null character", item->name);
+        PyErr_Format(PyExc_ValueError, "%s: embedded null character", name_of(item));
         *out = NULL;
     }
     return *out != NULL ? 0 : -1;
@@ -246,7 +263,7 @@ static int read_object(const item_t *item, PyObject *value, PyObject **out)
 {
     PLB_PY_REFUSE_IF((item->kind == 'T' && !PyTuple_Check(value)) ||
                          (item->kind == 'L' && !PyList_Check(value)),
-                     PyExc_TypeError, "%s: expected a %s, not %.80s", item->name,
+                     PyExc_TypeError, "%s: expected a %s, not %.80s", name_of(item),
                      item->kind == 'T' ? "tuple" : "list", Py_TYPE(value)->tp_name);
     *out = value;
     return 0;
@@ -295,51 +312,55 @@ static bool is_array(const item_t *item)
     return item->kind == 'I' || (item->size != '\0' && item->kind != 'd');
 }
 
-static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_list targets)
+static inline int read_item(plb_py_held_t *held, const item_t *item, PyObject *value, void *to,
+                            int64_t *n)
 {
-    item_t item = {.optional = false};
-    while (next_item(&spec, &item)) {
+    if (n == NULL) {
+        return read_one(item, value, to);
+    }
+    if (item->kind != 'I') {
+        return read_array(held, item, array_type(item), value, to, n);
+    }
+    plb_ints_t *ints = to;
+    ints->wide = !(PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_INT32);
+    return read_array(held, item, ints->wide ? NPY_INT64 : NPY_INT32, value,
+                      (const void **)&ints->data, n);
+}
+
+/* Read as `*spec` says, and advance it. */
+static int read_all(plb_py_source_t *self, plb_py_held_t *held, const char **spec, va_list targets)
+{
+    item_t item = {.by_keyword = false};
+    while (next_item(spec, &item)) {
         PyObject *value = value_of(self, &item);
-        int failed = value == NULL && PyErr_Occurred();
         void *to = va_arg(targets, void *);
         int64_t *n = is_array(&item) ? va_arg(targets, int64_t *) : NULL;
-        if (value == NULL) { /* an absent argument: its target keeps its value */
-        } else if (item.kind == 'I') {
-            plb_ints_t *ints = to;
-            ints->wide =
-                !(PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_INT32);
-            failed = read_array(held, &item, ints->wide ? NPY_INT64 : NPY_INT32, value,
-                                (const void **)&ints->data, n);
-        } else if (n != NULL) {
-            failed = read_array(held, &item, array_type(&item), value, to, n);
-        } else {
-            failed = read_one(&item, value, to);
-        }
+        const int failed = value != NULL ? read_item(held, &item, value, to, n)
+                                         : PyErr_Occurred() != NULL; /* else it is absent */
         Py_XDECREF(value); /* its owner or `held` still refers to it */
         if (failed) {
             return -1;
         }
     }
-    if (*spec == '.') { /* another call reads the rest */
+    if (**spec == '.') { /* another call reads the rest */
+        *spec += strlen("...");
         return 0;
     }
-    PLB_PY_REFUSE_IF(self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args),
-                     PyExc_TypeError, "expected %zd arguments, not %zd", self->n_args,
-                     PyTuple_GET_SIZE(self->args));
-    PLB_PY_REFUSE_IF(self->kwargs != NULL && self->n_keywords < PyDict_GET_SIZE(self->kwargs),
+    PLB_PY_REFUSE_IF(self->n_read < self->n_args, PyExc_TypeError,
+                     "expected %zd arguments, not %zd", self->n_read, self->n_args);
+    PLB_PY_REFUSE_IF(self->n_keywords < (self->keywords ? PyTuple_GET_SIZE(self->keywords)
+                                         : self->kwargs ? PyDict_GET_SIZE(self->kwargs)
+                                                        : 0),
                      PyExc_TypeError, "an argument is unknown or given twice");
     return 0;
 }
 
-int plb_py_parse(plb_py_call_t *c, const char *spec, ...)
+int plb_py_parse(plb_py_call_t *c, ...)
 {
-    source_t source = {c->args, c->kwargs, NULL, c->n_args, c->n_keywords};
     va_list targets;
-    va_start(targets, spec);
-    const int failed = read_all(&source, &c->held, spec, targets);
+    va_start(targets, c);
+    const int failed = read_all(&c->source, &c->held, &c->spec, targets);
     va_end(targets);
-    c->n_args = source.n_args;
-    c->n_keywords = source.n_keywords;
     return failed;
 }
 
@@ -347,20 +368,21 @@ int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...)
 {
     PLB_PY_REFUSE_IF(!PyTuple_Check(tuple), PyExc_TypeError, "expected a tuple, not %.80s",
                      Py_TYPE(tuple)->tp_name);
-    source_t source = {.args = tuple};
+    plb_py_source_t source = {.args = &PyTuple_GET_ITEM(tuple, 0),
+                              .n_args = PyTuple_GET_SIZE(tuple)};
     va_list targets;
     va_start(targets, spec);
-    const int failed = read_all(&source, &c->held, spec, targets);
+    const int failed = read_all(&source, &c->held, &spec, targets);
     va_end(targets);
     return failed;
 }
 
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...)
 {
-    source_t source = {.object = object};
+    plb_py_source_t source = {.object = object};
     va_list targets;
     va_start(targets, spec);
-    const int failed = read_all(&source, &c->held, spec, targets);
+    const int failed = read_all(&source, &c->held, &spec, targets);
     va_end(targets);
     return failed;
 }
@@ -397,6 +419,13 @@ void *plb_py_new(plb_py_call_t *c, int type, int64_t n)
 {
     npy_intp shape = (npy_intp)n;
     PyArrayObject *a = keep(&c->held, PyArray_SimpleNew(1, &shape, type));
+    return a != NULL ? PyArray_DATA(a) : NULL;
+}
+
+void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n)
+{
+    npy_intp shape = (npy_intp)n;
+    PyArrayObject *a = keep(&c->held, PyArray_ZEROS(1, &shape, type, 0));
     return a != NULL ? PyArray_DATA(a) : NULL;
 }
 
@@ -558,20 +587,98 @@ bool plb_py_enter(bool *busy, const char *who)
     return *busy = true;
 }
 
+void plb_py_drop(void *const *reference, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        Py_XDECREF(reference[i]);
+    }
+}
+
+int plb_py_visit(PyObject *object, visitproc visit, void *arg, void *const *reference, size_t n)
+{
+    Py_VISIT(Py_TYPE(object));
+    for (size_t i = 0; i < n; i++) {
+        Py_VISIT(reference[i]);
+    }
+    return 0;
+}
+
+int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
+{
+    const int failed = value == NULL || PyModule_AddObjectRef(module, name, value) != 0;
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
+}
+
+/* Return "name(first, argument, ...)\n--\n\ntext", as Python expects it, from "spec\0text"; it is
+ * never freed.  NULL with an exception. */
+static char *signed_text(const char *name, const char *first, const char *spec)
+{
+    const char *text = spec + strlen(spec) + 1;
+    char *out = PyMem_Malloc(strlen(name) + 2 * strlen(spec) + strlen(text) + 64), *to = out;
+    item_t item = {.by_keyword = false};
+    bool any = *first != '\0', star = false;
+    if (out == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    to += sprintf(to, "%s(%s", name, first);
+    for (; next_item(&spec, &item) || *spec == '.'; any = true) {
+        if (*spec == '.') {
+            spec += strlen("...");
+            continue;
+        }
+        to += sprintf(to, "%s%s%.*s", any ? ", " : "", item.by_keyword && !star ? "*, " : "",
+                      (int)strcspn(item.name, ":"), item.name);
+        star = item.by_keyword;
+        if (item.fallback != NULL) {
+            to += sprintf(to, "=%.*s", (int)strcspn(item.fallback, " "), item.fallback);
+        }
+    }
+    sprintf(to, "%s)\n--\n\n%s", *first == '\0' || star ? "" : ", /", text);
+    return out;
+}
+
+/* Sign the methods whose text begins with a spec. */
+static int sign_methods(PyMethodDef *methods, const char *first)
+{
+    for (PyMethodDef *m = methods; m != NULL && m->ml_name != NULL; m++) {
+        if ((m->ml_flags & METH_KEYWORDS) && strchr(m->ml_doc, '(') == NULL) {
+            PLB_PY_PASS((m->ml_doc = signed_text(m->ml_name, first, m->ml_doc)) == NULL);
+        }
+    }
+    return 0;
+}
+
+/* Sign the constructor and the methods of a type, and set its flags. */
+static int finish_type(PyType_Spec *spec)
+{
+    for (PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
+        spec->flags |= slot->slot == Py_tp_traverse ? Py_TPFLAGS_HAVE_GC : 0;
+        PLB_PY_PASS(slot->slot == Py_tp_methods && sign_methods(slot->pfunc, "$self") != 0);
+        if (slot->slot == Py_tp_doc && strchr(slot->pfunc, '(') == NULL) {
+            slot->pfunc = signed_text(strrchr(spec->name, '.') + 1, "", slot->pfunc);
+            PLB_PY_PASS(slot->pfunc == NULL);
+        }
+    }
+    return 0;
+}
+
 int plb_py_add(PyObject *module, const plb_py_room_t *room)
 {
     for (size_t i = 0; i < sizeof room->types / sizeof *room->types && room->types[i]; i++) {
-        PyType_Spec *spec = room->types[i];
-        for (const PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
-            spec->flags |= slot->slot == Py_tp_traverse ? Py_TPFLAGS_HAVE_GC : 0;
-        }
-        PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+        PLB_PY_PASS(finish_type(room->types[i]));
+        PyObject *type = PyType_FromModuleAndSpec(module, room->types[i], NULL);
         const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
         Py_XDECREF(type);
-        if (failed) {
-            return -1;
-        }
+        PLB_PY_PASS(failed);
     }
-    PLB_PY_PASS(room->methods != NULL && PyModule_AddFunctions(module, room->methods) != 0);
+    PLB_PY_PASS(plb_py_add_functions(module, room->methods));
     return room->more != NULL ? room->more(module) : 0;
+}
+
+int plb_py_add_functions(PyObject *module, PyMethodDef *methods)
+{
+    PLB_PY_PASS(sign_methods(methods, "$module"));
+    return methods == NULL ? 0 : PyModule_AddFunctions(module, methods);
 }

@@ -4,12 +4,12 @@
  * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
  * A binding reads its arguments, makes its outputs, makes one call of the core and returns:
  *
- *     PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n...")
+ *     PLB_PY_FN(home, "ids:i8 n_ranks:i", "Return the rank that ...")
  *     {
  *         const int64_t *id;
  *         int64_t n = -1;
  *         int32_t n_ranks, *rank;
- *         PLB_PY_TRY(plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks));
+ *         PLB_PY_TRY(plb_py_parse(c, &id, &n, &n_ranks));
  *         PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
  *         PLB_PY_RUN(c, plb_homes(id, n, n_ranks, rank));
  *         return plb_py_out(c, rank);
@@ -39,9 +39,17 @@ typedef struct plb_py_held {
     int n;
 } plb_py_held_t;
 
+/* Where values are read from: arguments, or the attributes of an object. */
+typedef struct plb_py_source {
+    PyObject *const *args;                 /* [n_args], then the values of the keywords */
+    Py_ssize_t n_args, n_read, n_keywords; /* _read, _keywords: those that were read already */
+    PyObject *keywords, *kwargs;           /* a tuple of names; or a dict; or both NULL */
+    PyObject *object;
+} plb_py_source_t;
+
 typedef struct plb_py_call {
-    PyObject *args, *kwargs;
-    Py_ssize_t n_args, n_keywords; /* number of arguments that were read already */
+    const char *spec; /* the arguments that were not read yet */
+    plb_py_source_t source;
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
@@ -52,11 +60,12 @@ typedef struct plb_py_call {
     plb_err_t err;
 } plb_py_call_t;
 
-void plb_py_begin(plb_py_call_t *c, PyObject *args, PyObject *kwargs);
+void plb_py_begin(plb_py_call_t *c);
 PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer);
 void plb_py_release(plb_py_held_t *held);
 
-/** Read arguments as `spec` says, "name:kind name:kind ...", into the pointers that follow.
+/** Read the call's arguments into the pointers that follow.  The spec of a function, a method or a
+ * type, "name:kind name:kind ...", says what they are, and help() shows it as a signature.
  *
  *     i l u k d p   int32_t, int64_t, uint32_t, uint64_t, double, bool
  *     n             int64_t; None gives INT64_MAX
@@ -69,10 +78,11 @@ void plb_py_release(plb_py_held_t *held);
  *  The array must have *n entries; if *n is negative, it becomes the array's length. Flags after
  * the kind: `?` None gives NULL; `+` one entry more than *n; `@` any shape (default: one
  * dimension); `!` it is written in place. A copy is made only if dtype or layout requires one,
- * and is held by the call. Arguments after `|` are optional: if absent, their targets do not
- * change. `...` at the end: the rest is read by another call, when the sizes are known.  0, or -1
- * with an exception that names the argument. */
-int plb_py_parse(plb_py_call_t *c, const char *spec, ...);
+ * and is held by the call. `=text` at the end: the argument is optional; if it is absent, its
+ * target does not change, which has the value `text`.  What follows `*` is given by keyword.
+ * `...`: the next call reads the rest, when the sizes are known.  0, or -1 with an exception that
+ * names the argument. */
+int plb_py_parse(plb_py_call_t *c, ...);
 
 /** Read the items of a tuple, or the attributes of an object, in the same way. */
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
@@ -84,11 +94,13 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
                 const void *data);
 
 /** Make a C-contiguous, aligned view of `object` as NumPy type `type` with `ndim` dimensions (0:
- *  any).  NULL with an exception on error; None gives NULL, too: test PyErr_Occurred(). */
+ *  any).  NULL with an exception. */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
-/** Call the C core without the GIL; the value is its code, which plb_py_fail translates. */
+/** Call the C core without the GIL; the value is its code, which plb_py_fail translates.
+ * PLB_PY_ASIDE: the same for a call that cannot fail. */
 #define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
+#define PLB_PY_ASIDE(c, call) (plb_py_unlock(c), (call), plb_py_lock(c))
 
 /** Release the GIL, and let Ctrl-C end long loops in C (base/interrupt.h); then take the
  * GIL again. */
@@ -116,10 +128,19 @@ int plb_py_check(plb_py_call_t *c, int code);
 /** Raise MemoryError with a message; returns NULL. */
 PyObject *plb_py_no_memory(void);
 
+/** Raise the exception of a code, with a message. */
+#define PLB_PY_RAISE(code, ...)                                                                   \
+    do {                                                                                          \
+        plb_err_t err_;                                                                           \
+        plb_py_raise(PLB_FAIL(&err_, (code), __VA_ARGS__), &err_);                                \
+    } while (0)
+
 /* Return from the function if a step has failed.  TRY, GET, RUN and RAISE_IF are for functions
  * that return a pointer, PASS and REFUSE_IF for functions that return a number.  TRY, PASS: the
  * step is a call, which has failed if it returns nonzero; GET: it has failed if it gives NULL;
- * RUN: it is a call of the core, made without the GIL. RAISE_IF, REFUSE_IF: if `wrong` is true,
+ * RUN: it is a call of the core, made without the GIL, and not made if an exception is pending
+ * (e.g. since an output could not be made); ALONE: RUN, and only one thread at a time may be in
+ * such a call, else the exception says who is. RAISE_IF, REFUSE_IF: if `wrong` is true,
  * set an exception with a message and return. */
 #define PLB_PY_TRY(call)                                                                          \
     do {                                                                                          \
@@ -135,14 +156,21 @@ PyObject *plb_py_no_memory(void);
     } while (0)
 #define PLB_PY_RUN(c, call)                                                                       \
     do {                                                                                          \
-        if (PLB_PY_UNLOCKED(c, call)) {                                                           \
+        if (PyErr_Occurred() || PLB_PY_UNLOCKED(c, call)) {                                       \
             return plb_py_fail(c);                                                                \
         }                                                                                         \
+    } while (0)
+#define PLB_PY_ALONE(c, busy, who, call)                                                          \
+    do {                                                                                          \
+        PLB_PY_TRY(PyErr_Occurred() || !plb_py_enter(&(busy), who));                              \
+        (void)PLB_PY_UNLOCKED(c, call);                                                           \
+        (busy) = false;                                                                           \
+        PLB_PY_TRY(plb_py_check(c, (c)->code));                                                   \
     } while (0)
 #define PLB_PY_RAISE_IF(wrong, ...)                                                               \
     do {                                                                                          \
         if (wrong) {                                                                              \
-            return PyErr_Format(__VA_ARGS__);                                                     \
+            return ((void)PyErr_Format(__VA_ARGS__), NULL);                                       \
         }                                                                                         \
     } while (0)
 #define PLB_PY_PASS(call)                                                                         \
@@ -159,15 +187,18 @@ PyObject *plb_py_no_memory(void);
     } while (0)
 
 /** Return `value` if the code `ret` is PLB_OK; else raise the exception of the code and return
- * NULL, and do not evaluate `value`. */
-#define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
+ * NULL, and do not evaluate `value`; nor `ret` if an exception is pending. */
+#define PLB_PY_OR(c, ret, value)                                                                  \
+    (PyErr_Occurred() == NULL && plb_py_check((c), (ret)) == 0 ? (value) : NULL)
 #define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /** Make a new array of n (rows times cols) entries, which the call holds, and return its memory;
- * NULL with an exception. */
+ * NULL with an exception, which PLB_PY_RUN and PLB_PY_OR find.  plb_py_zeros: all entries are 0.
+ */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
+void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
 /** Return a new reference to the array whose memory is `data`, from plb_py_new; NULL gives None.
@@ -233,81 +264,89 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
 /* ---- functions and types -------------------------------------------------------------------- */
 
 /* Bound functions begin with one of these macros; `c` is the call, `self` the object:
- *     PLB_PY_FN(name, doc)              a function of the module: c
- *     PLB_PY_FN1(name, doc)             with one argument: arg, c
- *     PLB_PY_METHOD(type, name, doc)    of type##_t: self, c
- *     PLB_PY_METHOD1, PLB_PY_METHOD0    with one argument (arg), with none
+ *     PLB_PY_FN(name, spec, text)            a function of the module: c
+ *     PLB_PY_FN1(name, arg, text)            with one argument, which is not converted: arg, c
+ *     PLB_PY_FN0(name, text)                 without arguments: c
+ *     PLB_PY_METHOD(type, name, spec, text)  of type##_t: self, c
+ *     PLB_PY_METHOD1, PLB_PY_METHOD0         the same for methods
+ * The first line of help() is made from name and spec.
  * A table of methods is PLB_PY_METHODS(fn, name, ...) or PLB_PY_METHODS(type, name, ...). */
 #define PLB_PY_UNUSED __attribute__((unused))
 #define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
     PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
     enum { prefix##_##name##_how = (how) };                                                       \
     static PyObject *prefix##_##name##_in parameters;                                             \
-    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *arg PLB_PY_UNUSED) \
+    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *one PLB_PY_UNUSED) \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c, NULL, NULL);                                                              \
+        plb_py_begin(c);                                                                          \
         return plb_py_end(c, prefix##_##name##_in arguments);                                     \
     }                                                                                             \
     static PyObject *prefix##_##name##_in parameters
-#define PLB_PY_FULL(prefix, name, parameters, arguments, text)                                    \
-    PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
-    enum { prefix##_##name##_how = METH_VARARGS | METH_KEYWORDS };                                \
+#define PLB_PY_FULL(prefix, name, parameters, arguments, what, text)                              \
+    PyDoc_STRVAR(prefix##_##name##_doc, what "\0" text);                                          \
+    enum { prefix##_##name##_how = METH_FASTCALL | METH_KEYWORDS };                               \
     static PyObject *prefix##_##name##_in parameters;                                             \
-    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *args,              \
-                                     PyObject *kwargs)                                            \
+    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *const *args,       \
+                                     Py_ssize_t n_args, PyObject *keywords)                       \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c, args, kwargs);                                                            \
+        plb_py_begin(c);                                                                          \
+        c->spec = (what);                                                                         \
+        c->source = (plb_py_source_t){.args = args, .n_args = n_args, .keywords = keywords};      \
         return plb_py_end(c, prefix##_##name##_in arguments);                                     \
     }                                                                                             \
     static PyObject *prefix##_##name##_in parameters
 
-#define PLB_PY_FN(name, text) PLB_PY_FULL(fn, name, (plb_py_call_t * c), (c), text)
-#define PLB_PY_FN1(name, text)                                                                    \
-    PLB_PY_PLAIN(fn, name, METH_O, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (arg, c),   \
-                 text)
+#define PLB_PY_FN(name, spec, text) PLB_PY_FULL(fn, name, (plb_py_call_t * c), (c), spec, text)
+#define PLB_PY_FN1(name, arg, text)                                                               \
+    PLB_PY_PLAIN(fn, name, METH_O, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (one, c),   \
+                 #name "($module, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_FN0(name, text)                                                                    \
-    PLB_PY_PLAIN(fn, name, METH_NOARGS, (plb_py_call_t * c PLB_PY_UNUSED), (c), text)
-#define PLB_PY_METHOD(type, name, text)                                                           \
-    PLB_PY_FULL(type, name, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), text)
-#define PLB_PY_METHOD1(type, name, text)                                                          \
+    PLB_PY_PLAIN(fn, name, METH_NOARGS, (plb_py_call_t * c PLB_PY_UNUSED), (c),                   \
+                 #name "($module, /)\n--\n\n" text)
+#define PLB_PY_METHOD(type, name, spec, text)                                                     \
+    PLB_PY_FULL(type, name, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), spec,  \
+                text)
+#define PLB_PY_METHOD1(type, name, arg, text)                                                     \
     PLB_PY_PLAIN(type, name, METH_O,                                                              \
                  (type##_t * self, PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED),              \
-                 ((type##_t *)object, arg, c), text)
+                 ((type##_t *)object, one, c), #name "($self, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_METHOD0(type, name, text)                                                          \
     PLB_PY_PLAIN(type, name, METH_NOARGS, (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED),     \
-                 ((type##_t *)object, c), text)
-#define PLB_PY_ENTRY(prefix, name) PLB_PY_ENTRY_AS(#name, prefix, name)
-#define PLB_PY_ENTRY_AS(called, prefix, name)                                                     \
+                 ((type##_t *)object, c), #name "($self, /)\n--\n\n" text)
+#define PLB_PY_ENTRY(prefix, name)                                                                \
     {                                                                                             \
-        called, (PyCFunction)(void (*)(void))prefix##_##name, prefix##_##name##_how,              \
+#name, (PyCFunction)(void (*)(void))prefix##_##name, prefix##_##name##_how,               \
             prefix##_##name##_doc                                                                 \
     }
 
-/* A table of the methods of these names, at most 16. */
 /* clang-format off */
-#define PLB_PY_METHODS(prefix, ...)                                                               \
-    {PLB_PY_NTH(__VA_ARGS__, PLB_PY_M16, PLB_PY_M15, PLB_PY_M14, PLB_PY_M13, PLB_PY_M12, PLB_PY_M11,\
-                PLB_PY_M10, PLB_PY_M9, PLB_PY_M8, PLB_PY_M7, PLB_PY_M6, PLB_PY_M5, PLB_PY_M4,     \
-                PLB_PY_M3, PLB_PY_M2, PLB_PY_M1)(prefix, __VA_ARGS__), {0}}
+/* A table of the methods of these names, at most 16. */
+#define PLB_PY_METHODS(prefix, ...) {PLB_PY_EACH(PLB_PY_ENTRY, prefix, __VA_ARGS__), {0}}
+
+/* what(x, item), ... for each of the items, at most 16. */
+#define PLB_PY_EACH(what, x, ...)                                                                 \
+    PLB_PY_NTH(__VA_ARGS__, PLB_PY_E16, PLB_PY_E15, PLB_PY_E14, PLB_PY_E13, PLB_PY_E12,           \
+               PLB_PY_E11, PLB_PY_E10, PLB_PY_E9, PLB_PY_E8, PLB_PY_E7, PLB_PY_E6, PLB_PY_E5,     \
+               PLB_PY_E4, PLB_PY_E3, PLB_PY_E2, PLB_PY_E1)(what, x, __VA_ARGS__)
 #define PLB_PY_NTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, nth, ...) nth
-#define PLB_PY_M1(p, n) PLB_PY_ENTRY(p, n)
-#define PLB_PY_M2(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M1(p, __VA_ARGS__)
-#define PLB_PY_M3(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M2(p, __VA_ARGS__)
-#define PLB_PY_M4(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M3(p, __VA_ARGS__)
-#define PLB_PY_M5(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M4(p, __VA_ARGS__)
-#define PLB_PY_M6(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M5(p, __VA_ARGS__)
-#define PLB_PY_M7(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M6(p, __VA_ARGS__)
-#define PLB_PY_M8(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M7(p, __VA_ARGS__)
-#define PLB_PY_M9(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M8(p, __VA_ARGS__)
-#define PLB_PY_M10(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M9(p, __VA_ARGS__)
-#define PLB_PY_M11(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M10(p, __VA_ARGS__)
-#define PLB_PY_M12(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M11(p, __VA_ARGS__)
-#define PLB_PY_M13(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M12(p, __VA_ARGS__)
-#define PLB_PY_M14(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M13(p, __VA_ARGS__)
-#define PLB_PY_M15(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M14(p, __VA_ARGS__)
-#define PLB_PY_M16(p, n, ...) PLB_PY_ENTRY(p, n), PLB_PY_M15(p, __VA_ARGS__)
+#define PLB_PY_E1(what, x, i) what(x, i)
+#define PLB_PY_E2(what, x, i, ...) what(x, i), PLB_PY_E1(what, x, __VA_ARGS__)
+#define PLB_PY_E3(what, x, i, ...) what(x, i), PLB_PY_E2(what, x, __VA_ARGS__)
+#define PLB_PY_E4(what, x, i, ...) what(x, i), PLB_PY_E3(what, x, __VA_ARGS__)
+#define PLB_PY_E5(what, x, i, ...) what(x, i), PLB_PY_E4(what, x, __VA_ARGS__)
+#define PLB_PY_E6(what, x, i, ...) what(x, i), PLB_PY_E5(what, x, __VA_ARGS__)
+#define PLB_PY_E7(what, x, i, ...) what(x, i), PLB_PY_E6(what, x, __VA_ARGS__)
+#define PLB_PY_E8(what, x, i, ...) what(x, i), PLB_PY_E7(what, x, __VA_ARGS__)
+#define PLB_PY_E9(what, x, i, ...) what(x, i), PLB_PY_E8(what, x, __VA_ARGS__)
+#define PLB_PY_E10(what, x, i, ...) what(x, i), PLB_PY_E9(what, x, __VA_ARGS__)
+#define PLB_PY_E11(what, x, i, ...) what(x, i), PLB_PY_E10(what, x, __VA_ARGS__)
+#define PLB_PY_E12(what, x, i, ...) what(x, i), PLB_PY_E11(what, x, __VA_ARGS__)
+#define PLB_PY_E13(what, x, i, ...) what(x, i), PLB_PY_E12(what, x, __VA_ARGS__)
+#define PLB_PY_E14(what, x, i, ...) what(x, i), PLB_PY_E13(what, x, __VA_ARGS__)
+#define PLB_PY_E15(what, x, i, ...) what(x, i), PLB_PY_E14(what, x, __VA_ARGS__)
+#define PLB_PY_E16(what, x, i, ...) what(x, i), PLB_PY_E15(what, x, __VA_ARGS__)
 /* clang-format on */
 
 /* The properties of a type from a table of X(type, name, value, doc), in which `self` is the
@@ -323,15 +362,20 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     TABLE(PLB_PY_GETTER)                                                                          \
     static PyGetSetDef type##_getset[] = {TABLE(PLB_PY_GETSET){0}};
 
-/* A bound type.  The file defines type##_init(self, c), which fills a zeroed type##_t (0, or -1
- * with an exception); type##_free(self), which frees it, also after a failed or missing init; and
+/* A bound type, whose constructor reads its arguments by `what`, a spec.  The file defines
+ * type##_init(self, c), which fills a zeroed type##_t (0, or -1
+ * with an exception); type##_fini(self), which frees it, also after a failed or missing init; and
  * type##_methods.  More slots may follow. */
-#define PLB_PY_TYPE(type, full_name, text, ...)                                                   \
-    PyDoc_STRVAR(type##_doc, text);                                                               \
+#define PLB_PY_TYPE(type, full_name, what, text, ...)                                             \
+    PyDoc_STRVAR(type##_doc, what "\0" text);                                                     \
     static PyObject *type##_new(PyTypeObject *of, PyObject *args, PyObject *kwargs)               \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c, args, kwargs);                                                            \
+        plb_py_begin(c);                                                                          \
+        c->spec = (what);                                                                         \
+        c->source = (plb_py_source_t){.args = &PyTuple_GET_ITEM(args, 0),                         \
+                                      .n_args = PyTuple_GET_SIZE(args),                           \
+                                      .kwargs = kwargs};                                          \
         PyObject *object = of->tp_alloc(of, 0);                                                   \
         if (object != NULL && type##_init((type##_t *)object, c) != 0) {                          \
             Py_CLEAR(object);                                                                     \
@@ -344,7 +388,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
         if (PyType_IS_GC(of)) {                                                                   \
             PyObject_GC_UnTrack(object);                                                          \
         }                                                                                         \
-        type##_free((type##_t *)object);                                                          \
+        type##_fini((type##_t *)object);                                                          \
         of->tp_free(object);                                                                      \
         Py_DECREF(of);                                                                            \
     }                                                                                             \
@@ -365,6 +409,16 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  * exception. */
 bool plb_py_enter(bool *busy, const char *who);
 
+/** Drop references, which may be NULL: PLB_PY_DROP(self->a, self->b).  PLB_PY_VISIT: visit them,
+ * and the type of `object`, for the garbage collector. */
+#define PLB_PY_DROP(...) plb_py_drop(PLB_PY_REFERENCES(__VA_ARGS__))
+#define PLB_PY_VISIT(object, visit, arg, ...)                                                     \
+    plb_py_visit((object), (visit), (arg), PLB_PY_REFERENCES(__VA_ARGS__))
+#define PLB_PY_REFERENCES(...)                                                                    \
+    (void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)
+void plb_py_drop(void *const *reference, size_t n);
+int plb_py_visit(PyObject *object, visitproc visit, void *arg, void *const *reference, size_t n);
+
 /* What a file of this folder adds to its module: functions, types, and other things by `more`. */
 typedef struct plb_py_room {
     PyMethodDef *methods;
@@ -374,6 +428,11 @@ typedef struct plb_py_room {
 
 /** Add them to the module.  0, or -1 with an exception. */
 int plb_py_add(PyObject *module, const plb_py_room_t *room);
+
+/** Add an attribute (stolen; NULL: an exception is pending) to a module; 0, or -1 with an
+ * exception.  plb_py_add_functions: add functions. */
+int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
+int plb_py_add_functions(PyObject *module, PyMethodDef *methods);
 
 #ifdef Py_mod_multiple_interpreters
 #define PLB_PY_ONE_INTERPRETER                                                                    \

@@ -15,14 +15,10 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     plb_comms_t comms;
     int64_t n_ranks = -1, p = -1, nodes = -1, n = -1, alphas = -1, betas = -1, shares = -1;
     int32_t waiting;
-    PLB_PY_PASS(
-        plb_py_parse(c,
-                     "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ "
-                     "share:f8 period:d overhead:d eager:l quantum:d polling:d waiting:i "
-                     "as_recorded:p",
-                     &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n, &t.alpha,
-                     &alphas, &t.beta, &betas, &t.share, &shares, &t.period, &t.overhead, &t.eager,
-                     &t.quantum, &t.polling, &waiting, &t.as_recorded));
+    PLB_PY_PASS(plb_py_parse(c, &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n,
+                             &t.alpha, &alphas, &t.beta, &betas, &t.share, &shares, &t.period,
+                             &t.overhead, &t.eager, &t.quantum, &t.polling, &waiting,
+                             &t.as_recorded));
     PLB_PY_PASS(plb_py_comms(&c->held, start, member, &comms));
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
@@ -38,15 +34,14 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     return self->it != NULL ? 0 : plb_py_check(c, c->err.code);
 }
 
-static void simulation_free(simulation_t *self)
+static void simulation_fini(simulation_t *self)
 {
     plb_whatif_destroy(self->it);
     Py_XDECREF(self->kept);
 }
 
 PLB_PY_METHOD(
-    simulation, feed,
-    "feed($self, rank, ops, closed, steps, /)\n--\n\n"
+    simulation, feed, "rank:i ops:O closed:p steps:O",
     "Pass all operations of a rank that are known so far.  closed: True: no more\n"
     "operations will follow; False: more may follow.  steps: an array that gets the times\n"
     "of these operations, one record each; or None.")
@@ -54,13 +49,13 @@ PLB_PY_METHOD(
     int32_t rank;
     bool closed;
     PyObject *ops, *steps;
-    PLB_PY_TRY(plb_py_parse(c, "rank:i ops:O closed:p steps:O", &rank, &ops, &closed, &steps));
+    PLB_PY_TRY(plb_py_parse(c, &rank, &ops, &closed, &steps));
     PLB_PY_RAISE_IF(rank < 0 || rank >= self->n_ranks, PyExc_IndexError,
                     "rank is %d: expected 0 ... %d", (int)rank, (int)self->n_ranks - 1);
     PyArrayObject *op = plb_py_records(ops, sizeof(plb_op_t), false), *step = NULL;
-    if (op == NULL || (steps != Py_None &&
-                       (step = plb_py_records(steps, sizeof(plb_op_time_t), true)) == NULL)) {
-        return NULL;
+    PLB_PY_GET(op);
+    if (steps != Py_None) {
+        PLB_PY_GET(step = plb_py_records(steps, sizeof(plb_op_time_t), true));
     }
     PLB_PY_RAISE_IF(step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op), PyExc_ValueError,
                     "steps has fewer records than there are operations");
@@ -74,19 +69,17 @@ PLB_PY_METHOD(
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-PLB_PY_METHOD(simulation, comms,
-              "comms($self, start, member, /)\n--\n\n"
+PLB_PY_METHOD(simulation, comms, "start:O member:O",
               "Set all communicators that are known so far.")
 {
     PyObject *start, *member;
     plb_comms_t comms;
-    PLB_PY_TRY(plb_py_parse(c, "start:O member:O", &start, &member));
+    PLB_PY_TRY(plb_py_parse(c, &start, &member));
     PLB_PY_TRY(plb_py_comms(&c->held, start, member, &comms));
     return PLB_PY_NONE(c, plb_whatif_comms(self->it, &comms, &c->err));
 }
 
 PLB_PY_METHOD0(simulation, run,
-               "run($self, /)\n--\n\n"
                "Simulate as far as the records allow.  Returns the rank whose next operation\n"
                "is needed to continue, or -1 if none is.")
 {
@@ -97,7 +90,6 @@ PLB_PY_METHOD0(simulation, run,
 
 PLB_PY_METHOD0(
     simulation, times,
-    "times($self, /)\n--\n\n"
     "Return (p, 7) float64, for each rank: the second at which it ended, or that it has\n"
     "reached; seconds of work, of waiting in MPI, and of pauses; number of operations\n"
     "done; how it ended (a plb_end_t); number of messages to it that it has not received.")
@@ -117,7 +109,6 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(
     simulation, memory,
-    "memory($self, /)\n--\n\n"
     "Return the number of bytes of memory that the simulation itself uses, without the\n"
     "arrays given to feed().")
 {
@@ -128,13 +119,12 @@ static PyMethodDef simulation_methods[] =
     PLB_PY_METHODS(simulation, feed, comms, run, times, memory);
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
-            "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
-            "           overhead, eager, quantum, polling, waiting, as_recorded)\n--\n\n"
+            "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ share:f8 "
+            "period:d overhead:d eager:l quantum:d polling:d waiting:i as_recorded:p",
             "Simulates recorded operations on a target machine; see\n"
             "csrc/whatif/simulator/simulator.h.", )
 
 PLB_PY_FN0(op_layout,
-           "op_layout()\n--\n\n"
            "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
            "field of an operation's record; kinds, collectives: their names, in the order of\n"
            "their numbers.")

@@ -45,11 +45,8 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
                        int64_t *lengths, int32_t *stuck)
 {
-    static const plb_py_field_t fields[] = {
-        PLB_PY_FIELD(plb_path_query_t, change), PLB_PY_FIELD(plb_path_query_t, procedure),
-        PLB_PY_FIELD(plb_path_query_t, from),   PLB_PY_FIELD(plb_path_query_t, to),
-        PLB_PY_FIELD(plb_path_query_t, kept),   PLB_PY_FIELD(plb_path_query_t, alpha),
-        PLB_PY_FIELD(plb_path_query_t, beta),   {0}};
+    static const plb_py_field_t fields[] =
+        PLB_PY_FIELDS(plb_path_query_t, change, procedure, from, to, kept, alpha, beta);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(queries); i++) {
         plb_path_query_t query;
         PLB_PY_PASS(plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query));
@@ -63,8 +60,7 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queri
     return 0;
 }
 
-PLB_PY_FN(path_lengths,
-          "path_lengths(ops, comm_start, comm_member, queries, /)\n--\n\n"
+PLB_PY_FN(path_lengths, "ops:L comm_start:O comm_member:O queries:L",
           "Return the lengths of the critical path if the program were changed.  For each\n"
           "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
           "and the number of ranks that would wait forever.  queries: a list of (change,\n"
@@ -74,8 +70,7 @@ PLB_PY_FN(path_lengths,
     recording_t run;
     int64_t *lengths;
     int32_t *stuck;
-    PLB_PY_TRY(plb_py_parse(c, "ops:L comm_start:O comm_member:O queries:L", &ops, &start, &member,
-                            &queries));
+    PLB_PY_TRY(plb_py_parse(c, &ops, &start, &member, &queries));
     if (view(c, ops, start, member, &run) == 0 &&
         (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(queries), run.streams.n_ranks)) &&
         (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(queries))) &&
@@ -137,16 +132,11 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
                               const plb_path_query_t *query, int32_t n_procedures, longest_t *path)
 {
     const int64_t p = run->streams.n_ranks, q = n_procedures + 1;
+    path->ns = plb_py_zeros(c, NPY_INT64, p);
+    path->by_rank = plb_py_zeros(c, NPY_INT64, p);
+    path->by_procedure = plb_py_zeros(c, NPY_INT64, q);
+    PLB_PY_RUN(c, walk(run, query, n_procedures, path, &c->err));
     int64_t *rows;
-    PLB_PY_GET(path->ns = plb_py_new(c, NPY_INT64, p));
-    PLB_PY_GET(path->by_rank = plb_py_new(c, NPY_INT64, p));
-    PLB_PY_GET(path->by_procedure = plb_py_new(c, NPY_INT64, q));
-    memset(path->ns, 0, (size_t)p * sizeof *path->ns);
-    memset(path->by_rank, 0, (size_t)p * sizeof *path->by_rank);
-    memset(path->by_procedure, 0, (size_t)q * sizeof *path->by_procedure);
-    if (PLB_PY_UNLOCKED(c, walk(run, query, n_procedures, path, &c->err)) != PLB_OK) {
-        return plb_py_fail(c);
-    }
     PLB_PY_GET(rows = plb_py_new2(c, NPY_INT64, path->n, 4));
     for (int64_t i = 0; i < path->n; i++) {
         const plb_stretch_t *s = &path->stretch[i];
@@ -158,8 +148,7 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
                          (int)path->stuck);
 }
 
-PLB_PY_FN(critical_path,
-          "critical_path(ops, comm_start, comm_member, alpha, beta, n_procedures, /)\n--\n\n"
+PLB_PY_FN(critical_path, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
           "Return four results: the nanoseconds of the longest path to each rank's end; the\n"
           "stretches of the critical path, (k, 4) int64: rank, first and last operation,\n"
           "nanoseconds; its nanoseconds on each rank and in each procedure; and the number of\n"
@@ -170,8 +159,7 @@ PLB_PY_FN(critical_path,
     int32_t n_procedures;
     recording_t run;
     longest_t path = {0};
-    PLB_PY_TRY(plb_py_parse(c, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
-                            &ops, &start, &member, &query.alpha, &query.beta, &n_procedures));
+    PLB_PY_TRY(plb_py_parse(c, &ops, &start, &member, &query.alpha, &query.beta, &n_procedures));
     if (view(c, ops, start, member, &run) == 0) {
         out = longest_path(c, &run, &query, n_procedures, &path);
     }

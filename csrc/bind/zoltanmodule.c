@@ -58,16 +58,15 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     return ranks;
 }
 
-PLB_PY_FN(
-    partition,
-    "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, "
-    "weight=None,\n          share=None, coords=None, start=None, to=None, edge_weight=None, "
-    "net_start=None,\n          pin=None, net_weight=None, fixed=None, size=None, options=[], "
-    "keep=False,\n          imports=False, spare=0, scale=0.0)\n--\n\n"
-    "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
-    "or None). Collective over comm (None: only this process);\n"
-    "csrc/partition/libraries/zoltan.h has the arguments.  Arrays of the right type are\n"
-    "not copied; options is [name, value, ...]. The GIL is released.")
+PLB_PY_FN(partition,
+          "comm:O dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
+          "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
+          "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
+          "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
+          "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
+          "or None). Collective over comm (None: only this process);\n"
+          "csrc/partition/libraries/zoltan.h has the arguments.  Arrays of the right type are\n"
+          "not copied; options is [name, value, ...]. The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -77,12 +76,7 @@ PLB_PY_FN(
     int32_t *part;
     char *said = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    PLB_PY_TRY(plb_py_parse(
-        c,
-        "comm:O dist:i8@+ parts:i home:i | n_weights:i n_dims:i first_net:l options:L "
-        "keep:p imports:p spare:l scale:d ...",
-        &comm, &q.dist, &ranks, &q.n_parts, &q.home, &q.n_weights, &q.n_dims, &q.first_net,
-        &options, &keep, &q.imports, &q.spare, &q.scale));
+    PLB_PY_TRY(plb_py_parse(c, &comm, &q.dist, &ranks, &q.n_parts, &q.home));
     const int size = read_comm(comm, &q);
     if (size != ranks) {
         return size < 0 ? NULL
@@ -91,14 +85,13 @@ PLB_PY_FN(
     }
     q.first = q.dist[q.rank];
     q.n = (int32_t)(q.dist[q.rank + 1] - q.first);
-    int64_t n = q.n, k = q.n_parts, weights = n * q.n_weights, coords = n * q.n_dims;
-    PLB_PY_TRY(plb_py_parse(c,
-                            "old:i4@? | weight:f8@? share:f8@? coords:f8@? start:I@+? to:I@? "
-                            "edge_weight:f8@? net_start:I@+? pin:I@? net_weight:f8@? fixed:i4@? "
-                            "size:i4@?",
-                            &q.old, &n, &q.weight, &weights, &q.share, &k, &q.coords, &coords,
-                            &q.start, &n, &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets,
-                            &q.pin, &pins, &q.net_weight, &nets, &q.fixed, &n, &q.size, &n));
+    int64_t n = q.n, k = q.n_parts;
+    PLB_PY_TRY(plb_py_parse(c, &q.old, &n, &q.n_weights, &q.n_dims, &q.first_net, &options, &keep,
+                            &q.imports, &q.spare, &q.scale));
+    int64_t weights = n * q.n_weights, coords = n * q.n_dims;
+    PLB_PY_TRY(plb_py_parse(c, &q.weight, &weights, &q.share, &k, &q.coords, &coords, &q.start, &n,
+                            &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets, &q.pin, &pins,
+                            &q.net_weight, &nets, &q.fixed, &n, &q.size, &n));
     PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
     q.n_nets = nets < 0 ? 0 : (int32_t)nets;
@@ -113,13 +106,13 @@ PLB_PY_FN(
     return result;
 }
 
-PLB_PY_FN1(spare,
-           "spare(comm, /)\n--\n\n"
+PLB_PY_FN1(spare, comm,
            "Return which of the structures that are kept with comm this rank does not use now,\n"
            "as bits of a number.  `partition` may use those that no rank uses.  Local.")
 {
-    const MPI_Comm *handle = PyMPIComm_Get(arg);
-    return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
+    const MPI_Comm *handle = PyMPIComm_Get(comm);
+    PLB_PY_GET(handle);
+    return PyLong_FromLongLong(plb_zoltan_spare(*handle));
 }
 
 /* ---- the cuts ------------------------------------------------------------------------------- */
@@ -128,36 +121,31 @@ PLB_PY_FN1(spare,
 static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
 {
     PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
-    if (a == NULL || PyArray_DIM(a, 1) != dims) {
-        if (!PyErr_Occurred()) {
-            PyErr_Format(PyExc_ValueError, "expected an array of shape (n, %d)", (int)dims);
-        }
-        return NULL;
-    }
+    PLB_PY_GET(a);
+    PLB_PY_RAISE_IF(PyArray_DIM(a, 1) != dims, PyExc_ValueError,
+                    "expected an array of shape (n, %d)", (int)dims);
     *n = PyArray_DIM(a, 0);
     return PyArray_DATA(a);
 }
 
-PLB_PY_FN(points,
-          "points(cuts, n_dims, points, /)\n--\n\n"
+PLB_PY_FN(points, "cuts:O n_dims:i points:O",
           "Return the part in whose region each point lies.  cuts: from partition(keep=True).\n"
           "The GIL is released.")
 {
     PyObject *capsule, *object;
-    int32_t dims, *part;
+    int32_t dims;
     int64_t n = 0;
     plb_zoltan_kept_t *kept;
     const double *x;
-    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i points:O", &capsule, &dims, &object));
+    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &object));
     PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
     PLB_PY_GET(x = rows(&c->held, object, dims, &n));
-    PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
+    int32_t *part = plb_py_new(c, NPY_INT32, n);
     PLB_PY_RUN(c, plb_zoltan_points(kept, dims, n, x, part, &c->err));
     return plb_py_sealed(c, part);
 }
 
-PLB_PY_FN(boxes,
-          "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
+PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
           "Return (start, part): the parts whose regions each box meets; those of box i are\n"
           "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
           "region i is part i.  The GIL is released.")
@@ -165,35 +153,30 @@ PLB_PY_FN(boxes,
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;
     const int32_t *name;
-    int64_t n = 0, m = 0, *start, n_names = -1;
+    int64_t n = 0, m = 0, n_names = -1;
     plb_zoltan_kept_t *kept;
     const double *lo, *hi;
-    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O", &capsule, &dims,
-                            &parts, &name, &n_names, &low, &high));
+    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &parts, &name, &n_names, &low, &high));
     PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
     PLB_PY_GET(lo = rows(&c->held, low, dims, &n));
     PLB_PY_GET(hi = rows(&c->held, high, dims, &m));
     PLB_PY_RAISE_IF(n != m || (name != NULL && n_names != parts), PyExc_ValueError,
                     "lo and hi: expected the same number of rows");
-    PLB_PY_GET(start = plb_py_new(c, NPY_INT64, n + 1));
-    return PLB_PY_UNLOCKED(
-               c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err))
-               ? plb_py_fail(c)
-               : Py_BuildValue("NN", plb_py_sealed(c, start),
-                               plb_py_take(part, start[n], NPY_INT32));
+    int64_t *start = plb_py_new(c, NPY_INT64, n + 1);
+    PLB_PY_RUN(c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err));
+    return Py_BuildValue("NN", plb_py_sealed(c, start), plb_py_take(part, start[n], NPY_INT32));
 }
 
-PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
-                   "Return (lo, hi) of the region of each part under RCB, one after the other.")
+PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
+          "Return (lo, hi) of the region of each part under RCB, one after the other.")
 {
     PyObject *capsule;
     int32_t dims, parts;
-    double *lo, *hi;
     plb_zoltan_kept_t *kept;
-    PLB_PY_TRY(plb_py_parse(c, "cuts:O n_dims:i n_parts:i", &capsule, &dims, &parts));
+    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &parts));
     PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
-    PLB_PY_GET(lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts));
-    PLB_PY_GET(hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts));
+    double *lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts);
+    double *hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts);
     return PLB_PY_OR(c, plb_zoltan_regions(kept, dims, parts, lo, hi, &c->err),
                      Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
@@ -211,10 +194,7 @@ static void wait_for_left(void)
  * Zoltan and PT-Scotch. */
 static int add_left(PyObject *module)
 {
-    PyObject *capsule = PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL);
-    const int ret = capsule == NULL ? -1 : PyModule_AddObjectRef(module, "left", capsule);
-    Py_XDECREF(capsule);
-    return ret;
+    return plb_py_add_value(module, "left", PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL));
 }
 
 static int zoltan_exec(PyObject *module)
@@ -224,7 +204,7 @@ static int zoltan_exec(PyObject *module)
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
-    if (ret != 0 || PyModule_AddFunctions(module, methods) != 0 || add_left(module) != 0) {
+    if (ret != 0 || plb_py_add_functions(module, methods) != 0 || add_left(module) != 0) {
         return -1;
     }
     Py_AtExit(wait_for_left); /* runs before mpi4py's function that finalizes MPI */

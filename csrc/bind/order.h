@@ -1,0 +1,50 @@
+/* The order in which the rows of an array travel: what gather(), scatter() and an exchange copy.
+ */
+#ifndef PLB_BIND_ORDER_H
+#define PLB_BIND_ORDER_H
+
+#include "bind/views.h"
+
+typedef struct plb_py_order {
+    const int32_t *index;  /* [n] items; NULL: all items, as in the array */
+    const int64_t *offset; /* [items + 1] first row of each item; NULL: each item is one row */
+    int64_t n, items;
+} plb_py_order_t;
+
+/** Return the number of rows of the array; that of the rows that travel goes to *travel.  -1 if an
+ * index is not 0 ... items-1, or if offsets decrease. */
+static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel)
+{
+    const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;
+    bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, rows);
+    *travel = o->index != NULL ? 0 : rows;
+    for (int64_t i = 0; good && o->index != NULL && i < o->n; i++) {
+        const int32_t k = o->index[i];
+        good = k >= 0 && k < o->items;
+        *travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
+    }
+    return good ? rows : -1;
+}
+
+/** Copy the rows of `from` that travel to `to`, one after the other; scatter: the reverse. */
+static inline void plb_py_order_gather(const plb_py_order_t *o, const char *from,
+                                       int64_t row_bytes, char *to)
+{
+    if (o->offset != NULL) {
+        plb_gather_sized(from, o->offset, o->index, o->n, row_bytes, to);
+    } else {
+        plb_gather(from, o->index, o->n, row_bytes, to);
+    }
+}
+
+static inline void plb_py_order_scatter(const plb_py_order_t *o, const char *from,
+                                        int64_t row_bytes, char *to)
+{
+    if (o->offset != NULL) {
+        plb_scatter_sized(from, o->offset, o->index, o->n, row_bytes, to);
+    } else {
+        plb_scatter(from, o->index, o->n, row_bytes, to);
+    }
+}
+
+#endif
