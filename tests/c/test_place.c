@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "place/kit/rounds.h"
 #include "plb.h"
 
 enum { N = 200, P = 7 };
@@ -207,6 +208,31 @@ static void a_signal_ends_a_long_run(void **state)
     plb_free(out);
 }
 
+/* Memory limits that cannot be kept: more time does not help objects without load. */
+static void gossip_ends_where_nothing_can_move(void **state)
+{
+    (void)state;
+    const double load[] = {0.0, 0.0, 0.0, 0.0}, params[] = {1.0, 4, 3, 1e6};
+    const int32_t rank[] = {0, 0, 1, 2};
+    const int64_t memory[] = {10, 10, 10, 10}, limit[] = {15, 15, 15};
+    const plb_snapshot_t in = {.n_objects = 4,
+                               .n_ranks = 3,
+                               .n_components = 1,
+                               .load = load,
+                               .rank = rank,
+                               .memory = memory,
+                               .memory_limit = limit};
+    const plb_opts_t opts = {.params = params, .lenient = true};
+    int64_t messages[3] = {0}, bytes[3] = {0}, held[3] = {0};
+    plb_traffic_t traffic = {.messages = messages, .bytes = bytes, .held = held};
+    int32_t out[4];
+    plb_err_t err;
+    assert_int_equal(plb_rounds_run(plb_strategy_gossip.agent, &in, &opts, out, &traffic, &err),
+                     0);
+    assert_memory_equal(out, rank, sizeof rank);
+    assert_true(traffic.rounds < 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +240,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
         cmocka_unit_test(packing_goes_back),
+        cmocka_unit_test(gossip_ends_where_nothing_can_move),
         cmocka_unit_test(a_signal_ends_a_long_run),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);

@@ -281,8 +281,9 @@ class Gossip:
             if n_overloaded == 0 or stalled == PATIENCE:
                 self.failed = self.failed if n_overloaded == 0 else self.limit
                 crowded = self.crowded and self.failed <= len(self.ranks) * self.average()
-                if crowded and n_overloaded and longest <= self.failed:
-                    self.limit = 1.1 * self.failed
+                more = 1.1 * self.failed  # no more than that if all loads are zero
+                if crowded and n_overloaded and longest <= self.failed < more:
+                    self.limit = more
                     stalled, mail = 0, None
                     iteration += 1
                     continue

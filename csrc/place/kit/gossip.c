@@ -504,9 +504,10 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all) {
-        set_limit(self, MORE * self->failed); /* only the memory limits are exceeded: allow more
-                                                 time */
+    const double more = MORE * self->failed; /* no more than that if all loads are zero */
+    if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
+        more > self->failed) {
+        set_limit(self, more); /* only the memory limits are exceeded: allow more time */
         return true;
     }
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
