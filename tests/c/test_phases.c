@@ -355,12 +355,11 @@ static void test_sums_are_exact(void **state)
             for (int i = 0; i < PHASES; i++) {
                 plb_exact_t sum[RANKS + 1] = {{{0}}};
                 for (int64_t k = 0; k < seen[i].n; k++) {
-                    const double load = t->task_load[t->task_ptr[i] + k];
-                    plb_exact_add(&sum[seen[i].rank[k]], load);
-                    plb_exact_add(&sum[RANKS], load);
+                    plb_exact_add(&sum[seen[i].rank[k]], t->task_load[t->task_ptr[i] + k]);
                 }
                 for (int r = 0; r < RANKS; r++) {
                     assert_true(seen[i].time[r] == plb_exact_value(&sum[r]));
+                    plb_exact_add(&sum[RANKS], seen[i].time[r]);
                 }
                 assert_true(seen[i].it.total == plb_exact_value(&sum[RANKS]));
                 assert_true(seen[i].it.mean == seen[i].it.total / RANKS);
