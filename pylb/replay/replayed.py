@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from pylb.decide.decider import (
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, nearest
 from pylb.io.phases import Phases
-from pylb.io.run_record import Loop
+from pylb.io.run_record import Loop, Stretch
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
@@ -323,7 +324,7 @@ def replay(
     loops = _loops(trace)
     for i, (loop, part) in enumerate(loops):
         core.loop(int(loop.first), int(loop.n), *prices.foreseen(loop, given))
-        core.feed(part)
+        _feed(core, trace, int(loop.first), part)
         early = len(part) < loop.n and i + 1 < len(loops)
         _settle(core, trace, int(loop.first) + len(part), early)
     metrics, seconds = core.metrics(0)
@@ -386,8 +387,35 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     return History(out)
 
 
+def _feed(core: Any, trace: Phases, first: int, part: Phases) -> None:
+    """Run the phases of a loop, which begins with phase `first` of the trace.
+
+    If the program changed sizes or positions of new objects in their first phase, a decision before
+    this phase uses those that the record lists.
+    """
+    last = first + len(part)
+    listed = trace.recorded.remaining if trace.recorded else {}
+    ends = [i for i in sorted(listed) if first < i < last and _is_changed(trace, listed[i], i)]
+    for begin, end in itertools.pairwise([first, *ends, last]):
+        core.feed(part[begin - first : end - first] if ends else part)
+        if end in ends:
+            _settle(core, trace, end, True)
+
+
+def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
+    """Say whether sizes or positions of these objects are different in phase i of the trace."""
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    memory = np.maximum(objects.memory, 0)
+    pairs: list[tuple[Any, Any]] = [
+        (objects.bytes, trace.task_bytes),
+        (memory, trace.task_memory),
+        (objects.coords, trace.task_coords),
+    ]
+    return any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
+
+
 def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
-    """End a loop after `end` phases, with the objects that exist then.
+    """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
 
     The record lists these objects if they are not those of the next phase.  If it lists none and
     the loop was left early, the loop ends with the next phase.

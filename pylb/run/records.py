@@ -173,7 +173,8 @@ class LoadHistory:
 
         These are the stretches, and the figures of their iterations, (k, 8).
         """
-        self.cut()
+        if self._loads:  # if not, only an LB step or the end of a loop ends a part
+            self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         rows = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
         if forget:
