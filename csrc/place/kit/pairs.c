@@ -22,6 +22,7 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "place/kit/journal.h"
 #include "place/kit/members.h"
 
 enum {
@@ -73,24 +74,18 @@ typedef struct side {
     set_t set[1 << MOST];
 } side_t;
 
-/* A migration: the thing and the rank that it left. */
-typedef struct moved {
-    int32_t thing, from;
-} moved_t;
-
 typedef struct pairs {
     plb_ranks_t *ranks;
-    thing_t *thing;     /* [problem->n] */
-    plb_members_t on;   /* the things on each rank, without those of load 0 */
-    plb_heap_t donor;   /* key: -seconds above the limit */
-    plb_heap_t partner; /* key: -gap, the load that the rank can still take */
-    plb_item_t *aside;  /* [TRIES] partners that were tried */
-    moved_t *moved;     /* [n_moved] since the maximum was last reduced by much */
-    int64_t n_moved, room;
-    double work;        /* number of sets that may still be examined */
-    double excess;      /* seconds above the limit, sum of all donors */
-    double check, goal; /* at `check` of `work`, the excess should be at most `goal` */
-    side_t from, to;    /* the donor and the present partner */
+    thing_t *thing;        /* [problem->n] */
+    plb_members_t on;      /* the things on each rank, without those of load 0 */
+    plb_heap_t donor;      /* key: -seconds above the limit */
+    plb_heap_t partner;    /* key: -gap, the load that the rank can still take */
+    plb_item_t *aside;     /* [TRIES] partners that were tried */
+    plb_journal_t journal; /* migrations of things since the maximum was last reduced by much */
+    double work;           /* number of sets that may still be examined */
+    double excess;         /* seconds above the limit, sum of all donors */
+    double check, goal;    /* at `check` of `work`, the excess should be at most `goal` */
+    side_t from, to;       /* the donor and the present partner */
 } pairs_t;
 
 /* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
@@ -260,21 +255,23 @@ static void move(pairs_t *self, int32_t thing, int32_t from, int32_t to)
     plb_ranks_move_known(self->ranks, it->object, it->load, from, to);
 }
 
-static void hand_over(pairs_t *self, const int32_t *thing, int32_t mask, int32_t from, int32_t to)
+static int hand_over(pairs_t *self, const int32_t *thing, int32_t mask, int32_t from, int32_t to,
+                     plb_err_t *err)
 {
     for (int32_t k = 0; mask >> k != 0; k++) {
         if (mask >> k & 1) {
-            self->moved[self->n_moved++] = (moved_t){thing[k], from};
+            PLB_PASS(plb_journal_add(&self->journal, thing[k], from, err));
             move(self, thing[k], from, to);
         }
     }
+    return PLB_OK;
 }
 
 static void undo(pairs_t *self)
 {
-    while (self->n_moved > 0) {
-        const moved_t last = self->moved[--self->n_moved];
-        move(self, last.thing, self->ranks->rank[self->thing[last.thing].object], last.from);
+    while (self->journal.n > 0) {
+        const plb_migration_t last = plb_journal_pop(&self->journal);
+        move(self, last.object, self->ranks->rank[self->thing[last.object].object], last.from);
     }
 }
 
@@ -288,14 +285,13 @@ static double longest(const pairs_t *self)
 static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
 {
     int32_t n;
-    PLB_PASS_GROW(self->moved, self->room, self->n_moved + 2 * MOST);
     const plb_item_t worst = plb_heap_pop(&self->donor);
     const int32_t donor = worst.id;
     const exchange_t best = find(self, donor, &n);
     self->excess += worst.key;
     if (best.partner >= 0) {
-        hand_over(self, self->from.thing, best.give, donor, best.partner);
-        hand_over(self, best.theirs, best.back, best.partner, donor);
+        PLB_PASS(hand_over(self, self->from.thing, best.give, donor, best.partner, err));
+        PLB_PASS(hand_over(self, best.theirs, best.back, best.partner, donor, err));
     }
     sort_in(self, donor);
     for (int32_t k = 0; k < n; k++) {
@@ -338,7 +334,7 @@ static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
         ret = relieve(self, &helps, err);
         if (self->donor.n == 0 || longest(self) <= (1.0 - NEAR) * most) {
             most = longest(self);
-            self->n_moved = 0;
+            self->journal.n = 0;
         }
         PLB_THEN(plb_interrupted(64));
     }
@@ -412,8 +408,8 @@ int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
 out:
     if (self != NULL) {
         plb_members_free(&self->on);
-        PLB_FREE(self->thing, self->moved, self->donor.item, self->partner.item, self->aside,
-                 self);
+        PLB_FREE(self->thing, self->journal.entry, self->donor.item, self->partner.item,
+                 self->aside, self);
     }
     return ret;
 }

@@ -33,6 +33,7 @@
 #include "place/kit/bound.h"
 #include "place/kit/grain.h"
 #include "place/kit/home.h"
+#include "place/kit/journal.h"
 #include "place/kit/offers.h"
 #include "place/kit/restarts.h"
 
@@ -70,26 +71,20 @@ static const double WORTH_ROUND = 0.75;
 /* Transfers that leave more than this fraction of the total excess are undone. */
 static const double WORTH_MOVES = 0.9;
 
-/* A migration: the object and the rank that it left. */
-typedef struct moved {
-    int32_t object, from;
-} moved_t;
-
 typedef struct fitter {
     plb_ranks_t ranks;
-    double tolerance;     /* tolerance of a rank's load, as a fraction of the limit */
-    double share;         /* spare room of each rank, as a fraction of the limit */
-    plb_heap_t donor;     /* ranks above the limit; key: -excess, so that the largest is on top */
-    plb_heap_t receiver;  /* ranks below the limit; key: -gap, so that the largest is on top */
-    plb_offers_t gives;   /* objects of the ranks that were donors when the round began */
-    plb_offers_t returns; /* objects of the other ranks; listed for the first exchange */
-    uint8_t *is_donor;    /* [p] whether the rank was a donor when the round began */
-    uint8_t *is_other;    /* [p] whether the rank was no donor when the round began */
-    double excess;        /* sum over all ranks */
-    double marked;        /* the total excess before the migrations in `moved` */
-    moved_t *moved;       /* [n_moved] migrations that have reduced the total excess by little */
-    int64_t n_moved, room;
-    int64_t n_pushes; /* how many objects push() may still move */
+    double tolerance;      /* tolerance of a rank's load, as a fraction of the limit */
+    double share;          /* spare room of each rank, as a fraction of the limit */
+    plb_heap_t donor;      /* ranks above the limit; key: -excess, so that the largest is on top */
+    plb_heap_t receiver;   /* ranks below the limit; key: -gap, so that the largest is on top */
+    plb_offers_t gives;    /* objects of the ranks that were donors when the round began */
+    plb_offers_t returns;  /* objects of the other ranks; listed for the first exchange */
+    uint8_t *is_donor;     /* [p] whether the rank was a donor when the round began */
+    uint8_t *is_other;     /* [p] whether the rank was no donor when the round began */
+    double excess;         /* sum over all ranks */
+    double marked;         /* the total excess before the migrations in the journal */
+    plb_journal_t journal; /* migrations that have reduced the total excess by little */
+    int64_t n_pushes;      /* how many objects push() may still move */
 } fitter_t;
 
 /* A transfer of load from one rank to another. */
@@ -230,8 +225,7 @@ static int move(fitter_t *self, int32_t from, int64_t k, int32_t to, plb_err_t *
     if (k >= 0) {
         plb_offers_t *offers = list_of(self, from);
         const int32_t object = offers->item[k].id;
-        PLB_PASS_GROW(self->moved, self->room, self->n_moved + 1);
-        self->moved[self->n_moved++] = (moved_t){object, from};
+        PLB_PASS(plb_journal_add(&self->journal, object, from, err));
         plb_offers_take(offers, k);
         move_object(self, object, from, to);
     }
@@ -241,8 +235,8 @@ static int move(fitter_t *self, int32_t from, int64_t k, int32_t to, plb_err_t *
 /* Undo the migrations since the total excess was last reduced by much. */
 static void undo(fitter_t *self)
 {
-    while (self->n_moved > 0) {
-        const moved_t last = self->moved[--self->n_moved];
+    while (self->journal.n > 0) {
+        const plb_migration_t last = plb_journal_pop(&self->journal);
         move_object(self, last.object, self->ranks.rank[last.object], last.from);
     }
 }
@@ -448,7 +442,7 @@ static int transfer_all(fitter_t *self, plb_err_t *err)
         ret = serve(self, err);
         if (self->excess <= WORTH_MOVES * self->marked) {
             self->marked = self->excess;
-            self->n_moved = 0;
+            self->journal.n = 0;
         }
         PLB_THEN(plb_interrupted(16));
     }
@@ -555,7 +549,8 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     }
 out:
     plb_ranks_free(&self.ranks);
-    PLB_FREE(self.moved, self.donor.item, self.receiver.item, self.is_donor, self.is_other);
+    PLB_FREE(self.journal.entry, self.donor.item, self.receiver.item, self.is_donor,
+             self.is_other);
     return ret;
 }
 
