@@ -12,7 +12,7 @@ from pylb.console import count
 from pylb.io import records
 from pylb.io.run_record import FIGURES, RunData
 from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import stretches_of, trace_fields
+from pylb.replay.trace_conversion import OF_RANKS, stretches_of, trace_fields
 
 
 class RunRecord(RunData):
@@ -78,6 +78,9 @@ class RunRecord(RunData):
         idle = np.append(0.0, m["idle_mean"])[: len(lowest)]
         columns = m["max"], m["max"], m["mean"], idle, lowest, m["min"], none, none
         figures: dict[str, Any] = dict(zip(FIGURES, columns, strict=True))
+        given = {name: getattr(trace, name) for name in OF_RANKS}
+        ranks = {name: row.tolist() for name, row in given.items() if row is not None}
+        figures["parameters"] = {"ranks": ranks} if ranks else {}
         return cls(n_ranks=trace.n_ranks, stretches=list(stretches_of(trace)), **figures)
 
     @functools.cached_property

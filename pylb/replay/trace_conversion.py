@@ -253,6 +253,10 @@ def _stretch_of(trace: Phases, i: int) -> Stretch:
     place[trace.task_entity[tasks][order]] = np.arange(len(key), dtype=np.int32)
     n = len(key)
 
+    load = trace.task_load[tasks] if trace.task_seconds is None else trace.task_seconds[tasks]
+    if trace.speed is not None and trace.task_seconds is None:
+        load = load / trace.speed[trace.task_rank[tasks]]
+
     def of_tasks(column: Any, default: int) -> I64:
         return np.full(n, default, np.int64) if column is None else column[tasks][order]
 
@@ -263,7 +267,7 @@ def _stretch_of(trace: Phases, i: int) -> Stretch:
         of_tasks(trace.task_bytes, 0),
         of_tasks(trace.task_memory, -1),
         trace.entity_migratable[trace.task_entity[tasks]][order],
-        trace.task_load[tasks][order][None],
+        load[order][None],
         place[trace.edge_src[edges]],
         place[trace.edge_dst[edges]],
         trace.edge_bytes[edges],

@@ -422,6 +422,25 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
     assert len(trace.replay("none").iteration_time) == 21
 
 
+def test_the_record_of_a_trace_knows_its_ranks(tmp_path):
+    rng = np.random.default_rng(1)
+    facts = {
+        "speed": np.array([1.0, 2.7]),
+        "background": np.array([0.5, 0.0]),
+        "memory_limit": np.array([40, 50]),
+        "memory": np.full(8, 3),
+    }
+    steps = [pylb.Snapshot(rng.random(8), np.arange(8) // 4, n_ranks=2, **facts) for _ in range(4)]
+    trace = pylb.Trace.from_snapshots(steps)
+    write_run(pylb.RunRecord.of(trace), tmp_path / "run.h5")
+    again = pylb.RunRecord.read(tmp_path / "run.h5").trace
+    for name in ("speed", "background", "memory_limit"):
+        assert np.array_equal(getattr(again, name), facts[name])
+    for name, plan in (("unbalanced", {}), ("BestFitLB", {"every": 2, "cost": 0.01})):
+        times = [t.replay(name, **plan).time for t in (trace, again)]
+        assert times[0] == pytest.approx(times[1], rel=1e-12)
+
+
 def test_a_record_whose_parameters_are_others(tmp_path):
     """A record without some parameters, or with unknown ones, can be read."""
     path = tmp_path / "run.h5"
