@@ -15,10 +15,9 @@ heavy as the others, each heavy object leaves its rank room for a whole number o
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
-from common.figures import check, save
+from common.figures import check, least_seconds, save
 
 import pylb
 from pylb.console import show
@@ -50,22 +49,12 @@ def lower_bound(load: np.ndarray, ranks: int) -> float:
     return max(load.sum() / ranks, load[0], *crowds, 0.0)
 
 
-def least_seconds(function, times: int = 5) -> float:
-    """Return the least of several measured times of a call."""
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def row(kind: str, each: int, ranks: int) -> dict[str, float | str]:
     """Place one snapshot, and return its row of the table."""
     load = np.abs(KINDS[kind](np.random.default_rng(1), each * ranks)) + 1e-3
     s = pylb.Snapshot(load, np.arange(len(load)) // each, n_ranks=ranks)
     plan = pylb.place(s, "BestFitLB")
-    seconds = least_seconds(lambda: pylb.place(s, "BestFitLB"))
+    seconds = least_seconds(lambda: pylb.place(s, "BestFitLB"), 5)
     return {
         "loads": kind,
         "objects per rank": each,
@@ -74,7 +63,7 @@ def row(kind: str, each: int, ranks: int) -> dict[str, float | str]:
         "migrations": plan.migrations,
         "objects": len(load),
         "seconds": seconds,
-        "times argsort": seconds / least_seconds(lambda: np.argsort(load)),
+        "times argsort": seconds / least_seconds(lambda: np.argsort(load), 5),
     }
 
 

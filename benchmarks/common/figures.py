@@ -1,9 +1,10 @@
-"""Shared by benchmarks: arguments, verdicts, pictures with two axes, results as JSON."""
+"""Shared by benchmarks: arguments, verdicts, times, pictures with two axes, results as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
     """Record and print whether a target was met."""
     print(f"{'met   ' if met else 'MISSED'} {what}")
     verdicts.append({"what": what, "met": bool(met)})
+
+
+def least_seconds(call: Callable[[], object], repeats: int) -> float:
+    """Return the least of several measured times of a call."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def picture(path: Path, draw: Callable[[list[Any]], None]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import pylb
+from common.figures import least_seconds
 from pylb.console import show
 from pylb.partition.libraries import METHODS
 
@@ -313,13 +314,13 @@ def crash(quick: bool) -> Answer:
             hi.tofile(file)
         for method in ("rcb", "rib", "hsfc"):
             out = pylb.partition(coords=surface.points, parts=96, method=method)
-            seconds = _least(lambda out=out: out.boxes(lo, hi), 20)
+            seconds = least_seconds(lambda out=out: out.boxes(lo, hi), 20)
             hits = len(out.boxes(lo, hi).part)
             alone: dict[str, Any] = {}
             if program is not None:
                 words = (program, folder / "case", 96, 20, folder / "boxes")
                 alone = launch(1, *words, *parameters(method, 1))
-                seconds = min(seconds, _least(lambda out=out: out.boxes(lo, hi), 20))
+                seconds = min(seconds, least_seconds(lambda out=out: out.boxes(lo, hi), 20))
                 good = good and alone["met"] == hits and seconds <= 1.2 * alone["box_seconds"]
             ratio = seconds / alone["box_seconds"] if alone else None
             row = [method, *paper.get(method, (None, None)), hits, alone.get("met")]
@@ -342,15 +343,6 @@ def crash(quick: bool) -> Answer:
         title=f"10,000 boxes on 96 parts of {n:,} points of two surfaces",
     )
     return rows, good
-
-
-def _least(call: Any, repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 # ---- repartitioning ----------------------------------------------------------------------------

@@ -148,7 +148,7 @@ static bool next_item(const char **spec, item_t *out)
 /* Return the name; it is overwritten by the next call. */
 static const char *name_of(const item_t *item)
 {
-    static char name[LONGEST_NAME]; /* whoever reads arguments has the GIL */
+    static char name[LONGEST_NAME]; /* safe: the reading thread has the GIL */
     size_t n = 0;
     for (; item->name[n] != ':' && n < sizeof name - 1; n++) {
         name[n] = item->name[n];

@@ -140,8 +140,8 @@ PyObject *plb_py_no_memory(void);
  * step is a call, which has failed if it returns nonzero; GET: it has failed if it gives NULL;
  * RUN: it is a call of the core, made without the GIL, and not made if an exception is pending
  * (e.g. since an output could not be made); ALONE: RUN, and only one thread at a time may be in
- * such a call, else the exception says who is. RAISE_IF, REFUSE_IF: if `wrong` is true,
- * set an exception with a message and return. */
+ * such a call; a second thread gets an exception, which says what the first one does.  RAISE_IF,
+ * REFUSE_IF: if `wrong` is true, set an exception with a message and return. */
 #define PLB_PY_TRY(call)                                                                          \
     do {                                                                                          \
         if (call) {                                                                               \
