@@ -155,7 +155,7 @@ def measure(plan: lab.LabPlan, *what: Any) -> list[dict[str, Any]]:
         code = room.run(["mpiexec", "-n", str(RANKS), *words])
         failed = [done.failed for done in room.done if done.failed]
         if code or failed:
-            raise SystemExit(f"the ranks ended with {code} {failed}")
+            raise SystemExit(f"the ranks ended with exit code {code}; failed: {failed}")
         return list(json.loads(Path(file.name).read_text()))
 
 

@@ -21,7 +21,7 @@ typedef enum plb_clock {
 typedef struct plb_clock_frame {
     bool on;
     plb_clock_t source; /* the clock that drives the thread's own time */
-    double pace;        /* own seconds per second of `source` */
+    double pace;        /* by how many seconds the own time advances in a second of `source` */
     int64_t began;      /* ns: time of `source` when the frame began */
     int64_t own;        /* ns: own time when the frame began, plus declared time since then */
     int64_t declared;   /* ns: declared time in all frames of this thread */

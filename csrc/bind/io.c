@@ -50,7 +50,7 @@ PLB_PY_FN1(vt_head, scan, "Return (text of the metadata or None, ids of the phas
     return Py_BuildValue("z#N", size == 0 ? NULL : s->text + s->metadata.begin, size, ids);
 }
 
-/* ---- the ranks joined ----------------------------------------------------------------------- */
+/* ---- the files of all ranks, joined --------------------------------------------------------- */
 
 #define NPY_OF(pointer)                                                                           \
     _Generic((pointer),                                                                           \
@@ -130,7 +130,7 @@ PLB_PY_FN(vt_merge, "scans:L source:i8",
     return out;
 }
 
-/* ---- another placement ---------------------------------------------------------------------- */
+/* ---- files under another placement ---------------------------------------------------------- */
 
 typedef struct plan {
     PyObject_HEAD plb_vt_plan_t core;

@@ -149,8 +149,8 @@ PLB_PY_FN1(check_snapshot, snapshot, "Raise an error for the first invalid value
 
 /* ---- performance models --------------------------------------------------------------------- */
 
-/* Read the first three arguments, p models; their points, too, are in arrays of one length.  0, or
- * -1 with an exception. */
+/* Read p models from the first three arguments.  `rows` and `speed` have an entry for each of the
+ * *points points of all models together.  0, or -1 with an exception. */
 static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t *points)
 {
     *p = *points = -1;

@@ -11,8 +11,8 @@ typedef struct plb_py_order {
     int64_t n, items;
 } plb_py_order_t;
 
-/** Return the number of rows of the array; that of the rows that travel goes to *travel.  -1 if an
- * index is not 0 ... items-1, or if offsets decrease. */
+/** Return the number of rows of the array, and set *travel to the number of rows that travel.  -1
+ * if an index is not 0 ... items-1, or if offsets decrease. */
 static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel)
 {
     const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;

@@ -14,8 +14,7 @@ static MPI_Comm *ready(PyObject *comm)
     return imported ? PyMPIComm_Get(comm) : NULL;
 }
 
-/* Return an array of n times -1, which stands for the row of each object that arrives: it has
- * no row on this rank. */
+/* Return an array with n entries -1: an object that arrives has no row on this rank yet. */
 static PyObject *nowhere(npy_intp n)
 {
     static int64_t none = -1;

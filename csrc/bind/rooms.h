@@ -34,9 +34,9 @@ int plb_py_clock(const char *name, plb_clock_t *out);
 /** The C struct of a pylb._core.Keys; NULL with an exception. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction: that of the capsule; None:
- * reductions of a single rank, `alone`, of which up to `depth` are under way.  NULL with an
- * exception. */
+/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction returns the one in `capsule`.
+ * If `capsule` is None, it sets up `alone` for a single rank, with up to `depth` reductions under
+ * way, and returns that.  NULL with an exception. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);

@@ -75,13 +75,18 @@ void plb_py_release(plb_py_held_t *held);
  *     f8 i8 i4 u1 b1  an array of float64, int64, int32, uint8, bool: const T **data, int64_t *n
  *     I             an array of int32 or int64: plb_ints_t *data, int64_t *n
  *
- *  The array must have *n entries; if *n is negative, it becomes the array's length. Flags after
- * the kind: `?` None gives NULL; `+` one entry more than *n; `@` any shape (default: one
- * dimension); `!` it is written in place. A copy is made only if dtype or layout requires one,
- * and is held by the call. `=text` at the end: the argument is optional; if it is absent, its
- * target does not change, which has the value `text`.  What follows `*` is given by keyword.
- * `...`: the next call reads the rest, when the sizes are known.  0, or -1 with an exception that
- * names the argument. */
+ * The array must have *n entries; if *n is negative, it becomes the array's length.  A copy is
+ * made only if dtype or layout requires one, and is held by the call.  Flags after the kind:
+ *
+ *     ?       None gives NULL
+ *     +       one entry more than *n
+ *     @       any shape; without it: one dimension
+ *     !       the array is written in place
+ *     =text   at the end: the argument is optional.  If it is absent, its target does not change;
+ *             the caller has set it to the value `text`, which help() shows
+ *
+ * What follows `*` is given by keyword.  `...`: the next call reads the rest, when the sizes are
+ * known.  0, or -1 with an exception that names the argument. */
 int plb_py_parse(plb_py_call_t *c, ...);
 
 /** Read the items of a tuple, or the attributes of an object, in the same way. */
@@ -135,13 +140,18 @@ PyObject *plb_py_no_memory(void);
         plb_py_raise(PLB_FAIL(&err_, (code), __VA_ARGS__), &err_);                                \
     } while (0)
 
-/* Return from the function if a step has failed.  TRY, GET, RUN and RAISE_IF are for functions
- * that return a pointer, PASS and REFUSE_IF for functions that return a number.  TRY, PASS: the
- * step is a call, which has failed if it returns nonzero; GET: it has failed if it gives NULL;
- * RUN: it is a call of the core, made without the GIL, and not made if an exception is pending
- * (e.g. since an output could not be made); ALONE: RUN, and only one thread at a time may be in
- * such a call; a second thread gets an exception, which says what the first one does.  RAISE_IF,
- * REFUSE_IF: if `wrong` is true, set an exception with a message and return. */
+/* Do a step, and return from the function if it fails:
+ *
+ *     TRY, PASS            a call fails if it returns nonzero
+ *     GET                  a pointer must not be NULL
+ *     RUN                  a call of the core, made without the GIL; it is not made if an
+ *                          exception is pending, e.g. because there was no output array
+ *     ALONE                like RUN, for a call in which only one thread at a time may be; a
+ *                          second thread gets an exception that says what the first one does
+ *     RAISE_IF, REFUSE_IF  if `wrong` is true, set an exception with a message
+ *
+ * PASS and REFUSE_IF are for functions that return a number, the others for functions that return
+ * a pointer. */
 #define PLB_PY_TRY(call)                                                                          \
     do {                                                                                          \
         if (call) {                                                                               \
@@ -187,7 +197,7 @@ PyObject *plb_py_no_memory(void);
     } while (0)
 
 /** Return `value` if the code `ret` is PLB_OK; else raise the exception of the code and return
- * NULL, and do not evaluate `value`; nor `ret` if an exception is pending. */
+ * NULL.  `value` is only evaluated if it is returned, `ret` only if no exception is pending. */
 #define PLB_PY_OR(c, ret, value)                                                                  \
     (PyErr_Occurred() == NULL && plb_py_check((c), (ret)) == 0 ? (value) : NULL)
 #define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))

@@ -43,7 +43,7 @@ typedef struct plb_observation {
     X(RATE, "an iteration's imbalance costs more than the average per iteration at the best "     \
             "period")                                                                             \
     X(ASKED, "the user's function asks for it")                                                   \
-    X(REPAYS, "balanced iterations would repay an LB step")                                       \
+    X(REPAYS, "an LB step and a batch of balanced iterations take less time than the batch now")  \
     X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \
     X(AT_ONCE, "the next iteration alone would repay an LB step twice")
 

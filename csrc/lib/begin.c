@@ -15,8 +15,8 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
     return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
 }
 
-/* Make the decider of these settings.  Without cells, its only strategy is the code's own
- * redistribution. */
+/* Make the decider of these settings.  If the program passes no cells, the decider's only strategy
+ * is the program's own redistribution. */
 static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -289,8 +289,8 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
     return PLB_OK;
 }
 
-/* End a step, except for its plan.  `failed`: PLB_OK, or the code of an error in this rank's
- * arguments. */
+/* Do all that the end of a step needs except making the plan.  `failed`: PLB_OK, or the code of an
+ * error in this rank's arguments. */
 static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
                 plb_ask_t *ask, plb_err_t *err)
 {

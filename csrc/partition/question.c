@@ -162,7 +162,7 @@ typedef struct reduced {
                                     of part r, -1: it was left out */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* whether no part was left out */
+    bool same; /* whether all parts remain */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)

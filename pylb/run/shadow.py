@@ -46,8 +46,8 @@ class ShadowMode(MeasuringMode):
         super().__init__(state)
         self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 still lacks
         state.records.keepers.append(self._loads)
-        # Figures of the iterations and receipts as they would be with LB steps, the same on all
-        # ranks.
+        # What the user sees, the same on all ranks: the iterations' figures and the receipts of
+        # the replay, i.e. of a run in which the LB steps had taken place.
         self._figures, self._history = IterationLog(), History()
         self._log = IterationLog()  # on rank 0: these figures of all replayed iterations
         self._replay: Any = None  # the replay, on rank 0

@@ -1,5 +1,5 @@
-/* Reductions (measure/reduction.h) between ranks of one process: a result comes when all ranks
- * have contributed, and then a while later. */
+/* Reductions (measure/reduction.h) between ranks of one process.  A result is complete when all
+ * ranks have contributed; it reaches a rank then or later, as `late` says. */
 #ifndef TEST_MEDIUM_H
 #define TEST_MEDIUM_H
 
@@ -26,7 +26,7 @@ typedef struct medium_rank {
 
 struct medium {
     int p;
-    bool (*late)(void *arg); /* whether a complete result comes later */
+    bool (*late)(void *arg); /* whether a complete result is still kept back */
     void *arg;
     medium_reduction_t *at; /* [most] */
     int most;

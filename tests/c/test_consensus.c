@@ -206,7 +206,7 @@ static void test_bounded_lag(void **state)
     assert_int_equal(d.iteration, 3);
     OK(plb_consensus_root_stats(&root, 2, 0, 9, &d, &err));
     assert_int_equal(d.iteration, 9);
-    /* F becomes smaller, without a round */
+    /* the final iteration F becomes smaller, and no round is needed for that */
     OK(plb_consensus_root_stats(&root, 3, 0, 5, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 5);

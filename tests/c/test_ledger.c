@@ -114,7 +114,7 @@ static void no_strategy_is_free(void **state)
     const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false}, parts = {1.0, 2.0, 3.0, 4.0, false},
                       whole = {1.0, NAN, 0.0, 5.0, false};
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
-    /* nothing reported: the time of a balanced iteration */
+    /* no cost was reported: the expected cost is the time of a balanced iteration */
     assert_true(plb_ledger_theta(&s, 0) == 0.25);
     assert_int_equal(plb_ledger_balanced(&s, 2, 1, &parts, &err), PLB_OK);
     assert_true(plb_ledger_theta(&s, 1) == 6.0);

@@ -1,7 +1,9 @@
-/* Cells whose load drifts; all seconds are told, so that the decisions are the same each time.
+/* Cells whose load drifts.  The program passes computed seconds, none is measured, so every run
+ * makes the same decisions.
  *   drift STEPS LAG cells|unlike|seconds [word=value ...]
- * unlike: cells, and odd ranks take 2.5 times as long for the same.
- * Prints the receipts, and with PYLB_RECORD the run is recorded. */
+ * cells: pylb places the cells; unlike: it does, and odd ranks take 2.5 times as long for the same
+ * work; seconds: pylb only says when to rebalance.
+ * Prints the receipts.  If PYLB_RECORD is set, the run is recorded. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
         }                                                                                         \
     } while (0)
 
-enum { CELLS = 16 }; /* a rank, at first */
+enum { CELLS = 16 }; /* on each rank, at first */
 
 static double load_of(int64_t key, int step, int total)
 {

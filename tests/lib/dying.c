@@ -1,7 +1,8 @@
-/* The last rank dies at the library's N-th call of MPI, or this call fails:
- *   dying HOW N [OPTION VALUE ...]     HOW: kill, exit, error, none
- * A rank that gets an error ends all ranks, as programs do.  "none": rank 0 prints how many calls
- * there are. */
+/* On the last rank, the library's N-th call of MPI ends the rank, or returns an error:
+ *   dying HOW N [OPTION VALUE ...]
+ * HOW: kill or exit: the rank ends this way; error: the call fails; none: nothing happens, and
+ * rank 0 prints the number of calls.
+ * A rank whose call of the library fails ends all ranks, as programs do. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -18,7 +19,8 @@ enum { STEPS = 7, CELLS = 6 };
 static int rank, n_ranks, n_calls, at = -1;
 static const char *how = "none";
 
-/* Count a call of the library; whether it fails. */
+/* Count a call of MPI by the library, and end the rank if it is time; return whether the call must
+ * fail. */
 static int fails(const char *name)
 {
     struct timespec now;
@@ -104,7 +106,8 @@ int main(int argc, char **argv)
         key[i] = CELLS * rank + i;
         load[i] = rank == 0 ? 3.0 + i : 1.0;
     }
-    for (int k = 0; k < STEPS; k++) { /* the same cells again: each plan is carried out in vain */
+    for (int k = 0; k < STEPS; k++) { /* every step passes the same cells: they stay, although each
+                                         plan is carried out */
         check(pylb_advise_cells(lb, &cells, &plan));
         if (plan != NULL && pylb_plan_n(plan) <= 64 * CELLS) {
             check(pylb_plan_migrate(plan, load, sizeof *load, to));

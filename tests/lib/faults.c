@@ -1,4 +1,5 @@
-/* Ranks that do not do the same: each prints the error that it gets.
+/* Programs with a mistake: one rank calls, answers or passes something else than the others.  Each
+ * rank prints the error that it gets.
  *   faults CASE */
 #include <mpi.h>
 #include <stdio.h>

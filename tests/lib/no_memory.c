@@ -1,8 +1,9 @@
 /* Allocations of the library fail on the last rank:  LD_PRELOAD=no_malloc.so no_memory RECORD
  *
- * The first session is whole; then allocation 0 fails, then 1, and so on, until a session has
- * fewer allocations.  A call must return PYLB_ERR_NOMEM, and closing
- * frees all but the handle (24 bytes), which stays so that it can be refused later. */
+ * A session opens, uses and closes an advisor.  In the first one, no allocation fails; in the next
+ * one, allocation 0 fails, then 1, and so on, until a session ends before its allocation fails.  A
+ * call must return PYLB_ERR_NOMEM.  Closing frees all but the handle (24 bytes), which stays, so
+ * that the library can recognise and refuse it later. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Every function of pylb.h that needs no MPI, also with what is wrong.  Valid C11 and C++17. */
+/* Calls every function of pylb.h that needs no MPI, also with wrong arguments.  This file is valid
+ * C11 and C++17. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static void words(void)
     FAILS(PYLB_ERR_STATE, "pylb_start", pylb_stop(lb));
     FAILS(PYLB_ERR_STATE, "begin", pylb_rebalance_end(lb));
     FAILS(PYLB_ERR_VALUE, "seconds", pylb_work(lb, NAN));
-    EXPECT(pylb_advisor_set(lb, "trigger.theta", "1.2") == PYLB_OK); /* "auto" has none */
+    EXPECT(pylb_advisor_set(lb, "trigger.theta", "1.2") == PYLB_OK); /* refused below, by "auto" */
     EXPECT(pylb_start(lb) == PYLB_OK);
     FAILS(PYLB_ERR_STATE, "within", pylb_start(lb));
     EXPECT(pylb_stop(lb) == PYLB_OK);

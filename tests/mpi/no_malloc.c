@@ -1,10 +1,10 @@
 /* Preloaded by tests/base/test_no_memory.py: lets the n-th allocation of some shared libraries
- * fail, and counts the blocks that they have allocated and nobody has freed.
+ * fail, and counts their allocated blocks that were not freed yet.
  *
- *   NO_MALLOC_IN=text   libraries whose path contains this text, when they are first called
- *   no_malloc_at(n)     the n-th allocation from now fails (0: the next); -1: none
- *   no_malloc_failed()  whether it has failed since
- *   no_malloc_live()    blocks
+ *   NO_MALLOC_IN=text   environment variable: watch the libraries whose path contains this text
+ *   no_malloc_at(n)     let the n-th allocation from now fail (0: the next); -1: none
+ *   no_malloc_failed()  return whether it has failed since
+ *   no_malloc_live()    return the number of blocks
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ static _Atomic int failed;
 static _Atomic uintptr_t slot[SLOTS]; /* addresses of live blocks; 1: a slot that was freed */
 static _Thread_local bool inside;
 
-/* Pages of code that were asked for: whether they belong to one of the libraries. */
+/* Pages of code that have allocated, and whether they belong to a watched library. */
 static struct {
     _Atomic uintptr_t page;
     _Atomic int watched;

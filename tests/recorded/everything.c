@@ -178,7 +178,8 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 0;
     }
-    if (strcmp(how, "ask") == 0) { /* and sleep in between, while rank 0 computes */
+    if (strcmp(how, "ask") ==
+        0) { /* MPI_Test again and again with sleeps, while rank 0 computes */
         work(rank == 0 ? 5e7 : 1.0);
         MPI_Request meets;
         MPI_Ibarrier(MPI_COMM_WORLD, &meets);

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < blocks; i++) {
-        const int length = i % 5 == 0 ? LONGEST : 100; /* some are sent by rendezvous */
+        const int length = i % 5 == 0 ? LONGEST : 100; /* the long ones are sent by rendezvous */
         if (rank > 0) {
             MPI_Recv(block, LONGEST, MPI_DOUBLE, rank - 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }

@@ -70,7 +70,7 @@ def test_the_directory_tells_homes_and_those_who_send():
 
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
 def test_distributed_parts_do_not_grow_with_the_program(name):
-    """With four times as many ranks, and as many objects on each, no distributed part grows."""
+    """With 4 times as many ranks and equally many objects on each, no distributed part grows."""
     small, large = (simulate_step(ring(40 * p, p), name, network=NET) for p in (64, 256))
     assert [p.name for p in small.parts] == ["statistics", "strategy", "migration", "directory"]
     for a, b in zip(small.parts, large.parts, strict=True):

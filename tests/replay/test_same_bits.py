@@ -361,7 +361,7 @@ def test_nothing_said(tmp_path_factory, program, words):
     speed=st.lists(st.sampled_from([0.5, 0.7, 1.0, 1.3]), min_size=8, max_size=8),
 )
 def test_speeds_that_are_given(tmp_path_factory, program, strategy, when, speed):
-    """The trace's loads are work, but the sums of their seconds are still those of the run."""
+    """With given speeds, a trace stores work as loads; its seconds add up as in the run."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     check(program, {**strategy, **when}, path, speed=speed[: program.n_ranks])
 

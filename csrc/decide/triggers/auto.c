@@ -28,31 +28,35 @@
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
  *     theta / u iterations to repay theta, and the imbalance must have existed for a part of this
- *     time.
- * It is multiplied by the share of earlier imbalances that has persisted.  e is the part of u that
- * an LB step can remove.  The other part is the median u of the first three iterations after an LB
- * step, or less if three later iterations in a row were below it; the strategy's prediction is not
- * used.  An LB step at moment t of a cycle would have gained e(t + j) - |e(t + j) - e(t)| in
- * iteration t + j: this is e(t) if the imbalance stayed or rose, and less if it went back by
- * itself (noise, periodic programs).  The share is the ratio of this gain to e(t), averaged for
- * horizons of 4, 8, ... iterations; older cycles count less.
+ *     time;
+ * times the share of earlier imbalances that has persisted.
+ *
+ * That share comes from LB steps that auto imagines.  u has two parts: e, which an LB step can
+ * remove, and a rest.  The rest is the median u of the first three iterations after an LB step, or
+ * less if three later iterations in a row were below it; the strategy's prediction is not used. An
+ * LB step at moment t of a cycle would have gained e(t + j) - |e(t + j) - e(t)| in iteration t +
+ * j: this is e(t) if the imbalance stayed or rose, and less if it went back by itself (noise,
+ * periodic programs).  The share is the ratio of this gain to e(t).  It is averaged for horizons
+ * of 4, 8, ... iterations, and older cycles count less.
  *
  * Finally, the gain over the remaining iterations must exceed theta; before the first LB step it
  * must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
- * expected to follow as have been observed, and at least `ahead`.  An imbalance that exists from
- * the first iterations on comes from the initial placement: an LB step is tried at once if it
- * would save trial * theta.
+ * expected to follow as have been observed, and at least `ahead`.
+ *
+ * An imbalance that exists from the first iterations on comes from the initial placement: a first
+ * LB step is tried at once if it would save trial * theta.
  *
  * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short run
  * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
- * imbalance of the first iteration counts as one that no LB step can remove.  The default of
- * `guess` comes from this: if the imbalance grows from zero, a first LB step at U instead of theta
+ * imbalance of the first iteration counts as one that no LB step can remove.  If there is one, a
+ * first LB step is tried when the imbalance has cost the time that plb_trigger_trial allows, as in
+ * the ski rental problem.  A small imbalance may belong to the program itself, so it counts in
+ * proportion to its size.
+ *
+ * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
- * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, U is 13
- * iterations; without the 0.1, it is 22.  If the first iteration has an imbalance, a first LB step
- * is tried as in the ski rental problem, when the imbalance has cost the time that
- * plb_trigger_trial allows; a small imbalance may belong to the program itself, and counts in
- * proportion. */
+ * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
+ * iterations; if it is 1, 10 or 100 iterations, U is 22. */
 #include <math.h>
 #include <string.h>
 

@@ -50,7 +50,7 @@ static const double FEW = 0.02;
  * fraction. */
 static const double CLOSE = 0.002;
 
-/* If only memory limits prevent that a limit is reached, it is raised by this factor. */
+/* If only memory limits keep the ranks from reaching the limit, it is raised by this factor. */
 static const double MORE = 1.1;
 
 enum kind {
@@ -272,7 +272,7 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
 }
 
-/* Offer the smallest object that removes the excess alone, if there is one. */
+/* Offer the smallest object that alone removes the whole excess, if there is one. */
 static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
                      plb_err_t *err)
 {

@@ -1,19 +1,23 @@
 /* Pairs of ranks exchange sets of objects.
  *
  * The most loaded rank, the donor, exchanges a set of its objects for a set of objects of another
- * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those with most
- * room first, until one can take the donor's whole excess and stay within the limit; of its
- * exchanges that do this, the one with the fewest migrations is made.  The more partners were
- * tried, the more excess an exchange may leave; it is then the one with the least excess on the
- * worse of the two ranks.  So an excess shrinks as it goes from rank to rank, until it meets a set
- * that fits.  If no exchange reduces it, the limit cannot be met.  Then bisection finds a higher
+ * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those with the
+ * most room first:
+ *   - If a partner can take the donor's whole excess and stay within the limit, the search ends.
+ *     Of the exchanges with this partner that do this, the one with the fewest migrations is made.
+ *   - If not, an exchange that leaves some excess on one of the two ranks is made; the more
+ * partners were tried, the more excess it may leave.  It is the exchange that leaves least. So an
+ * excess shrinks as it goes from rank to rank, until it meets a set that fits.
+ *
+ * If no exchange reduces the excess, the limit cannot be met.  Then bisection finds a higher
  * limit, as in the multifit method for bins (Coffman, Garey, Johnson 1978).
  *
  * For each rank, the subsets of a few of its objects are listed by load.  One pass through two
  * such lists finds the pairs of subsets that fit.
  *
- * Ties: the partner with the most room, then the lowest rank; the lightest set of the partner,
- * then of the donor; the set without the object that came to its rank first. */
+ * Ties: the partner with the most room, then the lowest rank; then the lightest set of the
+ * partner, then the lightest set of the donor, then the set without the object that came to its
+ * rank first. */
 #include "place/kit/pairs.h"
 
 #include <math.h>
@@ -81,10 +85,10 @@ typedef struct pairs {
     plb_heap_t donor;      /* key: -seconds above the limit */
     plb_heap_t partner;    /* key: -gap, the load that the rank can still take */
     plb_item_t *aside;     /* [TRIES] partners that were tried */
-    plb_journal_t journal; /* migrations of things since the maximum was last reduced by much */
+    plb_journal_t journal; /* migrations since the maximum was last reduced by more than NEAR */
     double work;           /* number of sets that may still be examined */
     double excess;         /* seconds above the limit, sum of all donors */
-    double check, goal;    /* at `check` of `work`, the excess should be at most `goal` */
+    double check, goal;    /* when `work` has fallen to `check`, `excess` must be at most `goal` */
     side_t from, to;       /* the donor and the present partner */
 } pairs_t;
 

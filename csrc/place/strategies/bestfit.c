@@ -7,16 +7,16 @@
  * is a receiver, and the load that it can take up to the limit is its gap.  As in a transportation
  * problem, the donor with the largest excess gives to the receiver with the largest gap, until the
  * donor has no excess or the receiver no gap.  It gives few objects: first the heaviest ones until
- * little excess is left; then one object, two objects, or one in exchange for another, whose load
- * is right to within the tolerance.  So only the objects of donors are sorted, and all transfers
- * of a donor but the last are of heavy objects.
+ * little excess is left.  Then comes a last transfer of one object, of two objects, or of one in
+ * exchange for another, whose load equals the rest to within the tolerance.  So only the objects
+ * of donors are sorted.
  *
  * If the limit is missed, the last transfers that have hardly reduced the total excess are undone:
  * objects of nearly equal loads are not exchanged for nothing.
  *
- * Donors end in [allowed, allowed + tolerance], so that the receivers have enough room.  If one
- * heavy object sets the limit, the ranks have spare room: each rank may then end below the limit
- * by its share of the spare room.
+ * A donor ends above the limit, by at most the tolerance, so that the receivers have enough room.
+ * If one heavy object sets the limit, the ranks have spare room: each rank may then also end below
+ * the limit, by its share of the spare room.
  *
  * If there are fewer than FEW objects per rank, or if transfers miss the limit, pairs of ranks
  * exchange sets of objects (kit/restarts.h).  They start from the present placement, from

@@ -5,20 +5,27 @@
  * phase together, so an iteration takes the sum over the phases of the slowest rank's time.  With
  * phases = 0, components are kinds of processors, and the worst balanced component counts.
  *
- *   t[k][r]  seconds of rank r in component k: its load / speed, and in the first the background
- *   goal[k]  lower bound of max t[k]: the average, or the heaviest object on the fastest rank cost
- *   phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
+ *   t[k][r]  seconds of rank r in component k: load / speed; the background is added to t[0][r]
+ *   goal[k]  lower bound of the slowest rank's t[k][r]: the average over the ranks or, if it is
+ *            larger, the time of the heaviest object on the fastest rank
  *
- * 1.  Take objects in descending order of their largest component in units of its goal.  An object
- *    stays if all components of its rank remain within `overload` times their goal.
- * 2.  Each other object, in the same order, goes to the rank on which the largest component, in
- *   units of its goal, is then least.
- * 3.  Move single objects away from the slowest rank of a component, or if that is impossible,
- *    exchange objects, as long as this lowers the cost: the best step of each round.  If an object
- *    does not fit into memory in step 2, steps 1 and 2 are repeated: no object stays, and the
- *    objects with the largest memory come first.  If the result is no better than the present
- *    placement, and the present placement keeps the limits, step 3 starts from the present
- *    placement.
+ * The cost that VectorLB lowers is, with phases = 1, the sum over k of the slowest rank's t[k][r];
+ * with phases = 0, the largest t[k][r] / goal[k].
+ *
+ * Step 1: take the objects in descending order of their largest component, in units of its goal.
+ * An object stays if all components of its rank remain within `overload` times their goals.
+ *
+ * Step 2: take the other objects in the same order.  Each goes to the rank on which the largest
+ * component, in units of its goal, is then least.
+ *
+ * Step 3: in each round, make the move of one object away from the slowest rank of a component
+ * that lowers the cost most or, if no move lowers it, the best exchange of two objects.  End when
+ * neither lowers the cost.
+ *
+ * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: then no object
+ * stays, and the objects with the largest memory come first.  If the result of all steps is no
+ * better than the present placement, and the present placement keeps the limits, step 3 alone is
+ * done, from the present placement.
  *
  * Ties: the lowest index, the lowest rank. */
 #include <math.h>

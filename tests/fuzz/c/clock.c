@@ -7,8 +7,8 @@
  * Sizes are objects + ranks + edges, in steps of a factor of two.  Prints a line for each strategy
  * and size, then the slow calls with their seeds.  The exit status is 1 if there is a slow call.
  * Calls of less than MEANINGFUL seconds are never slow: two searches end after a fixed number of
- * steps, which can take that long at any size (packing by memory in place/kit/problem.c, and
- * VectorLB's exchanges). */
+ * steps, which can take that long at any size: the packing by memory in place/kit/problem.c, and
+ * the exchanges of VectorLB. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 
 enum { MOST = 80, MOST_PARTS = 16, MOST_RANKS = 6 };
 
-/* What a call with an allocation that may fail has returned. */
+/* Check what a call has returned; fail_at: the allocation that was to fail, -1: none. */
 static void check_code(int ret, int64_t fail_at, const plb_err_t *err)
 {
     MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
@@ -22,7 +22,7 @@ static void check_code(int ret, int64_t fail_at, const plb_err_t *err)
 
 /* ---- new names ------------------------------------------------------------------------------ */
 
-/* Pairs of parts, mostly in ascending order. */
+/* Draw how much of each new part was in which old part; some old parts may be invalid numbers. */
 static int64_t draw_kept(feed_t *feed, int32_t k, int32_t *part, int32_t *old, double *kept)
 {
     int64_t n = 0;
@@ -159,7 +159,7 @@ static void draw_rows(rows_t *self, feed_t *feed)
                               .weight = how & 2 ? self->weight : NULL};
 }
 
-/* Rows with one impossible number are refused. */
+/* Rows in which one number is arbitrary are accepted, or refused with a message. */
 static void spoil(rows_t *self, feed_t *feed)
 {
     plb_err_t err = {0, ""};
@@ -247,7 +247,7 @@ static void list_moves(feed_t *feed, int64_t fail_at)
     PLB_FREE(part, old);
 }
 
-/* The fill of a ring with chords in any order; its last vertex has no later neighbour. */
+/* The fill of a ring's matrix, eliminated in any order: each column has at most three entries. */
 static void fill(feed_t *feed, int64_t fail_at)
 {
     plb_err_t err = {0, ""};
@@ -273,7 +273,7 @@ static void fill(feed_t *feed, int64_t fail_at)
     plb_mem_fail_at(-1);
     check_code(ret, fail_at, &err);
     for (int32_t v = 0; ret == PLB_OK && v < n; v++) {
-        MUST(column[v] >= 1 && column[v] <= 3 && column[v] <= n - v); /* of a ring */
+        MUST(column[v] >= 1 && column[v] <= 3 && column[v] <= n - v);
     }
 }
 

@@ -29,9 +29,10 @@ typedef struct machine {
     bool advised; /* true: the advisor drives the decider; false: the harness does */
     plb_advisor_outcome_t outcome;
 
-    /* A program whose heavy objects move along, and sometimes jump; ranks differ in speed. */
+    /* A program whose hot spot moves over its objects, and sometimes jumps; ranks differ in speed.
+     * false: the iterations have arbitrary figures. */
     bool runs;
-    uint8_t has; /* what its database has: bits */
+    uint8_t has; /* HAS_...: which optional arrays its snapshots have */
     double place, step, height, growth, true_speed[RANKS], work[OBJECTS], drift[OBJECTS];
 } machine_t;
 
@@ -141,14 +142,14 @@ static plb_iteration_t draw_iteration(machine_t *m, feed_t *feed)
 
 /* ---- a program ------------------------------------------------------------------------------ */
 
-/* Work of object i: high near `place`, on a circle of objects. */
+/* Return the work of object i: high near `place`, where the objects are on a circle. */
 static double work_of(const machine_t *m, int i, double place)
 {
     const double far = fabs(fmod(i - place + 1.5 * OBJECTS, OBJECTS) - 0.5 * OBJECTS);
     return 0.25 + m->height * fmax(1.0 - far / 6.0, 0.0) + m->growth * i;
 }
 
-/* The next iteration of the program: its loads and their statistics. */
+/* Run the next iteration of the program: compute its loads, and return their statistics. */
 static plb_iteration_t run_iteration(machine_t *m, feed_t *feed)
 {
     double time[RANKS] = {0.0};
@@ -206,7 +207,7 @@ static plb_database_t database(machine_t *m, feed_t *feed)
                             .drift = m->has & HAS_DRIFT ? m->drift : NULL};
 }
 
-/* The objects of an LB step move. */
+/* Move the objects of an LB step. */
 static plb_step_done_t move(machine_t *m, feed_t *feed)
 {
     plb_step_done_t out = {.cost = feed_byte(feed) / 64.0, .moved = true, .given = true};
@@ -250,7 +251,7 @@ static int rebalance(machine_t *m, feed_t *feed, plb_err_t *err)
     return plb_decider_balanced(&m->decider, &done, err);
 }
 
-/* An iteration and all that the decider then asks for. */
+/* Run an iteration, and do all that the decider then asks for. */
 static int go_on(machine_t *m, feed_t *feed, plb_err_t *err)
 {
     double gain;
@@ -272,7 +273,7 @@ static int go_on(machine_t *m, feed_t *feed, plb_err_t *err)
     return ask == PLB_ASK_BALANCE ? rebalance(m, feed, err) : PLB_OK;
 }
 
-/* The same, by the advisor. */
+/* Run an iteration, and do all that the advisor then asks for. */
 static int go_on_advised(machine_t *m, feed_t *feed, plb_err_t *err)
 {
     double gain;

@@ -1,7 +1,7 @@
 /* Loops without barriers on a few ranks, with and without a lag: AtSync with a decider on each
- * rank, and an advisor's steps.  Objects, delays, failures and the answers of a user's trigger are
- * drawn.  No rank waits forever, all ranks decide the same, and none of an LB step's objects has
- * passed its iteration. */
+ * rank, and the steps of an advisor.  The input chooses the objects, delays, failures and the
+ * answers of a user's trigger.  No rank may wait forever, all ranks must decide the same, and at
+ * an LB step no object may have passed the iteration of the LB step. */
 #include <math.h>
 #include <string.h>
 
@@ -13,13 +13,13 @@ enum { RANKS = 4, OBJECTS = 8, ITERATIONS = 24, MOST_TURNS = 100000, MOST_REDUCT
 
 typedef struct object {
     int rank;
-    int64_t slot, done; /* iterations */
+    int64_t slot, done; /* done: number of iterations */
 } object_t;
 
 typedef struct world {
     feed_t *feed;
     int p, n_objects;
-    int64_t n; /* iterations */
+    int64_t n; /* number of iterations */
     int32_t lag;
     bool decides, foreign;
     medium_reduction_t reductions[MOST_REDUCTIONS];
@@ -32,7 +32,7 @@ typedef struct world {
     int64_t now;
     double load[OBJECTS];
 
-    plb_steps_t steps[RANKS]; /* of an advisor */
+    plb_steps_t steps[RANKS]; /* the advisor's steps on each rank */
     int64_t step[RANKS];
     enum { RUNS, LEAVES, IS_OVER } state[RANKS];
 } world_t;
@@ -44,13 +44,15 @@ static bool is_late(void *world)
 
 static int64_t tick(world_t *w)
 {
-    return w->now += feed_below(w->feed, 200) * 100000 - 3000000; /* it sometimes steps back */
+    return w->now +=
+           feed_below(w->feed, 200) * 100000 - 3000000; /* ns; the clock sometimes steps back */
 }
 
 /* ---- triggers and deciders ------------------------------------------------------------------ */
 
-/* A function of the user, which may answer differently on a rank, or fail there.  Its parameters:
- * `odd`: the iteration in which it does that; 0: never. */
+/* A trigger that is a function of the user.  Parameters: `odd`: the iteration in which it answers
+ * differently on this rank, or fails; 0: never; `fails`: 1: it fails, 0: it answers differently.
+ */
 enum { ODD, FAILS, N_OWN };
 
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -224,13 +226,16 @@ static void balance(world_t *w, plb_err_t *err)
     }
 }
 
-/* Ask for an object, or for the rank (slot -1); whether the rank must leave the loop. */
+/* Ask whether an object, or the whole rank (slot -1), may go on; return whether the rank must
+ * leave the loop. */
 static bool must_leave(world_t *w, int r, int64_t slot, plb_err_t *err)
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     const int ret = plb_atsync_ask(&w->rank[r], slot, &answer, err);
     MUST(ret == PLB_OK || (ret == PLB_ERR_VALUE && w->foreign && plb_atsync_over(&w->rank[r])));
-    w->left[r] = w->left[r] || ret != PLB_OK; /* the trigger answered differently: no LB step */
+    w->left[r] =
+        w->left[r] ||
+        ret != PLB_OK; /* the user's trigger has failed or answered differently: no LB step */
     return ret == PLB_OK && answer == PLB_ATSYNC_FAILED && !w->left[r];
 }
 
@@ -301,7 +306,7 @@ static void loop(world_t *w, plb_err_t *err)
 
 /* ---- an advisor's steps --------------------------------------------------------------------- */
 
-/* The record of a rank: mostly a good one. */
+/* Make a rank's contribution to a step; it is mostly valid. */
 static int sample(world_t *w, int r, plb_stats_t *out, plb_err_t *err)
 {
     double load[5], sum = 0.0;

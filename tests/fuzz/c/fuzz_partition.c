@@ -1,6 +1,7 @@
-/* plb_partition: any question, also with impossible values, to pylb's own partitioner.  Every
- * vertex gets a part, fixed ones theirs; V-cycles keep that and cut no more within the limits.
- * Sometimes a library answers, also wrongly.  Then a call about a finished partition. */
+/* plb_partition: asks pylb's own partitioner any question, also with impossible values.  Every
+ * vertex must get a part, and fixed vertices their own.  V-cycles must keep this, and must not
+ * increase the cut if the parts were within their limits.  Sometimes a library answers instead,
+ * rightly or wrongly.  Then follows a call that takes a finished partition (finished.h). */
 #include <string.h>
 
 #include "feed.h"
@@ -124,7 +125,7 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
 
 /* ---- a library ------------------------------------------------------------------------------ */
 
-static uint8_t library_says; /* 0: it fails; 1: it loses a vertex; else a right answer */
+static uint8_t library_says; /* 0: it fails; 1: it gives a vertex an invalid part; else: valid */
 static atomic_int library_left;
 
 static int run_library(const plb_question_t *in, int32_t *part, plb_err_t *err)
@@ -144,7 +145,8 @@ static int go_on_or_stop(void *stops)
     return stops == NULL ? PLB_OK : PLB_ERR_INTERRUPTED;
 }
 
-/* Let a library answer, whose large questions run in a thread; a signal may end the wait. */
+/* Let a library answer.  It answers large questions in a thread of its own, and a signal may end
+ * the wait for that thread. */
 static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
 {
     static const plb_partitioner_t library = {.name = "fuzzed",
@@ -167,7 +169,7 @@ static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
     }
 }
 
-/* A ring that is too large to be answered in the caller's thread. */
+/* Ask for the parts of a ring that is too large to be answered in the caller's thread. */
 static void ask_large(feed_t *feed)
 {
     enum { LARGE = 2100 };

@@ -1,6 +1,6 @@
 /* The simulator of recorded MPI programs: any operations on any machine.  The simulator refuses
- * them with a message; or it ends, and each rank has ended, was cut off, or waits forever.  The
- * result does not depend on the pieces in which the records are passed. */
+ * them with a message, or it ends; then each rank has ended, was cut off, or waits forever.  The
+ * result must be the same when the records are passed in smaller pieces. */
 #include <math.h>
 #include <string.h>
 
