@@ -439,8 +439,8 @@ static void say_ruling(FILE *say, const plb_ruling_t *d)
         return;
     }
     fprintf(say, "; %s %lld",
-            d->kind == PLB_RULING_TENTATIVE ? "tentative period"
-            : d->kind == PLB_RULING_FINAL   ? "final period"
+            d->kind == PLB_RULING_TENTATIVE ? "tentative iteration"
+            : d->kind == PLB_RULING_FINAL   ? "final iteration"
                                             : "an LB step is due at",
             (long long)d->iteration);
 }
@@ -578,7 +578,7 @@ static int take_maximum(const model_t *m, system_t *s, int r, FILE *say, plb_err
     }
     const int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
     if (ret == PLB_OK && ruling.iteration != max_of(tentative, begun(top))) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "final period %lld of tentative %lld, maximum %lld",
+        return PLB_FAIL(err, PLB_ERR_STATE, "final iteration %lld of tentative %lld, maximum %lld",
                         (long long)ruling.iteration, (long long)tentative, (long long)begun(top));
     }
     if (ret != PLB_OK || !m->central) {

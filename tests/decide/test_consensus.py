@@ -155,7 +155,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
     seen = re.findall(
         r"root on rank 0: sees the (.*)" if central else r" rank 0: sees the (.*)", text
     )
-    assert seen[-2:] == ["statistics of 3", "maximum 3; final period 3"]
+    assert seen[-2:] == ["statistics of 3", "maximum 3; final iteration 3"]
     assert (
         text.count("waits at 3, statistics contributed up to 3, seen up to 3, limit 3, final 3")
         == 2
@@ -221,7 +221,7 @@ class Twin:
 
     A state is (ranks, wishes, tops, changes); of a rank: the reach of its objects (2k: waits at
     AtSync(k); 2k - 1: runs iteration k), statistics contributed and seen, limit, final, round,
-    tentative period of an open round or None, and whether it balances or is done.
+    tentative iteration of an open round or None, and whether it balances or is done.
     """
 
     def __init__(self, ranks, objects, iterations, lag, changes):
