@@ -1,27 +1,6 @@
-/* Room measure: estimates of loads, and the statistics of an iteration. */
-#include <math.h>
-
+/* Room measure: the statistics of an iteration. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
-
-PLB_PY_FN(
-    estimate, "loads:f8 ... table:f8!",
-    "Update the table [ESTIMATE_ROWS, n] in place with loads[n], the loads of one iteration.\n"
-    "Rows 0-3: estimated load, number of iterations, two figures of the estimator's state.\n"
-    "Rows 4-7: the same four, but only from iterations on the present rank.  Row 8: a load\n"
-    "that may be a spike, or 0.")
-{
-    const double *loads;
-    double *table;
-    int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, &loads, &n));
-    int64_t size = PLB_ESTIMATE_ROWS * n;
-    PLB_PY_TRY(plb_py_parse(c, &table, &size));
-    plb_estimate_update(loads, n, table);
-    Py_RETURN_NONE;
-}
-
-/* ---- the statistics of an iteration --------------------------------------------------------- */
 
 PLB_PY_FN(stats, "samples:L",
           "Merge the samples of ranks 0, 1, ... (a list) into one record, as the steps of\n"
@@ -43,15 +22,7 @@ PLB_PY_FN(stats, "samples:L",
     return plb_py_stats(&all);
 }
 
-PLB_PY_FN0(stats_table, "Return (name, unit, help) of every field of a record, in order.")
-{
-#define X(name, type, rule, unit, help) {#name, unit, help},
-    static const plb_py_help_row_t rows[] = {PLB_STATS(X)};
-#undef X
-    return plb_py_help(rows, sizeof rows / sizeof *rows);
-}
-
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, estimate, stats, stats_table);
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, stats);
 
 static int constants(PyObject *module)
 {

@@ -73,14 +73,6 @@ PLB_PY_FN(metrics, "time:f8", "Return every metric of time[p], as a dict.")
     return plb_py_metrics(&m);
 }
 
-PLB_PY_FN0(metrics_table, "Return (name, unit, help) of every metric.")
-{
-#define X(name, unit, help) {#name, unit, help},
-    static const plb_py_help_row_t rows[] = {PLB_METRICS(X)};
-#undef X
-    return plb_py_help(rows, sizeof rows / sizeof *rows);
-}
-
 /* Read the arguments (snapshot, rank=None) as views, and check them; *rank is NULL for None. */
 static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const int32_t **rank)
 {
@@ -234,7 +226,7 @@ PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
 }
 
 static PyMethodDef methods[] =
-    PLB_PY_METHODS(fn, metrics, metrics_table, rank_times, phase_times, evaluate, check_snapshot,
-                   fpm_check, fpm_times, fpm_update, fpm_split);
+    PLB_PY_METHODS(fn, metrics, rank_times, phase_times, evaluate, check_snapshot, fpm_check,
+                   fpm_times, fpm_update, fpm_split);
 
 const plb_py_room_t plb_py_model = {methods, {NULL}, NULL};

@@ -209,9 +209,13 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
                : PLB_ESTIMATE_ROWS;
 }
 
-PLB_PY_FN(end_pass, "loads:O table:O window:O",
-          "Update the estimates as estimate() does; the table may also have only the first four\n"
-          "rows.  Then add loads[n] to window[n], and set the loads to zero.")
+PLB_PY_FN(
+    end_pass, "loads:O table:O window:O",
+    "Update the table of estimates with loads[n], the loads of one iteration; then add them\n"
+    "to window[n], and set them to zero.  The table has ESTIMATE_ROWS rows of n numbers:\n"
+    "rows 0-3: estimated load, number of iterations, two figures of the estimator's state;\n"
+    "rows 4-7: the same four, but only from iterations on the present rank; row 8: a load\n"
+    "that may be a spike, or 0.  Or it has only the first four rows (ESTIMATE_HERE).")
 {
     PyObject *object[3];
     PLB_PY_TRY(plb_py_parse(c, &object[0], &object[1], &object[2]));

@@ -116,10 +116,10 @@ class Both:
             assert ours.keys() == theirs.keys()
             for name in ours:
                 assert repr(ours[name]) == repr(theirs[name]), name
-        last, state = self.twin.last, self.twin.ledger.state()
+        last, ledger = self.twin.last, self.twin.ledger
         assert self.core.n_balancings == self.twin.n_balancings
         assert self.core.foresees == (last is None)
-        assert self.core.ledger == (state["off"], state["paid"], state["gained"], state["until"])
+        assert self.core.ledger == (ledger.off, ledger.paid, ledger.gained, ledger.until)
         assert self.core.can_judge == (
             last is not None and self.twin.seen[0] - last["iteration"] != last["iterations"]
         )

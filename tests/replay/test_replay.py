@@ -210,7 +210,7 @@ class Twin:
             mine = [o for o in self.here.values() if o.rank == r]
             table = np.array([o.past for o in mine]).reshape(-1, 9).T.copy()
             if self.given.learns:
-                _core.estimate(np.array([o.load for o in mine]), table)
+                _core.end_pass(np.array([o.load for o in mine]), table, np.zeros(len(mine)))
             for o, past in zip(mine, table.T.tolist(), strict=True):
                 follow(o.past, o.load)
                 o.past = past if self.given.learns else o.past

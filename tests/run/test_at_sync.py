@@ -9,8 +9,7 @@ import pytest
 from launch import HERE, launch
 
 import pylb
-from pylb import _core
-from pylb.errors import DomainError, StateError
+from pylb.errors import StateError
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.report import Iterations
 
@@ -32,20 +31,6 @@ def test_the_log_is_the_same_in_blocks_and_by_rows():
     assert np.array_equal(made.utilization, rows[:, 4])
     assert np.array_equal(made.idle_mean, rows[:, 1] - rows[:, 2])
     assert np.array_equal(made.idle_max, rows[:, 1] - rows[:, 5])
-
-
-def test_the_ledger_catches_up():
-    rows = np.random.default_rng(1).random((40, 6))
-    one, many = (_core.Ledger(1, [row[1] for row in _core.ledger()]) for _ in range(2))
-    for ledger in (one, many):
-        ledger.balanced(0, 0, 0.1, 0.1, 0.1, 0.3)
-    for row in rows:
-        one.observe(*row[:3])
-    for part in np.split(rows, [3, 4, 17]):
-        many.catch_up(part)
-    assert repr(one.state()) == repr(many.state())
-    with pytest.raises(DomainError, match="max"):
-        many.catch_up(np.array([[1.0, -1.0, 1.0]]))
 
 
 def test_not_on_virtual_ranks():

@@ -1,7 +1,7 @@
 """The decider of csrc/decide/decider.h in plain Python.
 
 It combines parts that have twins of their own: the trigger (test_decide.py), the ledger
-(test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py). This
+(twin_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py). This
 file combines them, and writes the receipts.
 """
 
@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from twin_ledger import Ledger
 
 import pylb
 from pylb import _core
@@ -122,7 +123,7 @@ class Twin:
         self.given = given
         self.n_ranks = n_ranks
         self.trigger = trigger
-        self.ledger = _core.Ledger(len(given.strategies), LEDGER)
+        self.ledger = Ledger(len(given.strategies), *LEDGER)
         self.promise = Promise()
         self.learner = _core.SpeedLearner(n_ranks) if given.learns else None
         self.names = [s.name for s in given.strategies]
@@ -173,9 +174,9 @@ class Twin:
         self.since.append((most, mean, least))
         self.jumps.observe([m - a for m, a, _ in self.since[-2:]], mean)
         if self.last is not None and len(self.since) == WARMED_UP:
-            state = self.ledger.state()
-            self.last["seconds_warm_up"] = state["warm_up"]
-            self.last["cost"] += state["warm_up"]
+            warm_up = self.ledger.last["warm_up"]
+            self.last["seconds_warm_up"] = warm_up
+            self.last["cost"] += warm_up
             self.trigger.expect(self.end, self.ledger.theta(self.last["strategy"]))
         cost, moving = self.foreseen
         if self.last is None and self.jumps.n > 1 and moving > 0 and most > 0:
@@ -192,7 +193,7 @@ class Twin:
             self.judging = True
             return JUDGE
         if asked and self.given.gives_up and not self.ledger.allows(iteration):
-            self.hold("off", self.ledger.state()["until"])
+            self.hold("off", self.ledger.until)
             asked = False
         if asked:
             return BALANCE
@@ -336,7 +337,7 @@ class Twin:
         self.ledger.balanced(r["iteration"], r["strategy"], *parts, cost)
         if r["kind"] == "speeds":
             self.take_back_hold(r["iteration"])
-        r["cost"] = self.ledger.state()["cost"]
+        r["cost"] = self.ledger.last["cost"]
         if stands_in:
             self.remember(chosen, r, r["passed_over"])
         self.remember(self.names[r["strategy"]], r, r["predicted_with_messages"])
@@ -365,10 +366,9 @@ class Twin:
         held = self.held.get((kind, reason))
         if held is None:
             held = self.held[kind, reason] = self.receipt(kind, self.trigger.reason)
-            state = self.ledger.state()
             if kind == "off":
-                held |= {"paid": state["paid"], "saved": state["gained"]}
-                held["off_until"] = state["until"]
+                held |= {"paid": self.ledger.paid, "saved": self.ledger.gained}
+                held["off_until"] = self.ledger.until
             self.history.append(held)
         else:
             self.held_before = held["until"]
