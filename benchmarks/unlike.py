@@ -46,7 +46,7 @@ from pylb.model.metrics import reduction
 
 from heat import Block, Plate  # isort: skip
 
-RANKS, SHARE = 4, 0.48  # number of ranks; cores of each without a cap (less than two in all)
+RANKS, SHARE = 4, 0.48  # number of ranks; cores of each without a cap (together less than two)
 CAPS = (27, 26, 25, 24, 23)
 PLATE = Plate(8, 48)
 # Sweeps of a block in an iteration.  They take some milliseconds; LONG: several quota periods.

@@ -372,10 +372,11 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     TABLE(PLB_PY_GETTER)                                                                          \
     static PyGetSetDef type##_getset[] = {TABLE(PLB_PY_GETSET){0}};
 
-/* A bound type, whose constructor reads its arguments by `what`, a spec.  The file defines
- * type##_init(self, c), which fills a zeroed type##_t (0, or -1
- * with an exception); type##_fini(self), which frees it, also after a failed or missing init; and
- * type##_methods.  More slots may follow. */
+/* A bound type, whose constructor reads its arguments by `what`, a spec.  More slots may follow.
+ * The file defines
+ *   - type##_init(self, c), which fills a zeroed type##_t (0, or -1 with an exception),
+ *   - type##_fini(self), which frees it, also after a failed or missing init,
+ *   - type##_methods. */
 #define PLB_PY_TYPE(type, full_name, what, text, ...)                                             \
     PyDoc_STRVAR(type##_doc, what "\0" text);                                                     \
     static PyObject *type##_new(PyTypeObject *of, PyObject *args, PyObject *kwargs)               \

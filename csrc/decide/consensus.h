@@ -80,9 +80,8 @@ typedef struct plb_consensus_root {
     int64_t round;            /* number of rounds opened */
     int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
-#define PLB_WISH_NONE                                                                             \
-    INT64_C(-1) /* a wish (see plb_consensus_root_stats) that leaves F as it is                   \
-                   \ */
+/* A wish (see plb_consensus_root_stats) that leaves F as it is. */
+#define PLB_WISH_NONE INT64_C(-1)
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 

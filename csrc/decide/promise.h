@@ -3,8 +3,7 @@
  * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
  * checks whether a new placement would save time.  This is so if ranks have different speeds, or
  * if one has just changed its speed: the strategy could not know this from seconds alone.  This
- * file
- * says when a preview is due.
+ * file says when a preview is due.
  *
  * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
  * time lost since the last LB step is eight times its price.  While the prediction stays wrong,
@@ -33,8 +32,7 @@ typedef struct plb_promise {
 void plb_promise_init(plb_promise_t *self);
 
 /** Observe the largest and the mean load of an iteration, in seconds; return whether a preview is
- * due.
- */
+ * due. */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
 /** Whether the imbalance at the last preview was far above the predicted one.  Then the loads have

@@ -21,9 +21,8 @@ typedef struct plb_drum {
  *    power_n = pp_n (w_comm c_n / sum c_j + w_cpu p_n / sum p_j),  w_cpu = 1 - w_comm.
  *  Here j runs over the children of n's parent.  (Devine's slide sums over a whole level, which
  *  loses power if the level has several parents.)  If a sum of c is zero or unknown, only p
- *  counts, e.g. between the ranks of a node, where comm is NaN.  A place without
- *  computing power (p_n = 0) gets 0.
- */
+ *  counts, e.g. between the ranks of a node, where comm is NaN.  A place without computing power
+ *  (p_n = 0) gets 0. */
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 
 /** Run a benchmark for this many seconds of wall time, and return its number of steps.  A step is

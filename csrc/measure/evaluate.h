@@ -5,8 +5,7 @@
 
 #include "model/snapshot.h"
 
-/* X(type, name, unit, help); types: double or int64_t.  Python's field names and docs come from
- * here. */
+/* X(type, name, unit, help); types: double or int64_t.  Python's Evaluation has the same names. */
 #define PLB_EVALUATION(X)                                                                         \
     X(double, cut, "bytes", "bytes of the edges between different ranks")                         \
     X(double, connectivity, "bytes",                                                              \

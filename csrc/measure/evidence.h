@@ -3,10 +3,9 @@
  * The balancer does not move objects at random, but those whose loads are high or grow.  If the
  * work of such objects changes at that time, this looks like a difference between the ranks'
  * speeds.  But only real speeds also predict the next placement: an object that moves from rank a
- * to rank b takes
- * exp(s_a - s_b) times as long there; s are the logarithms of the speeds.  So each new placement
- * tests the speeds that were fitted before it.  They must predict better than each of five rivals.
- * The rivals assume that an object's time
+ * to rank b takes exp(s_a - s_b) times as long there; s are the logarithms of the speeds.  So each
+ * new placement tests the speeds that were fitted before it.  They must predict better than each
+ * of five rivals.  The rivals assume that an object's time
  *   - changes like the program as a whole,
  *   - does not change,
  *   - changes as in the previous interval,

@@ -12,9 +12,9 @@
 
 #include "base/exact.h"
 
-/* X(name, C type, rule, unit, help); the struct, the merge and Python's names come from this
- * table.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is set), AT_MAX
- * (the lowest rank with load_max). */
+/* X(name, C type, rule, unit, help); the struct and the merge come from this table; Python's Stats
+ * has the same names.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is
+ * set), AT_MAX (the lowest rank with load_max). */
 #define PLB_STATS(X)                                                                              \
     X(kind, int64_t, SAME, "", "kind of the collective step")                                     \
     X(iteration, int64_t, SAME, "", "number of the iteration")                                    \

@@ -5,14 +5,14 @@
 
 #include <stdint.h>
 
-/* X(name, unit, help).  Python's field names and docs come from here. */
+/* X(name, unit, help).  Python's Metrics has the same names. */
 #define PLB_METRICS(X)                                                                            \
     X(max, "s", "time of the most loaded rank: the time of the iteration")                        \
     X(mean, "s", "mean over the ranks: the best that any placement on equal ranks can give")      \
     X(min, "s", "time of the least loaded rank")                                                  \
     X(std, "s", "standard deviation over the ranks (divided by p)")                               \
     X(max_over_mean, "", "max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature)")    \
-    X(percent, "%", "100 (max/mean - 1) (vt, LBAF: there as a fraction, I)")                      \
+    X(percent, "%", "100 (max/mean - 1); vt and LBAF call (max/mean - 1) the imbalance I")        \
     X(efficiency, "", "mean/max (load balance of POP and TALP)")                                  \
     X(idle_mean, "s", "mean over the ranks of max - time (I_av, Dasgupta eq. 1)")                 \
     X(idle_max, "s", "max - min (I_m, Dasgupta eq. 2)")

@@ -3,11 +3,12 @@
  *
  * If the last LB step was just before iteration s, iteration i >= s takes
  *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
- *   growth            the imbalance that returns after each LB step (the model of Boulmier 2021,
- *                     arXiv 2104.01688)
- *   drift a state of the program; an LB step places for the state of the iteration before it, and
- *   the distance from that state adds to the imbalance
- *   noise, residual   imbalance that no LB step removes
+ *   growth   the imbalance that returns after each LB step (the model of Boulmier 2021,
+ *            arXiv 2104.01688)
+ *   drift    a state of the program; an LB step places for the state of the iteration before
+ *            it, and the distance from that state adds to the imbalance
+ *   noise    imbalance that no LB step removes; also `residual`
+ *
  * The initial placement costs nothing and is made for the state `start`. */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H
 #define PLB_REPLAY_GENERATED_PROGRAM_H

@@ -9,8 +9,7 @@
  * does not depend on the order in which ranks are processed.
  *
  * Running F elsewhere moves it from the senders to the receivers.  Cs and Cr are the lengths of
- * the paths of sender
- * and receiver:
+ * the paths of sender and receiver:
  *     send:     the message carries (Cs, work, gain); then Cs = Cs - gain
  *     receive:  Cr = max(Cs - gain, Cr + work)
  * `work` is F's time since the last message (F in figure 2).  `gain` is the time by which removing

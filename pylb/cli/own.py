@@ -106,7 +106,7 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
     """Say whether a statement is a call that may run a program.
 
-    Calls of functions of imported modules, e.g. ``sys.path.insert(...)``, do not.
+    A call of an imported module's function, e.g. ``sys.path.insert(...)``, counts as harmless.
     """
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False

@@ -49,7 +49,8 @@ class ShadowMode(MeasuringMode):
         # What the user sees, the same on all ranks: the iterations' figures and the receipts of
         # the replay, i.e. of a run in which the LB steps had taken place.
         self._figures, self._history = IterationLog(), History()
-        self._log = IterationLog()  # on rank 0: these figures of all replayed iterations
+        # Rank 0 collects the figures here; _share sends them to all ranks.
+        self._log = IterationLog()
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay

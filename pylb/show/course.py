@@ -306,7 +306,8 @@ def _heaviest(
 ) -> list[Heavy]:
     """Return the heaviest objects.
 
-    The arrays have an entry for each object in each part of the run; the last one gives its rank.
+    The arrays have an entry for each object in each part of the run.  The rank returned for an
+    object is that of its last entry.
     """
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)

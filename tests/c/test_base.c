@@ -330,7 +330,7 @@ static void a_signal_ends_the_wait_for_a_call(void **state)
     slow_call_t next = {.go = &never, .freed = &freed_too};
     plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
     assert_int_equal(plb_aside_run(&how, &next, &err), PLB_ERR_INTERRUPTED);
-    assert_true(atomic_load(&freed_too)); /* this call has never begun */
+    assert_true(atomic_load(&freed_too)); /* the second call was freed without having begun */
     plb_interrupt_set((plb_interrupt_t){.check = NULL});
 
     atomic_store(&go, true);

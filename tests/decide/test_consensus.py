@@ -1,4 +1,4 @@
-"""The consensus on the period: every interleaving of small systems, random runs of larger ones.
+"""The consensus on an iteration: every interleaving of small systems, random runs of larger ones.
 
 The state machines of csrc/decide/consensus.c have no input or output, so the explorer
 (tests/c/interleave.c) is a C program around them. A slow twin here, written from the rules alone,
@@ -93,7 +93,7 @@ def test_bounded_lag_with_blocking_receives(interleave, lag, ranks, extra):
 
 
 def test_three_ranks_two_objects_five_iterations(interleave):
-    """With a lag, all changes of the period are explored; without a lag, one change."""
+    """With a lag, all changes of the final iteration are explored; without a lag, one change."""
     for options in ["lag=1 changes=2", "wish=1:5 wish=2:3"]:
         result, states, _, text = interleave(f"ranks=3 objects=2 iterations=5 {options}")
         assert result == "ok", text

@@ -40,7 +40,8 @@ def test_they_decide_alike_with_a_lag(mpi_program, mpiexec, ranks):  # noqa: F81
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
     twin = [sys.executable, str(HERE / "advisor_drift.py"), *words]
     found = run([*mpiexec, "-n", str(ranks), *twin]).splitlines()
-    made = told(said.splitlines())  # printed before the last two steps are known
+    # The C program prints its receipts before the statistics of the last two steps are known.
+    made = told(said.splitlines())
     last = max([i for i, line in enumerate(made) if line.split()[1] == "1"], default=len(made) - 1)
     assert told(found)[:last] == made[:last]
     assert (last > 10) == (ranks > 1)

@@ -332,5 +332,5 @@ def test_a_suspicion_is_dropped_if_the_objects_are_heavy_on_other_ranks_too():
     assert after[0]
     assert not any(after[1:])
     least = (3 * 16 + 4 * 16) * 1e-3 / 4
-    assert longest[15:20].max() < 1.3 * least  # the cost of the wrong suspicion
+    assert longest[15:20].max() < 1.3 * least  # the wrong suspicion costs less than this
     assert longest[20:].max() < 1.05 * least

@@ -194,7 +194,7 @@ def test_the_optimum_is_drawn_as_it_is_replayed(run):
 def test_decisions_stand_at_their_iterations(run):
     ax = plots.decisions(run)
     x, y = lines_of(ax, "before")
-    placed = [r for r in run.decisions if r.choice != "hold"]  # a hold for a spike is no LB step
+    placed = [r for r in run.decisions if r.choice != "hold"]  # "hold": no LB step took place
     assert x.tolist() == [r.iteration for r in placed]
     assert y.tolist() == [r.before for r in placed]
     x, y = lines_of(plots.decisions(run.decisions[:3]), "before")

@@ -8,8 +8,8 @@
 typedef struct plb_affinity {
     int64_t *start; /* [n_objects + 1] the entries of object i are start[i] ... start[i + 1] - 1 */
     int32_t *other; /* [entries] the object at the other end */
-    double *sent, *received; /* [entries] to: cost of the messages to the other object; from: cost
-                                of the messages from it */
+    double *sent, *received; /* [entries] cost of the messages to the other object, and of those
+                                from it */
 } plb_affinity_t;
 
 /** Make the rows of the objects on the ranks r with wanted[r] != 0; the other rows are empty.  A

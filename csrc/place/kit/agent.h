@@ -3,9 +3,9 @@
  * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
  * (short messages) that other agents wrote to it in the last round, in order of their ranks, and
  * the tally, a few sums over all ranks.  It may take objects or give objects away, and it writes
- * notes.  A driver transports the notes: plb_rounds_run between virtual ranks
- * in this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers
- * give exactly the same placement. */
+ * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process, the
+ * runtime between MPI ranks.  Agents exchange nothing else, so both drivers give exactly the same
+ * placement. */
 #ifndef PLB_PLACE_KIT_AGENT_H
 #define PLB_PLACE_KIT_AGENT_H
 

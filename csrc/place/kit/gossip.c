@@ -16,8 +16,8 @@
  *   in the number of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
  *
- *   Here limit = max(overload x average, lower bound for any placement); in the paper:
- *   target_max_load. */
+ * The limit is max(overload x average, lower bound for any placement).  The paper calls it
+ * target_max_load. */
 #include "place/kit/gossip.h"
 
 #include <math.h>

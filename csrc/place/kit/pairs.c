@@ -5,9 +5,10 @@
  * most room first:
  *   - If a partner can take the donor's whole excess and stay within the limit, the search ends.
  *     Of the exchanges with this partner that do this, the one with the fewest migrations is made.
- *   - If not, an exchange that leaves some excess on one of the two ranks is made; the more
- * partners were tried, the more excess it may leave.  It is the exchange that leaves least. So an
- * excess shrinks as it goes from rank to rank, until it meets a set that fits.
+ *   - If not, an exchange is made that leaves some excess on one of the two ranks: of all that
+ *     were found, the one that leaves least.  The more partners were tried, the more it may leave.
+ *
+ * So an excess shrinks as it goes from rank to rank, until it meets a set that fits.
  *
  * If no exchange reduces the excess, the limit cannot be met.  Then bisection finds a higher
  * limit, as in the multifit method for bins (Coffman, Garey, Johnson 1978).
@@ -30,10 +31,9 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* with the first EASY partners, only FEW objects take part */
-    FEW = 5,     /* in an exchange with the first EASY partners, at most this many objects of a
-                    rank take part */
-    MOST = 8,    /* in an exchange with later partners, at most this many */
+    EASY = 8,    /* with the first EASY partners, only FEW objects of each rank take part */
+    FEW = 5,     /* at most this many objects of a rank take part in such an exchange */
+    MOST = 8,    /* ... and in an exchange with a later partner */
     TRIES = 256, /* for one donor, at most this many partners are tried */
     /* for each set of the partner, at most this many fitting sets of the donor are compared */
     SCAN = 4,

@@ -9,10 +9,9 @@
 
 /** Find name[p]: the rank that gets each of the p parts.  Item i, 0 ... n - 1, is on rank now[i]
  * and in part[i], and has the weight counts[i] (NULL: 1).  The part and the rank that share most
- * weight
- * are matched first, then the next such pair, and so on (ties: the lowest rank, then its first
- * such part).  Parts that share nothing are matched in ascending order.  A part r may only become
- * a rank s with kind[r] == kind[s] (NULL: any rank). */
+ * weight are matched first, then the next such pair, and so on (ties: the lowest rank, then its
+ * first such part).  Parts that share nothing are matched in ascending order.  A part r may only
+ * become a rank s with kind[r] == kind[s] (NULL: any rank). */
 int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                 int32_t p, const double *kind, int32_t *name, plb_err_t *err);
 

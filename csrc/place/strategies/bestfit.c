@@ -481,9 +481,8 @@ typedef struct aim {
     bool few; /* whether there are so few objects per rank that GreedyLB would miss the limit */
 } aim_t;
 
-/* Set the tolerance to a fraction of the imbalance that GreedyLB would leave: 0.06 to 0.6 times
- * the load of the p-th lightest object; if loads begin near 0, half of (p/n)^2 of the average
- * load; if loads are multiples of a grain, nearly 0. */
+/* Set the tolerance to a small fraction of the imbalance that GreedyLB would leave (OF_GREEDY,
+ * OF_SQUARE, OF_GRAIN), but to CLOSE at most. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -508,8 +507,8 @@ out:
 }
 
 typedef struct result {
-    double limit, before, max; /* seconds of the slowest rank: the lower bound; before the
-                                  transfers; after them */
+    double limit;       /* lower bound of the slowest rank's seconds */
+    double before, max; /* seconds of the slowest rank before the transfers, and after them */
 } result_t;
 
 /* Transfer objects in rank[n_objects] to reach the limit. */

@@ -1,23 +1,29 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
  * accordingly.
  *
- * 1.  Links.  Each rank chooses the ranks with which its objects exchange most bytes; two ranks
- * are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph, which
- *    connects all ranks in log2(p) steps.
- * 2.  Flow.  b_i > 0 is the excess of a rank above the threshold.  It flows to the ranks below the
- *    average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
- *    smallest flow along the links that does this is flow(i -> j) = weight (x_i - x_j), where L x
- *    = b and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for
- *    dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
- *    The system is solved by conjugate gradients, with two rounds per step.  Neighbours send only
- *    their residuals: from these, every rank computes its neighbours' directions and solutions,
- *    too, with exactly the same bits.
- * 3.  Objects.  Each rank sends objects along its links, first those whose move saves most bytes
- *    per second of their load.  Ties: objects that have already left their present rank, then the
- *    longest objects, so that few migrate.  A rank passes load on only after it has received
- *    some.
- * 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the maximum.
- *    Here x; in the paper: lambda. */
+ * Step 1, links.  Each rank chooses the ranks with which its objects exchange most bytes; two
+ * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
+ * which connects all ranks in log2(p) steps.
+ *
+ * Step 2, flow.  b_i > 0 is the excess of a rank above the threshold.  It flows to the ranks below
+ * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
+ * smallest flow along the links that does this is
+ *
+ *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
+ *
+ * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
+ * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
+ * called lambda).  The system is solved by conjugate gradients, with two rounds per step.
+ * Neighbours send only their residuals: from these, every rank computes its neighbours' directions
+ * and solutions, too, with exactly the same bits.
+ *
+ * Step 3, objects.  Each rank sends objects along its links, first those whose move saves most
+ * bytes per second of their load.  Ties: objects that have already left their present rank, then
+ * the longest objects, so that few migrate.  A rank passes load on only after it has received
+ * some.
+ *
+ * Step 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the
+ * maximum. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

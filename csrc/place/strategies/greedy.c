@@ -195,10 +195,9 @@ typedef struct line {
 /* Give object[0 ... n-1] to the ranks in line, one object each, and return how many objects were
  * given.  Each object must go to the least loaded rank, as with a heap.  So the round ends when a
  * rank that got an object in this round has no more load than the next rank in line.  The line is
- * divided into
- * sections, which are sorted separately.  A section begins at each rank that ends after all ranks
- * before it, even with the round's lightest object.  (Rounding of sums is monotonic, so this test
- * is safe.) */
+ * divided into sections, which are sorted separately.  A section begins at each rank that ends
+ * after all ranks before it, even with the round's lightest object.  (Rounding of sums is
+ * monotonic, so this test is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)

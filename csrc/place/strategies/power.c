@@ -6,10 +6,9 @@
  *
  * In the paper all ranks start with the same number of objects, so a processor's total object time
  * can be its weight.  After the first LB step, only the time per object is correct.  A rank
- * without a measured time (no objects, or all of load 0) gets the mean
- * load of an object, divided by the rank's speed.  Beyond eq. 3, a rank's background is part of
- * its time.  Objects that may not migrate are part of x_i, even if there are more of them than eq.
- * 4 gives.
+ * without a measured time (no objects, or all of load 0) gets the mean load of an object, divided
+ * by the rank's speed.  Beyond eq. 3, a rank's background is part of its time.  Objects that may
+ * not migrate are part of x_i, even if there are more of them than eq. 4 gives.
  *
  * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then the
  * lowest).  Only as many objects move as needed: from each rank those with the highest indices, to
