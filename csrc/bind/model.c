@@ -51,13 +51,13 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     return plb_py_fields(
         c, object,
         "task_entity:i4@? task_rank:i4@? task_home:i4@? task_load:f8@? task_seconds:f8@? "
-        "task_bytes:i8@? task_memory:i8@? task_coords:f8@? edge_src:i4@? edge_dst:i4@? "
-        "edge_bytes:f8@? edge_messages:f8@? edge_multicast:i4@?",
+        "task_bytes:i8@? task_memory:i8@? task_coords:f8@? task_work:f8@? task_migratable:b1@? "
+        "edge_src:i4@? edge_dst:i4@? edge_bytes:f8@? edge_messages:f8@? edge_multicast:i4@?",
         &out->task_entity, &tasks, &out->task_rank, &tasks, &out->task_home, &tasks,
         &out->task_load, &tasks, &out->task_seconds, &tasks, &out->task_bytes, &tasks,
-        &out->task_memory, &tasks, &out->task_coords, &coords, &out->edge_src, &edges,
-        &out->edge_dst, &edges, &out->edge_bytes, &edges, &out->edge_messages, &edges,
-        &out->edge_multicast, &edges);
+        &out->task_memory, &tasks, &out->task_coords, &coords, &out->task_work, &tasks,
+        &out->task_migratable, &tasks, &out->edge_src, &edges, &out->edge_dst, &edges,
+        &out->edge_bytes, &edges, &out->edge_messages, &edges, &out->edge_multicast, &edges);
 }
 
 /* ---- metrics and times of ranks ------------------------------------------------------------- */

@@ -74,8 +74,7 @@ PLB_PY_METHOD(
     replay, settle, "left:O early:p=False",
     "Let the decider observe the last phase that was fed, although the next phase is not\n"
     "known yet.  left: a trace with one phase, the objects that exist now; None: those of\n"
-    "the last phase.  early: True: the loop was left before its end, and another one\n"
-    "follows.")
+    "the last phase.  early: True: the loop was left before its end.")
 {
     PyObject *left = Py_None;
     bool early = false;

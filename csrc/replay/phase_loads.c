@@ -138,16 +138,7 @@ void plb_phases_run(plb_phases_t *self)
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
     self->phase_load = loads_here(self, first);
-    if (t->task_bytes != NULL && self->n > 0) {
-        memcpy(self->bytes, t->task_bytes + first, (size_t)self->n * sizeof *self->bytes);
-    }
-    if (t->task_memory != NULL && self->n > 0) {
-        memcpy(self->memory, t->task_memory + first, (size_t)self->n * sizeof *self->memory);
-    }
-    if (t->task_coords != NULL && self->n > 0) {
-        memcpy(self->coords, t->task_coords + 3 * first,
-               3 * (size_t)self->n * sizeof *self->coords);
-    }
+    plb_phases_take_facts(self, first);
     if (self->opt.own_loads && self->opt.edges) {
         take_edges(self, i);
     }

@@ -109,6 +109,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .background = self->background,
             },
         .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
+        .work = self->has_work ? self->work : NULL,
     };
     if (self->opt.estimates && !self->opt.own_loads) {
         plb_estimate_drift(self->estimate, self->n, self->drift);

@@ -41,7 +41,7 @@ void plb_phases_free(plb_phases_t *self)
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
-             self->own_limit, self->coords, self->start, self->mark);
+             self->own_limit, self->coords, self->work, self->held, self->start, self->mark);
     *self = (plb_phases_t){0};
 }
 
@@ -85,6 +85,8 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     PLB_RENEW(self->bytes, n);
     PLB_RENEW(self->memory, n);
     PLB_RENEW(self->coords, 3 * n);
+    PLB_RENEW(self->work, n);
+    PLB_RENEW(self->held, 3 * n * (int64_t)sizeof *self->coords);
     PLB_RENEW(self->movable, n);
     PLB_RENEW(self->order, n);
     PLB_RENEW(self->load, n);
@@ -133,6 +135,7 @@ out:
     self->has_bytes = t->task_bytes != NULL;
     self->has_memory = t->task_memory != NULL;
     self->has_coords = t->task_coords != NULL;
+    self->has_work = t->task_work != NULL;
     self->memory_limit = t->memory_limit;
     return ret;
 }
@@ -213,44 +216,83 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* Read bytes, memory and coordinates of the objects that the previous phase did not have. */
-static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
+/* A property of the present objects and of the tasks: `size` bytes for each. */
+typedef struct column {
+    char *own;
+    const char *given; /* NULL: the trace does not have it */
+    size_t size;
+} column_t;
+
+enum { N_COLUMNS = 5 };
+
+/* first: the number of the phase's first task. */
+static void columns_of(const plb_phases_t *self, int64_t first, column_t *out)
 {
     const plb_trace_t *t = self->trace;
-    for (int64_t k = 0; k < n; k++) {
-        if (self->from[k] < 0) {
-            self->bytes[k] = t->task_bytes == NULL ? 0 : t->task_bytes[first + k];
-            self->memory[k] = t->task_memory == NULL ? 0 : t->task_memory[first + k];
-            for (int64_t c = 3 * k; self->has_coords && c < 3 * k + 3; c++) {
-                self->coords[c] = t->task_coords[3 * first + c];
+    const column_t all[N_COLUMNS] = {
+        {(char *)self->bytes, (const char *)t->task_bytes, sizeof *self->bytes},
+        {(char *)self->memory, (const char *)t->task_memory, sizeof *self->memory},
+        {(char *)self->coords, (const char *)t->task_coords, 3 * sizeof *self->coords},
+        {(char *)self->work, (const char *)t->task_work, sizeof *self->work},
+        {(char *)self->movable, (const char *)t->task_migratable, sizeof *self->movable},
+    };
+    for (int i = 0; i < N_COLUMNS; i++) {
+        out[i] = all[i];
+        out[i].given = all[i].given == NULL ? NULL : all[i].given + first * all[i].size;
+    }
+}
+
+/* Move the properties to the new indices of their objects. */
+static void keep_facts(plb_phases_t *self, int64_t old_n, int64_t n)
+{
+    column_t column[N_COLUMNS];
+    columns_of(self, 0, column);
+    for (const column_t *x = column; x < column + N_COLUMNS; x++) {
+        memcpy(self->held, x->own, (size_t)old_n * x->size);
+        for (int64_t k = 0; k < n; k++) {
+            if (self->from[k] >= 0) {
+                memcpy(x->own + k * x->size, self->held + self->from[k] * x->size, x->size);
             }
         }
     }
 }
 
-static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
+/* Take the properties of the objects that the previous phase did not have. */
+static void take_new_facts(plb_phases_t *self, int64_t first)
 {
-    int64_t *old = (int64_t *)self->spare; /* entries of both arrays have 8 bytes */
-    for (int which = 0; which < 2; which++) {
-        int64_t *x = which == 0 ? self->bytes : self->memory;
-        memcpy(old, x, (size_t)old_n * sizeof *x);
-        for (int64_t k = 0; k < n; k++) {
-            x[k] = self->from[k] < 0 ? 0 : old[self->from[k]];
+    column_t column[N_COLUMNS];
+    columns_of(self, first, column);
+    for (int64_t k = 0; k < self->n; k++) {
+        if (self->from[k] >= 0) {
+            continue;
+        }
+        for (const column_t *x = column; x < column + N_COLUMNS; x++) {
+            if (x->given != NULL) {
+                memcpy(x->own + k * x->size, x->given + k * x->size, x->size);
+            } else {
+                memset(x->own + k * x->size, 0, x->size);
+            }
+        }
+        if (self->trace->task_migratable == NULL) {
+            self->movable[k] = self->trace->entity_migratable[self->entity[k]];
         }
     }
 }
 
-static void keep_coords(plb_phases_t *self, int64_t old_n, int64_t n)
+void plb_phases_take_facts(plb_phases_t *self, int64_t first)
 {
-    double *old = self->spare;
-    for (int c = 0; self->has_coords && c < 3; c++) {
-        for (int64_t k = 0; k < old_n; k++) {
-            old[k] = self->coords[3 * k + c];
-        }
-        for (int64_t k = 0; k < n; k++) {
-            self->coords[3 * k + c] = self->from[k] < 0 ? 0.0 : old[self->from[k]];
+    column_t column[N_COLUMNS];
+    columns_of(self, first, column);
+    for (const column_t *x = column; x < column + N_COLUMNS; x++) {
+        if (x->given != NULL && self->n > 0) {
+            memcpy(x->own, x->given, (size_t)self->n * x->size);
         }
     }
+    const plb_trace_t *t = self->trace;
+    for (int64_t k = 0; self->some_stay && t->task_migratable == NULL && k < self->n; k++) {
+        self->movable[k] = t->entity_migratable[self->entity[k]];
+    }
+    self->some_stay = t->task_migratable != NULL;
 }
 
 static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t *err)
@@ -263,8 +305,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     for (int64_t k = 0; k < old_n; k++) {
         self->index_of[self->entity[k]] = -1;
     }
-    keep_sizes(self, old_n, n);
-    keep_coords(self, old_n, n);
+    keep_facts(self, old_n, n);
     carry_over(self, old_n, n);
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
@@ -280,11 +321,10 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
             self->rank_before[e] = -1;
         }
         self->key[k] = t->entity_key[e];
-        self->movable[k] = t->entity_migratable[e] != 0;
-        self->all_movable = self->all_movable && self->movable[k];
+        self->all_movable = self->all_movable && t->entity_migratable[e];
     }
     self->n = n;
-    take_sizes(self, first, n);
+    take_new_facts(self, first);
     return PLB_OK;
 }
 

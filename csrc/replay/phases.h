@@ -2,7 +2,7 @@
  * the recorded ones.
  *
  * The rank of an object (an "entity" of the trace):
- *   - An object that may not migrate is always on its recorded rank.
+ *   - An object that never may migrate is always on its recorded rank.
  *   - An object that appears is on the rank where it was created.  If the trace does not have
  *     that rank, it is on its recorded rank; if it was absent and comes back, on its last rank.
  *   - It stays there until plb_phases_move.
@@ -56,11 +56,14 @@ typedef struct plb_phases {
     int32_t *entity, *rank, *from;
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
-    double *coords;                         /* [3 * n] position of each object */
-    bool all_movable;                       /* whether all present objects may migrate */
-    bool same_objects;                      /* whether the previous phase had the same objects */
-    bool has_bytes, has_memory, has_coords; /* which of these arrays the trace has */
-    double *estimate;                       /* [rows, n] the rows of measure/estimate.h */
+    double *coords;    /* [3 * n] position of each object */
+    double *work;      /* [n] the user's estimates */
+    char *held;        /* [24, capacity] scratch memory */
+    bool some_stay;    /* whether `movable` is from task_migratable */
+    bool all_movable;  /* whether each present object may migrate in some phase */
+    bool same_objects; /* whether the previous phase had the same objects */
+    bool has_bytes, has_memory, has_coords, has_work; /* which of these arrays the trace has */
+    double *estimate;         /* [rows, n] the rows of measure/estimate.h */
     double *window;           /* [n] seconds: sum of the loads since the last LB step */
     double *drift;            /* [n] drift of the estimates */
     double *spare;            /* [rows + 1, capacity] scratch memory */
@@ -125,5 +128,9 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
 /** Begin phase i of the part: its objects are now present, all other objects are absent.  Load
  * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
+
+/** Take the properties of the present objects from the phase, whose tasks begin with number
+ * `first`. */
+void plb_phases_take_facts(plb_phases_t *self, int64_t first);
 
 #endif

@@ -3,8 +3,8 @@
  * The decider gets the same input as in a run: the statistics of each phase at its end, the load
  * database when it asks for it, and the cost of LB steps.  An LB step at the end of phase i places
  * the objects of phase i + 1, by their load estimates at that time.  At the end of the last phase
- * there is none.  With foresight, an LB step takes place at the start of phase i instead, with the
- * loads of that phase (a perfect prediction).
+ * there is none, unless the loop was left early.  With foresight, an LB step takes place at the
+ * start of phase i instead, with the loads of that phase (a perfect prediction).
  *
  * The cost of an LB step is the given one, if there is one.  Otherwise it is the cost that the
  * recorded run measured, if it had an LB step with the same strategy and number of migrations in
@@ -100,8 +100,8 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
  * trace with one phase, the objects that exist now; NULL: those of the last phase.  early: true:
- * the loop was left before its end and another loop follows, so that an LB step that is due takes
- * place now; false: the loop was not left early. */
+ * the loop was left before its end, so that an LB step that is due takes place now; false: the
+ * loop was not left early. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct plb_trace {
     int32_t n_ranks;
 
     const int64_t *entity_key;        /* [n_entities] a number that identifies the entity */
-    const uint8_t *entity_migratable; /* [n_entities] 1: may migrate, 0: must stay */
+    const uint8_t *entity_migratable; /* [n_entities] 1: may migrate, 0: never may */
 
     const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
     const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
@@ -46,6 +46,9 @@ typedef struct plb_trace {
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
     const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
+    const double *task_work;    /* [tasks] the user's estimates, 0: not given; or NULL */
+    /* [tasks] 1: may migrate, 0: must stay now; NULL: as entity_migratable says */
+    const uint8_t *task_migratable;
 
     const int64_t *edge_ptr;            /* [n_phases + 1] where the edges of each phase begin */
     const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */

@@ -65,6 +65,7 @@ int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
     PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
     PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
+    PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 

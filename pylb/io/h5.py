@@ -29,11 +29,16 @@ from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
 # New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# figures of the iterations include the ranks' other work.
-VERSION = 5
+# figures of the iterations include the ranks' other work; in 6: the objects' work and births.
+VERSION = 6
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
-OPTIONAL = ("edge_multicast", "coords")  # datasets that a stretch has completely or not at all
+OPTIONAL = (
+    "edge_multicast",
+    "coords",
+    "work",
+    "birth",
+)  # datasets that a stretch has completely or not at all
 DTYPES = {
     "key": np.int64,
     "rank": np.int32,
@@ -47,6 +52,8 @@ DTYPES = {
     "edge_messages": np.float64,
     "edge_multicast": np.int32,
     "coords": np.float64,
+    "work": np.float64,
+    "birth": np.int64,
     "load": np.float64,
     "load_check": np.uint32,
     "time": np.float64,
@@ -289,7 +296,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
     at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
     for first, k, n, m, check, *counts in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
-        more = dict(zip(OPTIONAL, counts, strict=version >= 4))
+        more = dict(zip(OPTIONAL, counts, strict=version >= 6))
         if first != expected or min(k, n, m, *counts) < 0:
             break
         old = NOT_IN_1 if version == 1 else ()
@@ -308,12 +315,13 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             break
         if old:
             table = _figures_of(stretch, table[:complete], n_ranks)
+        stretch = stretch._replace(migratable=stretch.migratable.astype(bool))
         _check_values(stretch, n_ranks)
         check_figures(table, first)
         if k == 0 and out:
             remaining.setdefault(first, stretch if version >= 4 else _part(out[-1], stretch.key))
         if complete:
-            out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
+            out.append(stretch)
             tables.append(table[:complete])
         if complete < k:
             break
@@ -379,6 +387,10 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         wrong.append("edge_multicast")
     if s.coords is not None and (s.coords.shape != (n, 3) or not np.isfinite(s.coords).all()):
         wrong.append("coords")
+    for name in ("work", "birth"):
+        values = getattr(s, name)
+        if values is not None and (len(values) != n or not (values >= 0).all()):
+            wrong.append(name)
     for name, (low, high) in allowed.items():
         values = getattr(s, name)
         if values.size and not (low <= values.min() and values.max() <= high):

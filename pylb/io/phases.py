@@ -41,8 +41,10 @@ class Phases:
     entity_key : (n,) int64
         The ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
         2**63 on they appear as negative numbers.  Two entities have the same key only if the record
-        gives them the same number, one as ``id`` and one as ``seq_id``, or with different types.
+        gives them the same number, one as ``id`` and one as ``seq_id``, or with different types; or
+        if the program removed an object and added another one with its key.
     entity_migratable : (n,) bool
+        Whether the object may migrate, at least in some phases.
     entity_home : (n,) int32
     entity_collection : (n,) int64
         Number of the collection of vt to which the object belongs; -1: none.
@@ -62,6 +64,12 @@ class Phases:
     task_memory : (t,) int64 or None
         Bytes that the object occupies: ``task_footprint_bytes``, else ``task_working_bytes``,
         else 0.
+    task_work : (t,) float64 or None
+        The user's estimates of the objects' work in any unit, 0: not given.
+    task_migratable : (t,) bool or None
+        Whether the object may migrate at the end of the phase.  None: as `entity_migratable`.
+    entity_birth : (n,) int64 or None
+        Different for objects that have the same key one after the other.  None: there are none.
     edge_ptr : (m + 1,) int64
     edge_src, edge_dst : (e,) int32
         The two entities of each edge; both are tasks of the phase.
@@ -124,6 +132,9 @@ class Phases:
     background: F64 | None = None
     memory_limit: I64 | None = None
     task_coords: F64 | None = None
+    task_work: F64 | None = None
+    task_migratable: Bool | None = None
+    entity_birth: I64 | None = None
     task_home: I32 | None = None
     task_seconds: F64 | None = None
     measured: F64 | None = None
@@ -195,13 +206,19 @@ class Phases:
             multicasts=multicasts,
             bytes=None if self.task_bytes is None else self.task_bytes[t],
             memory=None if self.task_memory is None else self.task_memory[t],
-            migratable=self.entity_migratable[entity],
+            migratable=self.movable(t),
             key=self.entity_key[entity],
             speed=self.speed,
             background=self.background,
             memory_limit=self.memory_limit,
             coords=None if self.task_coords is None else self.task_coords[t],
         )
+
+    def movable(self, tasks: Any) -> Bool:
+        """Return whether the objects of these tasks may migrate."""
+        given = self.task_migratable
+        out: Bool = self.entity_migratable[self.task_entity] if given is None else given
+        return out[tasks]  # type: ignore[no-any-return]
 
     def _part(self: Self, phases: I64) -> Self:
         """Return the trace of these phases only; entities keep their numbers."""
@@ -216,6 +233,8 @@ class Phases:
             "task_bytes",
             "task_memory",
             "task_coords",
+            "task_work",
+            "task_migratable",
         )
         names = ("src", "dst", "bytes", "messages", "multicast", "type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}

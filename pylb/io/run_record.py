@@ -63,6 +63,10 @@ class Stretch(NamedTuple):
         are no multicasts.
     coords : (n, 3) float64 or None
         Positions of the objects at the end of these iterations.  None: not known.
+    work : (n,) float64 or None
+        The user's estimates of the objects' work, 0: not given.  None: none is given.
+    birth : (n,) int64 or None
+        Different for objects that have the same key one after the other.  None: all are 0.
 
     Examples
     --------
@@ -85,6 +89,8 @@ class Stretch(NamedTuple):
     home: I32
     edge_multicast: I32 | None = None
     coords: F64 | None = None
+    work: F64 | None = None
+    birth: I64 | None = None
 
     @property
     def iterations(self) -> int:

@@ -78,6 +78,9 @@ def _tasks(trace: Phases, tasks: I64, r: int, entities: list[Json]) -> list[Json
             trace.task_entity[tasks].tolist(), trace.task_load[tasks].tolist(), strict=True
         )
     ]
+    if trace.task_migratable is not None:
+        for task, movable in zip(out, trace.task_migratable[tasks].tolist(), strict=True):
+            task["entity"] = {**task["entity"], "migratable": movable}
     for name, column in (
         ("task_serialized_bytes", trace.task_bytes),
         ("task_footprint_bytes", trace.task_memory),

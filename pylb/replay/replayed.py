@@ -30,7 +30,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
-from pylb.replay.trace_conversion import OF_RANKS, one_phase
+from pylb.replay.trace_conversion import OF_RANKS, Entities, one_phase, or_zeros
 
 DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "decider": None,
@@ -216,8 +216,9 @@ def replay(
     The decider and the arguments are those of `Balancer`: by default, the result is what
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
     the objects of phase i + 1, by the estimates of their loads at that time.  There is no LB step
-    at the end of the last phase.  An object stays on its first rank until an LB step moves it; an
-    object that may not migrate is always on its recorded rank.
+    at the end of the last phase, unless the recorded program left its last loop early.  An object
+    stays on its first rank until an LB step moves it; an object that never may migrate is always
+    on its recorded rank.
 
     Parameters
     ----------
@@ -322,11 +323,13 @@ def replay(
         keep_ranks=strategy != "none",
     )
     loops = _loops(trace)
-    for i, (loop, part) in enumerate(loops):
+    for loop, part in loops:
         core.loop(int(loop.first), int(loop.n), *prices.foreseen(loop, given))
         _feed(core, trace, int(loop.first), part)
-        early = len(part) < loop.n and i + 1 < len(loops)
-        _settle(core, trace, int(loop.first) + len(part), early)
+        end = int(loop.first) + len(part)
+        # A run with a lag makes no LB step after its last iteration, even if it is left early.
+        left = len(part) < loop.n and (end < trace.n_phases or not (lag or foresight))
+        _settle(core, trace, end, left)
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
     return Replay(
@@ -410,6 +413,8 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
         (objects.bytes, trace.task_bytes),
         (memory, trace.task_memory),
         (objects.coords, trace.task_coords),
+        (or_zeros(objects.work, len(memory)), or_zeros(trace.task_work, len(trace.task_load))),
+        (objects.migratable, trace.movable(slice(None))),
     ]
     return any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
 
@@ -418,12 +423,12 @@ def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
 
     The record lists these objects if they are not those of the next phase.  If it lists none and
-    the loop was left early, the loop ends with the next phase.
+    the loop was left early, the loop ends with the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is not None:
         facts = {name: getattr(trace, name) for name in OF_RANKS}
-        phase = one_phase(trace.n_ranks, left, trace.entity_key, facts)
+        phase = one_phase(trace.n_ranks, left, Entities.of(trace), facts)
         if trace.task_seconds is None:
             phase = dataclasses.replace(phase, task_seconds=None)
         core.settle(phase, early)

@@ -221,7 +221,7 @@ class Trace(Phases):
             raise OutOfRangeError(
                 f"rank[{bad[0]}] is {given[bad[0]]}: expected 0 ... {self.n_ranks - 1}"
             )
-        pinned = ~self.entity_migratable[self.task_entity]
+        pinned = ~self.movable(slice(None))
         bad = np.flatnonzero(pinned & (given != self.task_rank))
         if len(bad):
             raise DomainError(
@@ -257,7 +257,7 @@ class Trace(Phases):
             "rank": trace.task_rank,
             "key": trace.entity_key[entity],
             "load": trace.task_load,
-            "migratable": trace.entity_migratable[entity],
+            "migratable": trace.movable(slice(None)),
             "home": trace.entity_home[entity],
             "collection": trace.entity_collection[entity],
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,22 @@ from pylb.model.multicasts import Rows
 from pylb.model.snapshot import I64, Snapshot
 
 Arrays = dict[str, Any]
+
+
+class Entities(NamedTuple):
+    """The entities 0, 1, 2, ..., if they have these numbers already: fields of `Phases`."""
+
+    entity_key: I64
+    entity_birth: I64 | None
+    entity_migratable: Any
+
+    @classmethod
+    def of(cls, trace: Any) -> Entities:
+        """Return the entities of a trace."""
+        return cls(trace.entity_key, trace.entity_birth, trace.entity_migratable)
+
+
+NO_ENTITIES = Entities(np.zeros(0, np.int64), None, np.zeros(0, bool))
 OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 
 
@@ -67,11 +83,8 @@ def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
     return out
 
 
-def one_phase(n_ranks: int, left: Stretch, known: I64, facts: Arrays) -> Phases:
-    """Return a trace with one phase, in which the objects of `left` exist but take no time.
-
-    known: keys of entities that already have numbers, in order of these numbers.
-    """
+def one_phase(n_ranks: int, left: Stretch, known: Entities, facts: Arrays) -> Phases:
+    """Return a trace with one phase, in which the objects of `left` exist but take no time."""
     phase = left._replace(load=np.zeros((1, len(left.key))))
     return Phases(n_ranks, **on_speeds(trace_arrays([phase], known), facts))
 
@@ -141,28 +154,38 @@ def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
     )
 
 
-def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
-    """Return the fields of a trace whose phases are the iterations of the stretches.
-
-    known: keys of the entities 0, 1, 2, ..., if some entities already have numbers.
-    """
-    known = np.zeros(0, np.int64) if known is None else known
-    keys, first, which = np.unique(
-        np.concatenate([known, *(s.key for s in stretches)]),
-        return_index=True,
-        return_inverse=True,
+def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arrays:
+    """Return the fields of a trace whose phases are the iterations of the stretches."""
+    n_known = len(known.entity_key)
+    keys = np.concatenate([known.entity_key, *(s.key for s in stretches)])
+    births = np.concatenate(
+        [
+            or_zeros(known.entity_birth, n_known),
+            *(or_zeros(s.birth, len(s.key)) for s in stretches),
+        ]
     )
-    which = which[len(known) :]
+    again = births.any()  # objects with the same key, one after the other
+    pairs = np.rec.fromarrays([keys, births]) if again else keys
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
     order = np.argsort(first)  # entities are numbered in order of their first task
-    number = np.empty(len(keys), np.int32)
-    number[order] = np.arange(len(keys), dtype=np.int32)
+    number = np.empty(len(first), np.int32)
+    number[order] = np.arange(len(first), dtype=np.int32)
     every = np.concatenate(
-        [np.zeros(len(known), np.int32), *(s.rank for s in stretches)], dtype=np.int32
+        [np.zeros(n_known, np.int32), *(s.rank for s in stretches)], dtype=np.int32
     )
-    fixed = np.ones(len(keys), bool)
-    entity = number[which].astype(np.int32)
-    np.logical_and.at(fixed, entity, _joined(stretches, "migratable", bool))
-    columns: dict[str, list[Any]] = {name: [] for name in [*_COLUMNS, "task_coords"]}
+    entity = number[which][n_known:]
+    movable = _joined(stretches, "migratable", bool)
+    can_move = np.zeros(len(first), bool)
+    can_move[:n_known] = known.entity_migratable
+    np.logical_or.at(can_move, entity, movable)
+    absent = {
+        "task_work": all(s.work is None for s in stretches),
+        "task_migratable": np.array_equal(movable, can_move[entity]),
+        "task_home": any((s.home < 0).any() for s in stretches),
+        "edge_multicast": all(s.edge_multicast is None for s in stretches),
+        "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
+    }
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
@@ -178,43 +201,36 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
             ("task_load", s.load.ravel()),
             ("task_bytes", np.tile(s.bytes, k)),
             ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
+            ("task_work", np.tile(or_zeros(s.work, n), k)),
+            ("task_migratable", np.tile(s.migratable, k)),
             ("edge_src", np.tile(mine[s.src], k)),
             ("edge_dst", np.tile(mine[s.dst], k)),
             ("edge_bytes", np.tile(s.edge_bytes, k)),
             ("edge_messages", np.tile(s.edge_messages, k)),
-            ("edge_multicast", np.tile(_multicast(s), k)),
-            ("task_coords", np.tile(_coords(s), (k, 1))),
+            ("edge_multicast", np.tile(or_zeros(s.edge_multicast, len(s.src)), k)),
+            ("task_coords", np.tile(np.zeros((0, 3)) if s.coords is None else s.coords, (k, 1))),
         ):
-            columns[name].append(values)
-    out: Arrays = {
-        name: np.concatenate([np.zeros(0, dtype), *columns[name]])
-        for name, dtype in _COLUMNS.items()
-    }
-    out["task_coords"] = np.concatenate([np.zeros((0, 3)), *columns["task_coords"]])
+            if name in columns:
+                columns[name].append(values)
+    out: Arrays = dict.fromkeys(absent)
+    for name, parts in columns.items():
+        none: Any = np.zeros((0, 3) if name == "task_coords" else 0, _COLUMNS[name])
+        out[name] = np.concatenate([none, *parts], dtype=_COLUMNS[name])
     out |= {
-        "entity_key": keys[order],
-        "entity_migratable": fixed,
+        "entity_key": keys[first[order]],
+        "entity_birth": births[first[order]] if again else None,
+        "entity_migratable": can_move,
         "entity_home": every[first[order]],
-        "entity_collection": np.full(len(keys), COLLECTION, np.int64),
+        "entity_collection": np.full(len(first), COLLECTION, np.int64),
         "task_ptr": np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
         "edge_ptr": np.concatenate([[0], np.cumsum(edges)]).astype(np.int64),
     }
-    for array in out.values():
-        array.flags.writeable = False
-    absent = {
-        "task_home": (out["task_home"] < 0).any(),
-        "edge_multicast": not out["edge_multicast"].any(),
-        "task_coords": not len(out["task_coords"]) or np.isnan(out["task_coords"]).any(),
-    }
-    return out | {name: None for name, is_absent in absent.items() if is_absent}
+    return {name: array if array is None else frozen(array) for name, array in out.items()}
 
 
-def _multicast(s: Stretch) -> Any:
-    return np.zeros(len(s.src), np.int32) if s.edge_multicast is None else s.edge_multicast
-
-
-def _coords(s: Stretch) -> Any:
-    return np.full((len(s.key), 3), np.nan) if s.coords is None else s.coords
+def or_zeros(column: Any, n: int) -> Any:
+    """Return a column of n numbers; None: zeros."""
+    return np.zeros(n, np.int64) if column is None else column
 
 
 def stretches_of(trace: Phases) -> Iterator[Stretch]:
@@ -223,9 +239,10 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
     Raises
     ------
     DuplicateKeyError
-        Two objects have the same key.
+        Two objects have the same key and birth.
     """
-    if len(np.unique(trace.entity_key)) < trace.n_entities:
+    pairs = np.stack([trace.entity_key, or_zeros(trace.entity_birth, trace.n_entities)], axis=1)
+    if len(np.unique(pairs, axis=0)) < trace.n_entities:
         raise DuplicateKeyError(
             "the trace has two objects with the same key: expected different keys"
         )
@@ -247,10 +264,11 @@ def _as_one(alike: list[Stretch]) -> Stretch:
 def _stretch_of(trace: Phases, i: int) -> Stretch:
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     edges = slice(*trace.edge_ptr[i : i + 2].tolist())
-    key = trace.entity_key[trace.task_entity[tasks]]
+    entity = trace.task_entity[tasks]
+    key = trace.entity_key[entity]
     order = np.argsort(key)
     place = np.full(trace.n_entities, -1, np.int32)
-    place[trace.task_entity[tasks][order]] = np.arange(len(key), dtype=np.int32)
+    place[entity[order]] = np.arange(len(key), dtype=np.int32)
     n = len(key)
 
     load = trace.task_load[tasks] if trace.task_seconds is None else trace.task_seconds[tasks]
@@ -266,7 +284,7 @@ def _stretch_of(trace: Phases, i: int) -> Stretch:
         trace.task_rank[tasks][order],
         of_tasks(trace.task_bytes, 0),
         of_tasks(trace.task_memory, -1),
-        trace.entity_migratable[trace.task_entity[tasks]][order],
+        trace.movable(tasks)[order],
         load[order][None],
         place[trace.edge_src[edges]],
         place[trace.edge_dst[edges]],
@@ -275,6 +293,8 @@ def _stretch_of(trace: Phases, i: int) -> Stretch:
         of_tasks(trace.task_home, -1).astype(np.int32),
         None if trace.edge_multicast is None else trace.edge_multicast[edges],
         None if trace.task_coords is None else trace.task_coords[tasks][order],
+        None if trace.task_work is None else trace.task_work[tasks][order],
+        None if trace.entity_birth is None else trace.entity_birth[entity][order],
     )
 
 
@@ -294,11 +314,14 @@ _COLUMNS = {
     "task_load": np.float64,
     "task_bytes": np.int64,
     "task_memory": np.int64,
+    "task_work": np.float64,
+    "task_migratable": np.bool_,
     "edge_src": np.int32,
     "edge_dst": np.int32,
     "edge_bytes": np.float64,
     "edge_messages": np.float64,
     "edge_multicast": np.int32,
+    "task_coords": np.float64,
 }
 
 

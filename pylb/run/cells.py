@@ -188,6 +188,12 @@ class LocalCells:
         given = self.now.coords
         return None if given is None else np.pad(given, ((0, 0), (0, 3 - given.shape[1])))
 
+    @property
+    def more(self) -> dict[str, F64]:
+        """The positions of the cells, if they have any; see `records.RecordedObjects`."""
+        coords = self.coords
+        return {} if coords is None else {"coords": coords}
+
     def changed(self, now: Cells) -> bool:
         """Say whether the cells differ from those of the last step."""
         if now.keys is None:

@@ -21,7 +21,7 @@ from pylb.run.modes import MeasuringMode
 from pylb.run.object_store import PROPERTIES
 from pylb.run.run_state import RunState
 
-SAVED = tuple(name for name in PROPERTIES if name != "was")  # names of the saved properties
+SAVED = tuple(name for name in PROPERTIES if name not in ("was", "birth"))  # saved properties
 Pack = Callable[[int, Any], Any]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement
@@ -13,7 +14,7 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.messages import Mailbox
 from pylb.run.object_sizes import SizeEstimator
-from pylb.run.object_store import NO_KEYS, LeavingObjects, NewObjects, Store
+from pylb.run.object_store import FURTHER, NO_KEYS, LeavingObjects, NewObjects, Store
 
 
 class LocalObjects:
@@ -52,6 +53,7 @@ class LocalObjects:
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
         self._lost = NO_KEYS  # keys removed from the store that other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
+        self._births = 0  # how often objects were added on any rank
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
@@ -85,9 +87,10 @@ class LocalObjects:
         return max(self.store.passes, 1)
 
     @property
-    def coords(self) -> F64 | None:
-        """Positions of this rank's objects, (n, 3), nan: not given; None: no object has one."""
-        return self.store.properties.given.get("coords")
+    def more(self) -> dict[str, NDArray[Any]]:
+        """Further properties of this rank's objects, those that any of them has."""
+        given = self.store.properties.given
+        return {name: given[name] for name in FURTHER if name in given}
 
     def facts(self) -> I64:
         """Return the integer properties of each object: `Store.facts`."""
@@ -173,6 +176,9 @@ class LocalObjects:
         n_here = len(self.store) + len(self.new) - len(gone)
         forgotten = self.addresses.change(iteration, born, lost, n_here)
         self.arrange()
+        if self._births and len(born):
+            self.store.properties.update(self.store.places.places(born), {"birth": self._births})
+        self._births += 1
         self._lost = self._unregistered = NO_KEYS
         self.mailbox.rebind(self.store.places, forgotten)
 

@@ -77,9 +77,11 @@ class IterationLoop:
             state.learn()
         if clock != objects.store.clock:
             objects.store.use(clock)
-        if stats.messages:
-            self._deliver(Step.FIRST_MESSAGES)
         self._mode.start(n)
+        if (
+            stats.messages
+        ):  # after an LB step that is due, which knows the messages of the last loop
+            self._deliver(Step.FIRST_MESSAGES)
         state.records.write(lambda: self._mode.history)
         objects.store.seconds.fill(0.0)
 

@@ -202,6 +202,7 @@ class BalancingMode(MeasuringMode):
             self._report_switching(was_off)
             ask = core.next(asked, may_preview)
         if ask == PREVIEW:
+            self._state.records.cut()  # the record then has what the preview knows of the objects
             ask = core.previewed(self._state.step().preview())
         return bool(ask == BALANCE)
 

@@ -18,8 +18,9 @@ NO_KEYS: I64 = np.zeros(0, np.int64)
 
 # Properties of an object, with their defaults.  nbytes: bytes that a migration sends; memory: bytes
 # that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; coords:
-# its position, nan: not given; home: the rank where it was added; was: the rank from which the last
-# LB step moved it, -1: none.
+# its position, nan: not given; home: the rank where it was added; birth: different for objects that
+# have the same key one after the other; was: the rank from which the last LB step moved it, -1:
+# none.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "nbytes": (np.int64, 0),
     "memory": (np.int64, -1),
@@ -27,9 +28,11 @@ PROPERTIES: dict[str, tuple[Any, Any]] = {
     "work": (np.float64, 0.0),
     "coords": (np.dtype((np.float64, (3,))), np.nan),
     "home": (np.int32, 0),
+    "birth": (np.int64, 0),
     "was": (np.int32, -1),
 }
 OF_DATABASE = ("nbytes", "memory", "migratable", "work", "coords")
+FURTHER = ("coords", "work", "birth")  # recorded if any object has them
 
 
 def key_of(key: Any, name: str = "key") -> int:
@@ -65,11 +68,11 @@ class Properties:
         """Return the arrays that the load database needs, by name of the property."""
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
-    def update(self, place: int, given: dict[str, Any]) -> None:
-        """Change properties of one object."""
+    def update(self, places: Any, given: dict[str, Any]) -> None:
+        """Change properties of the objects with these indices, or with this index."""
         for name, one in given.items():
             array = self[name]
-            array[place] = one
+            array[places] = one
             self.given[name] = array
 
     def take(self, index: Any) -> Properties:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pylb import files
 from pylb.comm.agreement import Agreement, Stats, Step
@@ -20,6 +21,7 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.load_database import Database, database
+from pylb.run.object_store import Properties
 from pylb.run.options import Options
 
 log = logging.getLogger("pylb")
@@ -41,8 +43,8 @@ class RecordedObjects(Protocol):
         Loads of this rank's objects in the present iteration.
     passes : int
         Number of iterations over which `edges` are summed.
-    coords : (n, 3) float64 or None
-        Positions of this rank's objects, nan: not given.  None: no object has one.
+    more : dict of (n, ...) ndarray
+        Further properties of this rank's objects, those that any of them has: `FURTHER`.
     version : int
         Changes whenever `facts` of the same objects do.
     """
@@ -54,7 +56,7 @@ class RecordedObjects(Protocol):
     @property
     def passes(self) -> int: ...
     @property
-    def coords(self) -> F64 | None: ...
+    def more(self) -> dict[str, Any]: ...
     @property
     def version(self) -> int: ...
 
@@ -70,7 +72,7 @@ class RecordedObjects(Protocol):
 class KeptLoads(NamedTuple):
     """One rank's part of a stretch: k iterations without a change of its n objects.
 
-    facts: (n, 5); load: (k, n); edges: (m, 5); coords: (n, 3) or None.
+    facts: (n, 5); load: (k, n); edges: (m, 5); more: see `RecordedObjects`.
     """
 
     first: int
@@ -78,7 +80,12 @@ class KeptLoads(NamedTuple):
     load: F64
     edges: Any
     passes: int
-    coords: F64 | None
+    more: dict[str, Any]
+
+    @property
+    def properties(self) -> Properties:
+        """Further properties of the objects, see `RecordedObjects`."""
+        return Properties(len(self.facts), self.more)
 
 
 Kept = tuple[list[Stretch], F64]  # stretches, and the figures of their iterations
@@ -99,7 +106,7 @@ class LoadHistory:
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
         self._version = -1  # version of these properties
-        self._coords: F64 | None = None  # present positions of these objects
+        self._more: dict[str, Any] = {}  # present values of further properties
         self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
@@ -117,7 +124,7 @@ class LoadHistory:
         self.cut()
         is_listed = bool(self._parts) and not len(self._parts[-1].load)
         if starts and self._first and not self.full and not is_listed:
-            self._append(self._facts, [], self._coords)
+            self._append(self._facts, [], self._more)
         self._changed = kept and not starts
 
     def keep(self) -> None:
@@ -128,7 +135,7 @@ class LoadHistory:
             # Take the facts now: between loops, add() and remove() act at once.
             if not self._loads or self._version != self._objects.version:
                 self._facts, self._version = self._objects.facts(), self._objects.version
-            self._coords = self._objects.coords
+            self._more = self._objects.more
             self._loads.append(seconds.copy())
             self._count_kept(seconds.nbytes)
 
@@ -154,19 +161,19 @@ class LoadHistory:
         loads, and lists the objects that are left.
         """
         if self._loads or self._changed:
-            now = (self._facts, self._coords)
-            facts, coords = now if self._loads else (self._objects.facts(), self._objects.coords)
-            self._append(facts, self._loads, coords)
+            now = (self._facts, self._more)
+            facts, more = now if self._loads else (self._objects.facts(), self._objects.more)
+            self._append(facts, self._loads, more)
             self._changed = False
             self._loads = []
 
-    def _append(self, facts: Any, loads: list[F64], coords: F64 | None) -> None:
+    def _append(self, facts: Any, loads: list[F64], more: dict[str, Any]) -> None:
         load = np.array(loads).reshape(len(loads), len(facts))
         edges, passes = self._objects.edges(), self._objects.passes
-        coords = None if coords is None else coords.copy()
-        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, coords))
+        more = {name: array.copy() for name, array in more.items()}
+        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, more))
         self._first += len(load)
-        self._count_kept(sum(np.asarray(x).nbytes for x in (facts, edges, coords)))
+        self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
@@ -203,6 +210,7 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         [part.passes for part in parts],
     )
     where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
+    more = Properties.join([part.properties for part in parts])
     return Stretch(
         parts[0].first,
         db.key,
@@ -217,17 +225,13 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         db.edge_messages,
         db.home,
         db.edge_multicast if db.edge_multicast.any() else None,
-        _positions(parts, db),
+        **{name: _sorted(array, db) for name, array in more.given.items()},
     )
 
 
-def _positions(parts: tuple[KeptLoads, ...], db: Database) -> F64 | None:
-    """Return the positions of the objects of all ranks; None: not all objects have one."""
-    if any(part.coords is None and len(part.facts) for part in parts):
-        return None
-    given = [np.zeros((0, 3)), *(part.coords for part in parts if part.coords is not None)]
-    out: F64 = np.concatenate(given)[db.order]
-    return out if len(out) and np.isfinite(out).all() else None
+def _sorted(array: NDArray[Any], db: Database) -> NDArray[Any] | None:
+    """Return a property of all objects in order of key; None: not all objects have it."""
+    return array[db.order] if len(array) and np.isfinite(array).all() else None
 
 
 class RecordWriter:

@@ -22,6 +22,8 @@ from pylb.model.snapshot import F64
 from pylb.replay.replayed import DEFAULTS
 from pylb.replay.trace import Trace
 from pylb.replay.trace_conversion import (
+    NO_ENTITIES,
+    Entities,
     facts_of,
     on_ranks,
     on_speeds,
@@ -53,7 +55,7 @@ class ShadowMode(MeasuringMode):
         self._log = IterationLog()
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
-        self._keys = np.zeros(0, np.int64)  # keys of all objects so far, by index in the replay
+        self._entities = NO_ENTITIES  # all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
         self._measured = 0.0  # seconds: sum of the replayed iterations' measured maxima
         self._remaining: Any = None  # a trace with the objects after the last iteration
@@ -148,17 +150,18 @@ class ShadowMode(MeasuringMode):
             self._run(stretches, rows, facts)
         self._remaining = None
         if left is not None:
-            self._remaining = one_phase(n_ranks, left, self._keys, facts)
-            self._keys = self._remaining.entity_key
+            self._remaining = one_phase(n_ranks, left, self._entities, facts)
+            self._entities = Entities.of(self._remaining)
 
     def _run(self, stretches: list[Stretch], rows: F64, facts: dict[str, Any]) -> None:
         self._followed = stretches[-1].first + stretches[-1].iterations
-        arrays = on_speeds(trace_arrays(stretches, self._keys), facts)
-        self._keys = arrays["entity_key"]
+        arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
         figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
         self._measured += float(figures[:, 1].sum())
         n_ranks = self._state.agreement.transport.size
-        self._replay.feed(Trace(n_ranks, **arrays, figures=figures))
+        trace = Trace(n_ranks, **arrays, figures=figures)
+        self._entities = Entities.of(trace)
+        self._replay.feed(trace)
         self._log.extend(self._new_rows())
 
     def _share(self) -> None:

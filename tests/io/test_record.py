@@ -176,8 +176,8 @@ def test_other_files_are_named(tmp_path):
         pylb.RunRecord.read(path)
     write(path)
     with h5py.File(path, "a") as file:
-        file.attrs["version"] = 6
-    with pytest.raises(FormatError, match=r"version 6: pylb .* reads versions up to 5; use"):
+        file.attrs["version"] = 7
+    with pytest.raises(FormatError, match=r"version 7: pylb .* reads versions up to 6; use"):
         pylb.RunRecord.read(path)
 
 

@@ -170,6 +170,9 @@ class Twin:
         t = self.trace
         o.bytes = 0 if t.task_bytes is None else int(t.task_bytes[k])
         o.memory = 0 if t.task_memory is None else int(t.task_memory[k])
+        o.work = 0.0 if t.task_work is None else float(t.task_work[k])
+        movable = t.entity_migratable[t.task_entity[k]]
+        o.movable = bool(movable if t.task_migratable is None else t.task_migratable[k])
 
     def run_phase(self, i):
         """Make the loads of the phase known."""
@@ -241,7 +244,7 @@ class Twin:
             ),
             bytes=None if t.task_bytes is None else [o.bytes for o in objects],
             memory=None if t.task_memory is None else [o.memory for o in objects],
-            migratable=t.entity_migratable[entity],
+            migratable=[o.movable for o in objects],
             key=t.entity_key[entity],
             speed=self.speed,
             background=self.background,
@@ -254,7 +257,9 @@ class Twin:
 
     def database(self):
         learned = np.array([o.past[4] for o in self.here.values()])
-        return self.snapshot(), learned if self.given.learns else None, None
+        work = np.array([o.work for o in self.here.values()])
+        given = None if self.trace.task_work is None else work
+        return self.snapshot(), learned if self.given.learns else None, given
 
     def longest(self, loads):
         """Return the seconds of the slowest rank; loads[r] is a list of seconds."""
@@ -431,6 +436,8 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
     speed = rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None
     seconds = rng.exponential(1.0, len(entity))
     timed = speed is not None and rng.random() < 0.5
+    migratable = rng.random(n_entities) < 0.8
+    some_stay = migratable[np.array(entity, int)] & (rng.random(len(entity)) < 0.7)
     return make_trace(
         n_ranks,
         entity,
@@ -438,7 +445,9 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         seconds * speed[rank] if timed else seconds,
         ptr,
         n_entities,
-        entity_migratable=rng.random(n_entities) < 0.8,
+        entity_migratable=migratable,
+        task_migratable=some_stay if rng.random() < 0.5 else None,
+        task_work=rng.uniform(0.0, 2.0, len(entity)) if rng.random() < 0.5 else None,
         task_bytes=rng.integers(0, 1000, len(entity)),
         edge_ptr=np.concatenate([[0], np.cumsum(n_edges)]),
         edge_src=rng.integers(0, n_entities, m).astype(np.int32),
@@ -511,6 +520,10 @@ def repeating(trace, rng, all_movable):
         task_seconds=load if timed else None,
         task_bytes=rng.integers(0, 1000, len(rank)),
         entity_migratable=trace.entity_migratable | all_movable,
+        **{
+            f"task_{x}": None if column is None else picked(column, tasks)
+            for x, column in (("migratable", trace.task_migratable), ("work", trace.task_work))
+        },
         **{f"edge_{x}": picked(getattr(trace, f"edge_{x}"), edges) for x in EDGES},
     )
 
