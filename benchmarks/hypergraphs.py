@@ -35,7 +35,7 @@ def random_nets(n: int, m: int, pins: int, seed: int) -> sp.csr_matrix:
 
 
 def power_nets(n: int, m: int, seed: int) -> sp.csr_matrix:
-    """Return m nets, (m, n), most of which have few pins; near vertices share nets."""
+    """Return m nets, (m, n): most have few pins, and the vertices of a net are near each other."""
     rng = np.random.default_rng(seed)
     size = np.minimum(2 + rng.pareto(1.5, m), 200).astype(int)
     net = np.repeat(np.arange(m), size)

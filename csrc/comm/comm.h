@@ -14,8 +14,8 @@
 /* The message tags.  A rank can be at most one step ahead of another, so odd and even steps use
  * different tags. */
 enum plb_tag {
-    PLB_TAG_HEAD = 1, /* in even steps; 2 in odd steps: the head of a parcel (step.h) */
-    PLB_TAG_PART = 3, /* in even steps; 4 in odd steps: a part of a parcel */
+    PLB_TAG_HEAD = 1, /* the head of a parcel (step.h) in even steps; 2 in odd steps */
+    PLB_TAG_PART = 3, /* a part of a parcel in even steps; 4 in odd steps */
 };
 
 typedef struct plb_comm {

@@ -65,7 +65,10 @@ def state(course: Course) -> dict[str, Any]:
 
 
 def expected(r: Receipt) -> float | None:
-    """Return the expected gain in seconds per iteration: of the chosen or the best strategy."""
+    """Return the seconds per iteration that the chosen strategy is expected to save.
+
+    If no strategy was chosen, or its gain is not known: the largest known gain.
+    """
     gains = [a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)]
     chosen = [a.gain for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     known = chosen or gains

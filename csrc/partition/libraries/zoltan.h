@@ -60,9 +60,9 @@ typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 int plb_zoltan_has_mpi(plb_err_t *err);
 
 /** Partition: part[n] is the new part of each object of this rank.  *code: Zoltan's return value.
- * If Zoltan fails on one rank, the call fails on all ranks.  keep: not NULL: the caller gets the
- * Zoltan structure with the cuts, and must call plb_zoltan_leave.  Collective over comm, blocks.
- */
+ * If Zoltan fails on one rank, the call fails on all ranks.  *keep: the Zoltan structure with the
+ * cuts, which the caller must give back by plb_zoltan_leave; keep may be NULL.  Collective over
+ * comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
