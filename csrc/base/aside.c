@@ -91,7 +91,8 @@ static int wait_for_turn(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the thread that runs the job frees it. */
+/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the job is freed by the thread that runs it,
+ * or here, if it ended while the signals were checked. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;
@@ -99,10 +100,14 @@ static int wait_for_end(job_t *job)
     while (ret == PLB_OK && !job->ended) {
         ret = look(&job->how);
     }
-    job->left = !job->ended;
-    atomic_fetch_add(job->how.left, job->left);
-    ret = job->ended ? PLB_OK : ret;
+    const bool over = job->ended;
+    job->left = !over;
+    atomic_fetch_add(job->how.left, !over);
     pthread_mutex_unlock(&mutex);
+    if (ret != PLB_OK && over) {
+        job->how.free(job->data);
+        plb_free(job);
+    }
     return ret;
 }
 

@@ -343,6 +343,29 @@ static void a_signal_ends_the_wait_for_a_call(void **state)
     assert_false(atomic_load(&freed)); /* the data still belong to the caller */
 }
 
+static int signalled_at_the_end(void *arg)
+{
+    atomic_store((atomic_bool *)arg, true);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the call ends here */
+    return PLB_ERR_INTERRUPTED;
+}
+
+/* A signal is never lost, though the call ends while the signals are checked. */
+static void a_signal_at_the_end_of_a_call(void **state)
+{
+    (void)state;
+    atomic_bool go = false, freed = false;
+    atomic_int left = 0;
+    slow_call_t call = {.go = &go, .freed = &freed};
+    const plb_aside_t how = {.run = slow, .free = free_slow, .left = &left};
+    plb_interrupt_set((plb_interrupt_t){.check = signalled_at_the_end, .arg = &go});
+    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_INTERRUPTED);
+    plb_interrupt_set((plb_interrupt_t){.check = NULL});
+    plb_aside_wait(&left);
+    assert_true(atomic_load(&freed));
+    assert_int_equal(atomic_load(&left), 0);
+}
+
 static void copies_are_whole_or_none(void **state)
 {
     (void)state;
@@ -379,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
         cmocka_unit_test(a_signal_ends_the_wait_for_a_call),
+        cmocka_unit_test(a_signal_at_the_end_of_a_call),
         cmocka_unit_test(copies_are_whole_or_none),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
