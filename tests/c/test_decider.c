@@ -251,7 +251,7 @@ static void every_failed_allocation(const char *trigger, const char *strategy, b
     int64_t n = 0;
     for (; p.failed > 0; n++) {
         plb_mem_fail_at(n);
-        const int ret = run(&p, trigger, strategy, again, 30);
+        const int ret = run(&p, trigger, strategy, again, 24);
         plb_mem_fail_at(-1);
         assert_int_equal(ret, again || p.failed == 0 ? PLB_OK : PLB_ERR_NOMEM);
         assert_true(ret != PLB_OK || p.steps > 0);
