@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 from collections import Counter
+from functools import cache
 
 import numpy as np
 
@@ -126,6 +127,7 @@ def keys(n):
     return [3 * i - n for i in range(n)]
 
 
+@cache
 def run_twin(seed, n, iterations):
     """Run the program without pylb; return the final states by key."""
     state = {key: abs(key) + 1 for key in keys(n)}

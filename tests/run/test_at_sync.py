@@ -42,7 +42,7 @@ def test_not_on_virtual_ranks():
         pylb.VirtualCluster(2).run(program)
 
 
-@pytest.mark.parametrize(("ranks", "iterations"), [(1, 100), (2, 1000), (3, 1000), (5, 4000)])
+@pytest.mark.parametrize(("ranks", "iterations"), [(1, 100), (2, 1000), (3, 1000), (5, 2000)])
 def test_cases(mpiexec, ranks, iterations):
     if ranks > 2 and Path(mpiexec[0]).parent == Path(sys.executable).parent:
         iterations = 1000  # PyPI's MPICH spins in receives: ten times longer on two cores
