@@ -35,9 +35,13 @@ SLOW = {
     "test_c.py",
     "test_consensus.py",
     "test_examples.py",
+    "test_fortran.py",
     "test_graph_strategies.py",
+    "test_growth.py",
     "test_live.py",
     "test_notebooks.py",
+    "test_odd_calls.py",
+    "test_readers.py",
     "test_rounds.py",
     "test_same_bits.py",
     "test_same_everywhere.py",
@@ -47,6 +51,11 @@ SLOW = {
 def needs_the_machine(item):
     """Say whether a test starts ranks, which need cores, or labs, which affect the machine."""
     return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the files of slow tests when no slow test is wanted: to import them takes time."""
+    return (config.getoption("markexpr") == "not slow" and collection_path.name in SLOW) or None
 
 
 def pytest_collection_modifyitems(config, items):

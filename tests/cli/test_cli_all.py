@@ -7,7 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import pylb
@@ -62,6 +61,12 @@ def here(tmp_path_factory, tmp_path, monkeypatch):
     Path("square.graph").write_text(SQUARE)
 
 
+def validate(told):
+    from jsonschema import validate  # importing it takes seconds
+
+    validate(told, SCHEMA)
+
+
 def names():
     return {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}
 
@@ -79,7 +84,7 @@ def test_json_is_all_that_is_printed_and_a_key_means_the_same_everywhere(name, c
         assert told["Application"]["Global"]  # TALP's keys
     else:
         assert (told["pylb"], told["command"]) == (pylb.__version__, name)
-        jsonschema.validate(told, SCHEMA)
+        validate(told)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -96,7 +101,7 @@ def test_a_lab_tells_as_json_what_was_used(capfd):
         pytest.skip(capfd.readouterr().err)
     assert capfd.readouterr().out == "hello\n"  # printed by the started command
     told = json.loads(Path("used.json").read_text())
-    jsonschema.validate(told, SCHEMA)
+    validate(told)
     assert told["exit_code"] == 0
     (rank,) = told["ranks"]
     assert rank["share"] == 0.5
@@ -110,7 +115,7 @@ def test_a_recording_tells_as_json_what_it_has(mpiexec, capfd):
         pytest.skip(capfd.readouterr().err)
     assert capfd.readouterr().out == "hello\n"
     told = json.loads(Path("told.json").read_text())
-    jsonschema.validate(told, SCHEMA)
+    validate(told)
     assert (told["n_ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
     assert told["operations"] == pylb.Recording.read("ops").n_ops
 

@@ -38,7 +38,7 @@ def balance(d, **figures):
     row = np.array([figures.get(n, x) for n, x in zip(FIGURES, PLACED, strict=True)])
     d.core.placed(row, np.zeros(2))
     d.core.balanced(3, 1500, 0.3, 0.7, True)
-    return d.history[-1]
+    return d.receipt(d.core.receipts()[-1])
 
 
 def go_on(d, asked, gain=0.0):

@@ -45,6 +45,7 @@ def run(path, size, how):
     return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_recording_and_not_the_run(tmp_path):
     done = run(tmp_path / "run.h5", FULL, "record")
     assert (done.returncode, done.stdout) == (0, "done 399\n"), done.stderr
@@ -55,6 +56,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_run(tmp_path):
     assert found.trace[0].load.tolist() == [1.0 + key for key in range(500)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, FULL])
 def test_save_onto_a_full_disk_is_an_oserror(tmp_path, size):
     (tmp_path / "run.h5").write_text("as before")

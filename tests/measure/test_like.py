@@ -27,6 +27,7 @@ def test_like_ranks_stay_alike(seed):
     assert lp.worst_off(program) <= 0.05, program.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [7, 12, 22, 31, 40, 69, 75, 88, 107])
 def test_like_ranks_stay_alike_in_the_runtime(seed):
     program = lp.draw(seed)

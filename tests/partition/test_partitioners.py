@@ -239,6 +239,7 @@ def test_wrong_input_is_named(library, wrong, error, said):
         _core.partition(library, 3, 2, **{**question, **wrong})
 
 
+@pytest.mark.slow
 def test_nothing_is_printed(library):
     """Nothing is printed, even on bad input; in its own process, to catch all output."""
     script = (

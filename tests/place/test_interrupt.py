@@ -95,6 +95,7 @@ LONG = {
 LIBRARIES = ["metis", "scotch", "zoltan", "color"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", LIBRARIES)
 def test_a_signal_ends_the_wait_for_a_library(interrupted, method):
     """After Ctrl-C, the library goes on in its own thread, and the next call waits for it."""

@@ -47,6 +47,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 @pytest.mark.parametrize(
     "options",
@@ -63,7 +64,7 @@ def test_memory_stays_flat(monkeypatch, options):
     monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
     monkeypatch.setattr("pylb.run.run_state.KEEP", 64)
     monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
-    n = 100_000 if os.environ.get("PYLB_EXPLORE") else 10_000
+    n = 100_000 if os.environ.get("PYLB_EXPLORE") else 5_000
     found = []
     for i, lb in enumerate(program(2 * n, **options)):
         if i == n // 4:
@@ -73,8 +74,8 @@ def test_memory_stays_flat(monkeypatch, options):
             found.append((tracemalloc.get_traced_memory()[0], resident()))
     tracemalloc.stop()
     (python, all_of_it), (python_later, all_later) = found
-    assert python_later - python < 200_000  # 337 bytes for each of at most 256 rows
-    assert all_later - all_of_it < 1_000_000
+    assert python_later - python < 100_000  # 337 bytes for each of at most 256 rows
+    assert all_later - all_of_it < 500_000
 
 
 def test_the_report_says_what_was_thinned(monkeypatch):
@@ -94,17 +95,17 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     monkeypatch.setattr("pylb.run.run_state.KEEP", 16)
     monkeypatch.setattr("pylb.run.records.EVERY", 4)  # iterations until the record is written
     path = tmp_path / "run.h5"
-    lb = list(program(200, every=1, record=path, strategy=lambda s: s.rank))[-1]
+    lb = list(program(120, every=1, record=path, strategy=lambda s: s.rank))[-1]
     history, report = lb.history, lb.report()
     kept = [r.iteration for r in history]
     assert kept[:4] == [0, 1, 2, 3]
-    assert kept[4:] == list(range(kept[4], 199))
+    assert kept[4:] == list(range(kept[4], 119))
     assert 8 <= len(kept[4:]) <= 12
-    assert history.dropped.balancings == history.dropped.n == 199 - len(kept)
-    assert lb.n_balancings == report.balancings == 199
+    assert history.dropped.balancings == history.dropped.n == 119 - len(kept)
+    assert lb.n_balancings == report.balancings == 119
     assert report.balancing_seconds > sum(r.cost for r in history)
     assert "after the first 4 are not kept" in str(report)
-    assert [r.iteration for r in pylb.RunRecord.read(path).history] == list(range(199))
+    assert [r.iteration for r in pylb.RunRecord.read(path).history] == list(range(119))
 
 
 def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):

@@ -72,6 +72,7 @@ def test_every_figure_is_the_same_in_every_run():
     assert np.sum(loads) == pytest.approx(30 * 12 * 8 * 2e-3)
 
 
+@pytest.mark.slow
 def test_some_hundred_ranks():
     unbalanced, balanced = (
         cluster(300).run(drifting, 8, **how)[0][0]
