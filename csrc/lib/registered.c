@@ -41,7 +41,7 @@ static bool is_offered(const plb_strategy_t *s)
 
 bool plb_registered_is_selectable(const plb_strategy_t *s)
 {
-    return is_offered(s) && !s->for_equal_objects &&
+    return is_offered(s) && !s->for_equal_objects && (s->looks_at & PLB_LOOKS_COORDS) == 0 &&
            (s->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;
 }
 

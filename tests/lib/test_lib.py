@@ -14,6 +14,7 @@ from compiled import finished, flags, needs, run
 
 import pylb
 from pylb.cli.main import main
+from pylb.decide.selection import registered
 from pylb.errors import FormatError
 
 HERE = Path(__file__).parent
@@ -234,6 +235,9 @@ def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
     assert record.history.balancings[0].strategy == "BestFitLB"
     assert len(record.history) == len(said["receipts"])
     first = record.history.balancings[0]
+    weighed = {a.strategy for a in first.alternatives} - {""}
+    assert "GreedyLB" in weighed
+    assert weighed <= {s.name for s in registered()}  # none that reads positions
     assert f"After iteration {first.iteration} the objects were rebalanced" in first.explain()
     assert main(["report", str(path), "--html", str(tmp_path / "run.html")]) == 0
     assert (tmp_path / "run.html").stat().st_size > 10_000
