@@ -89,7 +89,7 @@ ROW = r" *\d+ +[\d.]+ [mµn]?s +[\d.]+ +[▁-█]+ *$"
 WATCH = [sys.executable, "-m", "pylb", "watch", "run.h5", "--interval", "0.1"]
 
 
-@pytest.mark.parametrize(("n_ranks", "shown"), [(2, 2), (5, 5), (300, 24)])
+@pytest.mark.parametrize(("n_ranks", "shown"), [(2, 2), (5, 5), (100, 24)])
 def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
     pylb.demo.run(n_ranks, 4 * n_ranks, 20, save=tmp_path / "run.h5", every=5)
     for columns, lines in ((80, 24), (200, 50)):

@@ -151,6 +151,8 @@ def follow(lines, capfd):
             if words[0] in ("lab", "record") and tuple(words) in done:
                 continue  # these commands take seconds
             done.add(tuple(words))
+            if words[0] == "demo" and "--iterations" not in words:
+                words += ["--iterations", "40"]  # the default takes seconds
             if words[0] == "watch" and "--once" not in words:
                 interrupted(words)
                 continue

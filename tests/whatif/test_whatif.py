@@ -31,37 +31,37 @@ def places(ranks):
 @pytest.mark.parametrize("quantum", [0.0, 7e-4])
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_agrees_with_the_twin(ranks, quantum, waiting):
-    for seed in range(6 * TIMES):
+    for seed in range(9 * TIMES):
         run = program(seed, ranks)
-        for place in places(ranks):
-            given = {
-                "placement": place,
-                "speed": np.array([1.0, 0.5, 2.0, 1.25, 0.8])[: max(place) + 1],
-                "node": np.array([0, 1, 0, 1, 1])[: max(place) + 1],
-                "network": ([[1e-6, 5e-6], [4e-6, 2e-6]], [[1e-9, 2e-9], [3e-9, 1e-9]])
-                if max(place) > 0
-                else (1e-6, 1e-9),
-                "overhead": [0.0, 3e-7][seed % 2],
-                "share": np.array([[1.0, 1.0, 0.5, 0.9, 1.0], [0.4, 1.0, 0.7, 0.6, 0.3]])[
-                    seed // 2 % 2, : max(place) + 1
-                ],
-                "period": [0.0, 5e-3, 1.3e-4][seed % 3],
-                "quantum": quantum,
-                "polling": [0.0, 0.03][seed % 2],
-                "waiting": waiting,
-                "matching": "recorded",
-            }
-            told = whatif(run, **given)
-            twin = Twin(run.ops, run.comms, target(run, **given))
-            expected = twin.run()
-            assert told.end == ["through"] * ranks, (seed, place, told.warnings)
-            np.testing.assert_allclose(told.finish, expected, rtol=1e-9, atol=1e-12)
-            for name in ("waiting", "paused"):
-                np.testing.assert_allclose(
-                    getattr(told, name),
-                    [getattr(p, name) for p in twin.processes],
-                    atol=1e-6,  # tolerance: one overhead, in case two events coincide
-                )
+        place = places(ranks)[(seed + seed // 3) % 3]  # each with each period
+        given = {
+            "placement": place,
+            "speed": np.array([1.0, 0.5, 2.0, 1.25, 0.8])[: max(place) + 1],
+            "node": np.array([0, 1, 0, 1, 1])[: max(place) + 1],
+            "network": ([[1e-6, 5e-6], [4e-6, 2e-6]], [[1e-9, 2e-9], [3e-9, 1e-9]])
+            if max(place) > 0
+            else (1e-6, 1e-9),
+            "overhead": [0.0, 3e-7][seed % 2],
+            "share": np.array([[1.0, 1.0, 0.5, 0.9, 1.0], [0.4, 1.0, 0.7, 0.6, 0.3]])[
+                seed // 2 % 2, : max(place) + 1
+            ],
+            "period": [0.0, 5e-3, 1.3e-4][seed % 3],
+            "quantum": quantum,
+            "polling": [0.0, 0.03][seed % 2],
+            "waiting": waiting,
+            "matching": "recorded",
+        }
+        told = whatif(run, **given)
+        twin = Twin(run.ops, run.comms, target(run, **given))
+        expected = twin.run()
+        assert told.end == ["through"] * ranks, (seed, place, told.warnings)
+        np.testing.assert_allclose(told.finish, expected, rtol=1e-9, atol=1e-12)
+        for name in ("waiting", "paused"):
+            np.testing.assert_allclose(
+                getattr(told, name),
+                [getattr(p, name) for p in twin.processes],
+                atol=1e-6,  # tolerance: one overhead, in case two events coincide
+            )
 
 
 # --- worked cases ---
