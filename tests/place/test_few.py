@@ -84,7 +84,7 @@ def test_a_placement_from_scratch_must_be_worth_its_migrations():
     assert plan.migrations < 500
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB"])
+@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 @pytest.mark.parametrize(("n", "p"), [(1000, 64), (2100, 64), (13_000, 1024)])
 @pytest.mark.parametrize("noise", [1e-4, 1e-3])
 def test_nearly_equal_objects_are_not_exchanged_for_nothing(name, n, p, noise):

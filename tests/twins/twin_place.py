@@ -140,7 +140,7 @@ def refine(s, overload=1.003, swaps=False):
         for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r))[:256]:
             low, high = loads[d] - allowed[d], allowed[r] - loads[r]
             found = exchange(q, give[d], give[r], room[d], room[r], low, high)
-            if found[0] > 0:
+            if found[0] > 0 and found[0] >= 0.1 * low:
                 move(found[1][1][1], d)
                 move(found[1][0][1], r)
                 return True

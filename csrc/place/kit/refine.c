@@ -41,6 +41,10 @@ enum {
 /* An excess below this fraction of the threshold is due to rounding, and not a reason to move. */
 static const double SLACK = 1e-9;
 
+/* A swap should remove at least this fraction of the excess: one object in exchange for a nearly
+ * equal one is not worth two migrations. */
+static const double WORTH = 0.1;
+
 typedef struct refiner {
     plb_ranks_t ranks;
     plb_offers_t offers; /* objects of the donors */
@@ -174,13 +178,15 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r; a sum of 0: there is none. */
+/* Find a swap of the donor with rank r that is worth two migrations; a sum of 0: there is none. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
     plb_offers_t *theirs = self->gives[r] ? &self->offers : &self->others;
-    return plb_offers_exchange(&self->ranks, &self->offers, donor, theirs, r, excess,
-                               plb_ranks_gap(&self->ranks, r), INT64_MAX);
+    const plb_exchange_t found =
+        plb_offers_exchange(&self->ranks, &self->offers, donor, theirs, r, excess,
+                            plb_ranks_gap(&self->ranks, r), INT64_MAX);
+    return found.sum < WORTH * excess ? (plb_exchange_t){-1, -1, 0.0} : found;
 }
 
 /* Bring the rank with most room to the top of the receivers, even if its memory is full. */
