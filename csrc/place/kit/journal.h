@@ -12,7 +12,11 @@ typedef struct plb_migration {
 typedef struct plb_journal {
     plb_migration_t *entry; /* [n] in the order of the migrations */
     int64_t n, room;
+    double before; /* what the migrations should reduce, as it was before the first of them */
 } plb_journal_t;
+
+/* A reduction of the maximum by less than this fraction is not worth its migrations. */
+static const double PLB_JOURNAL_NEAR = 2e-3;
 
 static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t from,
                                   plb_err_t *err)
@@ -20,6 +24,15 @@ static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t f
     PLB_PASS_GROW(self->entry, self->room, self->n + 1);
     self->entry[self->n++] = (plb_migration_t){object, from};
     return PLB_OK;
+}
+
+/** Forget the migrations, so that they stay, if they have reduced `before` to this fraction. */
+static inline void plb_journal_keep(plb_journal_t *self, double now, double fraction)
+{
+    if (now <= fraction * self->before) {
+        self->before = now;
+        self->n = 0;
+    }
 }
 
 /** Remove the last migration, which must exist, and return it. */

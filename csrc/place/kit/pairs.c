@@ -47,10 +47,6 @@ static const double SOON = 0.9 / 16;
 /* An excess below this fraction of the limit is due to rounding. */
 static const double ROUNDING = 1e-12;
 
-/* A reduction of the maximum by less than this fraction is not worth its migrations.  The search
- * for the lowest limit that can be met ends when it could gain less. */
-static const double NEAR = 2e-3;
-
 /* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 300.0;
 
@@ -333,17 +329,17 @@ static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
     self->check = self->work;
     self->goal = INFINITY;
     bool helps = true;
-    double most = longest(self);
+    self->journal.before = longest(self);
     while (ret == PLB_OK && helps && self->donor.n > 0 && self->work > 0.0 && !stalls(self)) {
         ret = relieve(self, &helps, err);
-        if (self->donor.n == 0 || longest(self) <= (1.0 - NEAR) * most) {
-            most = longest(self);
-            self->journal.n = 0;
-        }
+        plb_journal_keep(&self->journal, longest(self), 1.0 - PLB_JOURNAL_NEAR);
         PLB_THEN(plb_interrupted(64));
     }
     *met = self->donor.n == 0;
-    undo(self);
+    if (!*met) {
+        undo(self);
+    }
+    self->journal.n = 0;
     return ret;
 }
 
@@ -358,8 +354,9 @@ static int search(pairs_t *self, double limit, plb_err_t *err)
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
-        /* rounding ends the search if a step does not shorten the interval low ... most */
-        if (most - low <= 2.0 * NEAR * limit || !(most - low < before)) {
+        /* the search ends if it could gain too little, or, due to rounding, if a step does not
+         * shorten the interval low ... most */
+        if (most - low <= 2.0 * PLB_JOURNAL_NEAR * limit || !(most - low < before)) {
             break;
         }
         before = most - low;

@@ -1,10 +1,12 @@
 #include "place/kit/swaps.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/affinity.h"
+#include "place/kit/journal.h"
 #include "place/kit/members.h"
 
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
@@ -20,6 +22,7 @@ typedef struct swaps {
     double *comm; /* [p] seconds that each rank sends; NULL: messages do not count */
     double limit, work;
     plb_affinity_t affinity;
+    plb_journal_t journal; /* migrations since the maximum was last reduced by much */
     plb_members_t on; /* objects of each rank that may migrate */
     double *talk;     /* [n_objects] cost of the messages between each object and the object of the
                          last set_talk */
@@ -249,14 +252,35 @@ static void make(swaps_t *self, const step_t *s)
     }
 }
 
-static int all_steps(swaps_t *self)
+static int write_down(swaps_t *self, const step_t *s, plb_err_t *err)
+{
+    PLB_PASS(plb_journal_add(&self->journal, s->i, s->from, err));
+    return s->j == NOBODY ? PLB_OK : plb_journal_add(&self->journal, s->j, s->to, err);
+}
+
+static void undo(swaps_t *self)
+{
+    while (self->journal.n > 0) {
+        const plb_migration_t last = plb_journal_pop(&self->journal);
+        make(self, &(step_t){.i = last.object,
+                             .j = NOBODY,
+                             .from = self->ranks->rank[last.object],
+                             .to = last.from});
+    }
+}
+
+/* Make steps until the limit is met, or until none helps the slowest rank.  In the second case,
+ * undo the last ones, which have hardly reduced the maximum. */
+static int all_steps(swaps_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
+    self->journal.before = INFINITY;
     for (int32_t step = 1; ret == PLB_OK && self->work > 0.0 && step < INT32_MAX; step++) {
         const int32_t r = longest(self);
         step_t best = {NOBODY, NOBODY, r, NOBODY, 0.0, 0.0};
+        plb_journal_keep(&self->journal, seconds(self, r), 1.0 - PLB_JOURNAL_NEAR);
         if (seconds(self, r) <= self->limit * (1.0 + SLACK)) {
-            break;
+            return ret;
         }
         find_near(self, r, step);
         for (int32_t k = 0; k < self->n_near; k++) {
@@ -265,9 +289,11 @@ static int all_steps(swaps_t *self)
         if (best.i == NOBODY) {
             break;
         }
+        ret = write_down(self, &best, err);
         make(self, &best);
-        ret = plb_interrupted(1);
+        PLB_THEN(plb_interrupted(1));
     }
+    undo(self);
     return ret;
 }
 
@@ -294,11 +320,11 @@ int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, doubl
             plb_members_enter(&self.on, (int32_t)i, ranks->rank[i]);
         }
     }
-    ret = all_steps(&self);
+    ret = all_steps(&self, err);
 out:
     plb_free(all);
     plb_affinity_free(&self.affinity);
     plb_members_free(&self.on);
-    PLB_FREE(self.talk, self.near, self.stamp);
+    PLB_FREE(self.journal.entry, self.talk, self.near, self.stamp);
     return ret;
 }

@@ -82,7 +82,6 @@ typedef struct fitter {
     uint8_t *is_donor;     /* [p] whether the rank was a donor when the round began */
     uint8_t *is_other;     /* [p] whether the rank was no donor when the round began */
     double excess;         /* sum over all ranks */
-    double marked;         /* the total excess before the migrations in the journal */
     plb_journal_t journal; /* migrations that have reduced the total excess by little */
     int64_t n_pushes;      /* how many objects push() may still move */
 } fitter_t;
@@ -440,10 +439,7 @@ static int transfer_all(fitter_t *self, plb_err_t *err)
     int ret = PLB_OK;
     while (ret == PLB_OK && self->donor.n > 0 && self->receiver.n > 0) {
         ret = serve(self, err);
-        if (self->excess <= WORTH_MOVES * self->marked) {
-            self->marked = self->excess;
-            self->journal.n = 0;
-        }
+        plb_journal_keep(&self->journal, self->excess, WORTH_MOVES);
         PLB_THEN(plb_interrupted(16));
     }
     return ret;
@@ -534,7 +530,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY;
-    self.excess = self.marked = total_excess(&self.ranks);
+    self.excess = self.journal.before = total_excess(&self.ranks);
     const bool transfer = !aim->few || problem->n >= (int64_t)FEW * p;
     while (ret == PLB_OK && transfer && self.excess < last &&
            out->max > limit * (1.0 + tolerance)) {
