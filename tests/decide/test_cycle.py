@@ -142,9 +142,12 @@ def test_losses_are_those_of_the_twin(seed, believed):
         ]
         assert any(made[f"loss_{t}"] == pytest.approx(x, rel=1e-9) for x in found)
     best = min(x for x in losses if not math.isnan(x))
-    if made["loss_scattered"] < best:
+    if made["loss_scattered"] < min(best, np.nan_to_num(made["loss_tolerant"], nan=math.inf)):
         best = made["loss_scattered"]
         assert rank.tolist() == scattered(load, P).tolist()
+    elif made["loss_tolerant"] < best:
+        best = made["loss_tolerant"]
+        assert made["tolerance"] > 0
     else:
         assert losses[AHEADS.index(int(made["ahead"]))] == best
     assert best == pytest.approx(
@@ -207,17 +210,22 @@ def moving(speed, **more):
     return load, home, place(load, drift, home, nbytes, grown=grown, cost=CHEAP, **more)
 
 
-@pytest.mark.parametrize("speed", [1.0, -1.0])
-def test_neighbours_are_parted_while_the_heavy_region_moves(speed):
-    """The predicted loss is right, and the ranks stay balanced while the region crosses the row."""
+@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (-1.0, True), (-0.5, True)])
+def test_neighbours_are_parted_while_the_heavy_region_moves(speed, parts):
+    """The predicted loss is right, and the ranks stay balanced while the region crosses the row.
+
+    parts: whether no placement for the present loads loses less until the next LB step.
+    """
     load, home, (made, rank, _) = moving(speed)
-    assert rank.tolist() == scattered(load, P).tolist()
+    parted = scattered(load, P)
     drift = wave(8.0 + speed) - load
     assert velocity(load, drift) == pytest.approx(speed, rel=0.05)
     ones = np.ones(N, int)
-    expected = loss(load, drift, 1.0, home, rank, CHEAP * P / N, ones, 198)
+    expected = loss(load, drift, 1.0, home, parted, CHEAP * P / N, ones, 198)
     assert made["loss_scattered"] == pytest.approx(expected, rel=1e-9)
-    times = [np.bincount(rank, wave(shift), P) for shift in range(N)]
+    assert (made["loss_scattered"] < made["loss_0"]) == parts
+    assert (rank.tolist() == parted.tolist()) == parts
+    times = [np.bincount(parted, wave(shift), P) for shift in range(N)]
     assert max(t.max() / t.mean() for t in times) < 1.25
 
 

@@ -84,7 +84,10 @@ def test_a_placement_from_scratch_must_be_worth_its_migrations():
     assert plan.migrations < 500
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
+REFINEMENTS = ["BestFitLB", "RefineLB", "RefineSwapLB", "CommAwareRefineLB", "RefineCommLB"]
+
+
+@pytest.mark.parametrize("name", REFINEMENTS)
 @pytest.mark.parametrize(("n", "p"), [(1000, 64), (2100, 64), (13_000, 1024)])
 @pytest.mark.parametrize("noise", [1e-4, 1e-3])
 def test_nearly_equal_objects_are_not_exchanged_for_nothing(name, n, p, noise):
@@ -95,7 +98,30 @@ def test_nearly_equal_objects_are_not_exchanged_for_nothing(name, n, p, noise):
     load = 1.0 + noise * np.random.default_rng(2).standard_normal(n)
     plan = pylb.place(pylb.Snapshot(load, rank, n_ranks=p), name)
     assert plan.after.max < np.ceil(n / p) * 1.002
-    assert plan.migrations <= 40
+    assert plan.migrations <= 12
+
+
+@pytest.mark.parametrize("name", REFINEMENTS)
+def test_no_object_moves_for_a_hundred_thousandth(name):
+    """Some rank has nine objects in every placement.  A search can only reduce their noise."""
+    for seed in range(10):
+        load = 1.0 + 1e-5 * np.random.default_rng(seed).standard_normal(136)
+        s = pylb.Snapshot(load, np.arange(136) * 16 // 136, n_ranks=16)
+        assert pylb.place(s, name).migrations == 0
+
+
+@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
+def test_where_the_limit_is_missed_few_objects_move(name):
+    """Loads of two sizes, 3 % of which were moved away from a placement that cannot be improved."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        load = np.sort(np.where(rng.random(3000) < 0.2, 5.0, 1.0) * rng.normal(1.0, 1e-3, 3000))
+        rank = pylb.place(pylb.Snapshot(load, np.arange(3000) * 256 // 3000), "GreedyLB").rank
+        moved = rng.random(3000) < 0.03
+        s = pylb.Snapshot(load, np.where(moved, rng.integers(256, size=3000), rank), n_ranks=256)
+        plan = pylb.place(s, name)
+        assert plan.after.max_over_mean < 1.05
+        assert plan.migrations <= moved.sum()
 
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB"])

@@ -159,7 +159,7 @@ class Restarts:
         pairs = Pairs(self.q, rank, self.q.sums(rank), self.q.room(rank))
         pairs.search(limit)
         most = max(map(pairs.seconds, range(self.q.p)))
-        if most * factor < self.most:
+        if most * factor * (1 + 1e-12) < self.most:
             self.best, self.most = rank, most
 
     def search_from_changes(self, limit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 
 from twin_pairs import Pairs, Restarts
 
@@ -91,11 +92,15 @@ def bound(q, loads, grain=0.0):
     return max(average, max(floors), best)
 
 
-def refine(s, overload=1.003, swaps=False):
-    """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits."""
+def refine(s, overload=1.003, swaps=False, least=0.0):
+    """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits.
+
+    No rank is overloaded that takes at most `least` seconds.  Return the placement and the seconds
+    of the slowest rank.
+    """
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
-    limit = max(threshold(q, overload, loads), bound(q, loads))
+    limit = max(threshold(q, overload, loads), bound(q, loads), least)
     allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
 
     def seconds(r):
@@ -167,7 +172,7 @@ def refine(s, overload=1.003, swaps=False):
     rounds()
     if excess() > 0:
         Pairs(q, rank, loads, room).search(limit)
-    return rank
+    return rank, max(map(seconds, range(q.p)))
 
 
 def sorted_objects(q, rank, r):
@@ -283,14 +288,25 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 
 
 def refined(s, overload=1.003, swaps=False):
-    """Refine; if much is left above the threshold, search from other placements."""
-    rank, fit = refine(s, overload, swaps), BestFit(s)
+    """Refine; if too much is left above the threshold, search from other placements."""
+    rank, most = refine(s, overload, swaps)
+    fit = BestFit(s)
     q = fit.q
-    loads = q.sums(rank)
+    loads = q.sums(q.rank)
     limit = max(threshold(q, overload, loads), bound(q, loads))
-    if longest(q, rank) > 1.05 * limit:
-        rank = fit.go_home(*fit.restarts(rank, longest(q, rank), limit))
+    if most > 1.05 * limit:
+        rank, most = fit.restarts(rank, most, limit)
+        rank = fit.go_home(rank, most)
+    if most > (1 + 1e-9) * limit:
+        rank = fewer(s, rank, most)
     return unless_gained(q, rank)
+
+
+def fewer(s, rank, most):
+    """Return a placement with less than half of the migrations that is nearly as good, or rank."""
+    other, reached = refine(s, 0.0, least=1.001 * most)
+    moves = [sum(map(operator.ne, one, s.rank.tolist())) for one in (other, rank)]
+    return other if reached <= 1.002 * most and moves[0] < 0.5 * moves[1] else rank
 
 
 def longest(q, rank):
@@ -349,11 +365,25 @@ class BestFit:
 
     def place(self):
         q = self.q
-        rank, limit, most = self.fit()
-        close = most <= limit * (1 + 1e-4)
-        if not close:
+        scarce = self.few and sum(q.movable) < 16 * q.p
+        rank, limit, most = self.refine() if scarce else self.fit()
+        missed = most > limit * (1 + 1e-4)
+        if missed:
             rank, most = self.restarts(rank, most, limit * (1 + 1e-4))
-        return unless_gained(q, rank if close else self.go_home(rank, most))
+            rank = self.go_home(rank, most)
+        if missed or (self.few and not scarce):
+            rank = fewer(self.s, rank, most)
+        return unless_gained(q, rank)
+
+    def limit(self):
+        q = self.q
+        loads, room = q.sums(q.rank), 0.002 if self.few else 0.0
+        return max(bound(q, loads, self.grain), threshold(q, 1 + max(room, self.above), loads))
+
+    def refine(self):
+        limit = self.limit()
+        rank, most = refine(self.s, 0.0, least=limit)
+        return rank, limit, most
 
     def restarts(self, rank, most, limit):
         placed = greedy(self.s)
@@ -364,11 +394,9 @@ class BestFit:
     # ---- transfers -------------------------------------------------------------------------
 
     def fit(self):
-        q, tolerance, room = self.q, self.tolerance, 0.002 if self.few else 0.0
+        q, tolerance = self.q, self.tolerance
         self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
-        average = threshold(q, 1.0, self.load)
-        least = bound(q, self.load, self.grain) * (1 + room)
-        target = max(least, average * (1 + self.above))
+        average, target = threshold(q, 1.0, self.load), self.limit()
         limit = target if self.grain else max(average, target * (1 + 1e-12) / (1 + tolerance))
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         share = max(0.0, 1 - average / limit) if limit else 0.0
@@ -376,14 +404,10 @@ class BestFit:
         self.spill = [share * limit * v for v in q.speed]
         self.pushes = 4 * q.p + 64
         most = max(self.seconds())
-        last, excess = float("inf"), self.excess()
-        self.moved, self.marked = [], excess
-        transfer = not self.few or sum(q.movable) >= 16 * q.p
-        while transfer and excess < last and most > limit * (1 + tolerance):
-            self.round()
-            most = max(self.seconds())
-            last, excess = 0.75 * excess, self.excess()
+        self.moved, self.marked = [], self.excess()
         if most > limit * (1 + tolerance):
+            self.transfers()
+        if max(self.seconds()) > limit * (1 + tolerance):
             self.undo()
         return self.rank, target, max(self.seconds())
 
@@ -400,7 +424,7 @@ class BestFit:
             out -= min(self.gap(r), 0.0)
         return out
 
-    def round(self):
+    def transfers(self):
         q = self.q
         donors = {r for r in range(q.p) if -self.gap(r) > self.slack[r]}
         receivers = {r for r in range(q.p) if self.gap(r) > self.slack[r]}

@@ -297,8 +297,9 @@ static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
-static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
-                  double *before, plb_err_t *err)
+/* Refine to the limit of `overload` times the average, but no less than `least` seconds. */
+static int refine(const plb_problem_t *problem, double overload, double least, bool swaps,
+                  int32_t *rank, plb_refined_t *out, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     refiner_t self = {0};
@@ -308,14 +309,16 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
                  self.returns);
-    if (before != NULL) {
-        *before = plb_ranks_max(&self.ranks);
-    }
-    plb_ranks_allow(&self.ranks,
-                    fmax(overload * plb_ranks_average(&self.ranks), plb_bound(&self.ranks, 0.0)));
+    const double before = plb_ranks_max(&self.ranks);
+    const double limit =
+        fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
+    plb_ranks_allow(&self.ranks, limit);
     ret = refine_to_limit(&self, swaps, err);
     if (ret == PLB_OK && total_excess(&self) > 0.0) {
-        ret = plb_pairs(&self.ranks, self.ranks.limit, err);
+        ret = plb_pairs(&self.ranks, limit, err);
+    }
+    if (out != NULL) {
+        *out = (plb_refined_t){limit, before, plb_ranks_max(&self.ranks)};
     }
 out:
     plb_ranks_free(&self.ranks);
@@ -324,14 +327,20 @@ out:
     return ret;
 }
 
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                plb_err_t *err)
 {
-    return refine(problem, overload, false, rank, before, err);
+    return refine(problem, overload, 0.0, false, rank, out, err);
 }
 
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
-                    plb_err_t *err)
+int plb_refine_to(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *out,
+                  plb_err_t *err)
 {
-    return refine(problem, overload, true, rank, before, err);
+    return refine(problem, 0.0, limit, false, rank, out, err);
+}
+
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
+                    plb_refined_t *out, plb_err_t *err)
+{
+    return refine(problem, overload, 0.0, true, rank, out, err);
 }

@@ -7,20 +7,29 @@
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
+/* What a refinement has reached, in seconds: its threshold, and the slowest rank's time before the
+ * refinement and after it. */
+typedef struct plb_refined {
+    double limit, before, after;
+} plb_refined_t;
+
 /* A refinement of rank[n_objects].  It keeps the memory limits, which hold before the call, too.
- * A rank is overloaded if it takes more than `overload` times the average.  *before (or NULL): the
- * seconds of the slowest rank before the call. */
+ * A rank is overloaded if it takes more than `overload` times the average.  out: or NULL. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
-                             double *before, plb_err_t *err);
+                             plb_refined_t *out, plb_err_t *err);
 
 /** RefineLB: move objects away from overloaded ranks. */
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                plb_err_t *err);
+
+/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds. */
+int plb_refine_to(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *out,
+                  plb_err_t *err);
 
 /** RefineSwapLB: like RefineLB, but if no object can be moved, swap two objects of unequal load.
  */
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank, double *before,
-                    plb_err_t *err);
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
+                    plb_refined_t *out, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges:
  * whether to exchange pairs of objects if no object fits, for up to a tenth of a second. cost[2]:

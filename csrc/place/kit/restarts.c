@@ -45,7 +45,7 @@ static int search_from(search_t *self, double factor, plb_err_t *err)
     PLB_THEN(plb_pairs(&ranks, self->limit, err));
     const double max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
-    if (max * factor < self->max) {
+    if (max * factor * (1.0 + ROUNDING) < self->max) {
         self->max = max;
         memcpy(self->best, self->rank, (size_t)self->problem->in->n_objects * sizeof *self->rank);
     }

@@ -23,11 +23,11 @@ typedef struct swaps {
     double limit, work;
     plb_affinity_t affinity;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */
-    plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;     /* [n_objects] cost of the messages between each object and the object of the
-                         last set_talk */
-    int32_t *near;    /* [p] the other ranks that are examined in this step */
-    int32_t *stamp;   /* [p] the last step in which each rank was put into `near` */
+    plb_members_t on;      /* objects of each rank that may migrate */
+    double *talk;   /* [n_objects] cost of the messages between each object and the object of the
+                       last set_talk */
+    int32_t *near;  /* [p] the other ranks that are examined in this step */
+    int32_t *stamp; /* [p] the last step in which each rank was put into `near` */
     int32_t n_near;
 } swaps_t;
 

@@ -18,10 +18,11 @@
  * If one heavy object sets the limit, the ranks have spare room: each rank may then also end below
  * the limit, by its share of the spare room.
  *
- * If there are fewer than FEW objects per rank, or if transfers miss the limit, pairs of ranks
- * exchange sets of objects (kit/restarts.h).  They start from the present placement, from
- * GreedyLB's, and from random changes of the best one.  At the end, objects return to their
- * present ranks if this does not raise the maximum.
+ * If there are fewer than SCARCE objects per rank, the limit is reached as in RefineLB
+ * (kit/refine.h).  If it is missed, pairs of ranks exchange sets of objects (kit/restarts.h). They
+ * start from the present placement, from GreedyLB's, and from random changes of the best one.
+ * Then objects return to their present ranks if this does not raise the maximum.  At the end,
+ * RefineLB's result is taken if it is nearly as good with far fewer migrations (kit/fewer.h).
  *
  * Ties: the lowest rank, the lightest object, the lowest index. */
 #include <math.h>
@@ -31,16 +32,18 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/bound.h"
+#include "place/kit/fewer.h"
 #include "place/kit/grain.h"
 #include "place/kit/home.h"
 #include "place/kit/journal.h"
 #include "place/kit/offers.h"
+#include "place/kit/refine.h"
 #include "place/kit/restarts.h"
 
 enum {
     PROBES = 64, /* for a pair or an exchange, at most this many entries are tried */
     TRIES = 16,  /* after this many receivers were tried, a donor counts as stuck */
-    FEW = 16,    /* with fewer objects per rank, one or two of them seldom fit */
+    SCARCE = 16, /* with fewer objects per rank, one or two of them seldom fit */
     SAMPLE = 1 << 16,
 };
 
@@ -65,9 +68,6 @@ static const double OVERSHOOT = 0.75;
  * load: one object in exchange for a nearly equal one is not worth two migrations. */
 static const double WORTH_PARCEL = 0.1;
 
-/* Another round follows if the last one left less than this fraction of the total excess. */
-static const double WORTH_ROUND = 0.75;
-
 /* Transfers that leave more than this fraction of the total excess are undone. */
 static const double WORTH_MOVES = 0.9;
 
@@ -77,10 +77,10 @@ typedef struct fitter {
     double share;          /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;      /* ranks above the limit; key: -excess, so that the largest is on top */
     plb_heap_t receiver;   /* ranks below the limit; key: -gap, so that the largest is on top */
-    plb_offers_t gives;    /* objects of the ranks that were donors when the round began */
+    plb_offers_t gives;    /* objects of the ranks that were donors when the transfers began */
     plb_offers_t returns;  /* objects of the other ranks; listed for the first exchange */
-    uint8_t *is_donor;     /* [p] whether the rank was a donor when the round began */
-    uint8_t *is_other;     /* [p] whether the rank was no donor when the round began */
+    uint8_t *is_donor;     /* [p] whether the rank was a donor when the transfers began */
+    uint8_t *is_other;     /* [p] whether the rank was no donor when the transfers began */
     double excess;         /* sum over all ranks */
     plb_journal_t journal; /* migrations that have reduced the total excess by little */
     int64_t n_pushes;      /* how many objects push() may still move */
@@ -445,7 +445,7 @@ static int transfer_all(fitter_t *self, plb_err_t *err)
     return ret;
 }
 
-/* One round, in which no object is given twice. */
+/* Transfer objects; none is given twice. */
 static int transfers(fitter_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -502,13 +502,15 @@ out:
     return ret;
 }
 
-typedef struct result {
-    double limit;       /* lower bound of the slowest rank's seconds */
-    double before, max; /* seconds of the slowest rank before the transfers, and after them */
-} result_t;
+/* Return the seconds that no rank should exceed. */
+static double limit_of(const plb_ranks_t *ranks, const aim_t *aim)
+{
+    const double above = aim->few ? fmax(ROOM, aim->above) : aim->above;
+    return fmax(plb_bound(ranks, aim->grain), plb_ranks_average(ranks) * (1.0 + above));
+}
 
 /* Transfer objects in rank[n_objects] to reach the limit. */
-static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, result_t *out,
+static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, plb_refined_t *out,
                plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
@@ -520,27 +522,20 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.is_donor, self.is_other);
     const double average = plb_ranks_average(&self.ranks);
-    const double room = aim->few ? ROOM : 0.0;
-    const double bound =
-        fmax(plb_bound(&self.ranks, aim->grain) * (1.0 + room), average * (1.0 + aim->above));
+    const double bound = limit_of(&self.ranks, aim);
     const double first = plb_ranks_max(&self.ranks);
-    *out = (result_t){bound, first, first};
+    *out = (plb_refined_t){bound, first, first};
     const double limit =
         aim->grain > 0.0 ? bound : fmax(average, bound * (1.0 + ROUNDING) / (1.0 + tolerance));
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
-    double last = INFINITY;
     self.excess = self.journal.before = total_excess(&self.ranks);
-    const bool transfer = !aim->few || problem->n >= (int64_t)FEW * p;
-    while (ret == PLB_OK && transfer && self.excess < last &&
-           out->max > limit * (1.0 + tolerance)) {
+    if (first > limit * (1.0 + tolerance)) {
         ret = transfers(&self, err);
-        out->max = plb_ranks_max(&self.ranks);
-        last = WORTH_ROUND * self.excess;
-    }
-    if (out->max > limit * (1.0 + tolerance)) {
-        undo(&self);
-        out->max = plb_ranks_max(&self.ranks);
+        if (plb_ranks_max(&self.ranks) > limit * (1.0 + tolerance)) {
+            undo(&self);
+        }
+        out->after = plb_ranks_max(&self.ranks);
     }
 out:
     plb_ranks_free(&self.ranks);
@@ -549,24 +544,37 @@ out:
     return ret;
 }
 
+/* Reach the limit as in RefineLB. */
+static int refine(const plb_problem_t *problem, const aim_t *aim, int32_t *rank,
+                  plb_refined_t *out, plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    int ret = plb_ranks_init(&ranks, problem, rank, err);
+    const double limit = ret == PLB_OK ? limit_of(&ranks, aim) : 0.0;
+    plb_ranks_free(&ranks);
+    return PLB_THEN(plb_refine_to(problem, limit, rank, out, err));
+}
+
 static int place(const plb_problem_t *problem, double above, int32_t *rank, const plb_opts_t *opts,
                  plb_err_t *err)
 {
     int ret = PLB_OK;
     aim_t aim = {.above = above};
-    result_t found;
+    plb_refined_t found;
     aim.grain = plb_problem_all_alike(problem) ? plb_grain_common(problem) : 0.0;
     PLB_TRY(set_tolerance(problem, &aim, err));
     PLB_TRY(plb_problem_present(problem, rank, err));
-    PLB_TRY(fit(problem, &aim, rank, &found, err));
-    const bool close = found.max <= found.limit * (1.0 + CLOSE);
-    if (!close) {
-        PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.max, opts, err));
+    const bool scarce = aim.few && problem->n < (int64_t)SCARCE * problem->in->n_ranks;
+    PLB_TRY((scarce ? refine : fit)(problem, &aim, rank, &found, err));
+    const bool missed = found.after > found.limit * (1.0 + CLOSE);
+    if (missed) {
+        PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.after, opts, err));
+        PLB_TRY(plb_home_return(problem, found.after, rank, err));
     }
-    if (!close) {
-        PLB_TRY(plb_home_return(problem, found.max, rank, err));
+    if (missed || (aim.few && !scarce)) {
+        PLB_TRY(plb_fewer(problem, rank, &found.after, err));
     }
-    ret = plb_home_unless_gained(problem, found.before, found.max, rank, err);
+    ret = plb_home_unless_gained(problem, found.before, found.after, rank, err);
 out:
     return ret;
 }

@@ -1,11 +1,10 @@
 /* RefineLB and RefineSwapLB: overloaded ranks give a few objects to ranks with room
  * (kit/refine.c).  If much imbalance is left, they also search from other placements
- * (kit/restarts.c). */
+ * (kit/restarts.c).  If the threshold is missed, they try to reach nearly the same with far fewer
+ * migrations (kit/fewer.c). */
 #include "place/kit/refine.h"
 
-#include <math.h>
-
-#include "place/kit/bound.h"
+#include "place/kit/fewer.h"
 #include "place/kit/home.h"
 #include "place/kit/restarts.h"
 
@@ -13,23 +12,22 @@
  * tried. */
 static const double MUCH = 1.05;
 
-/* Search from other placements if the refinement ended far above its threshold.  *max: the
- * resulting seconds of the slowest rank. */
-static int mend(const plb_problem_t *problem, const plb_opts_t *opts, int32_t *rank, double *max,
-                plb_err_t *err)
+/* The threshold counts as met if it is exceeded by at most this fraction. */
+static const double ROUNDING = 1e-9;
+
+/* If the refinement has missed its threshold, search from other placements, and for fewer
+ * migrations. */
+static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
+                int32_t *rank, plb_err_t *err)
 {
-    plb_ranks_t ranks;
-    int ret = plb_ranks_init(&ranks, problem, rank, err);
-    if (ret == PLB_OK) {
-        *max = plb_ranks_max(&ranks);
-        const double limit =
-            fmax(opts->params[0] * plb_ranks_average(&ranks), plb_bound(&ranks, 0.0));
-        if (*max > MUCH * limit) {
-            ret = plb_restarts(problem, limit, rank, max, opts, err);
-            PLB_THEN(plb_home_return(problem, *max, rank, err));
-        }
+    int ret = PLB_OK;
+    if (reached->after > MUCH * reached->limit) {
+        ret = plb_restarts(problem, reached->limit, rank, &reached->after, opts, err);
+        PLB_THEN(plb_home_return(problem, reached->after, rank, err));
     }
-    plb_ranks_free(&ranks);
+    if (ret == PLB_OK && reached->after > (1.0 + ROUNDING) * reached->limit) {
+        ret = plb_fewer(problem, rank, &reached->after, err);
+    }
     return ret;
 }
 
@@ -37,13 +35,13 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opt
                    int32_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
-    double before, after;
+    plb_refined_t reached;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
     PLB_TRY(plb_problem_present(&problem, out, err));
-    PLB_TRY(refine(&problem, opts->params[0], out, &before, err));
-    PLB_TRY(mend(&problem, opts, out, &after, err));
-    ret = plb_home_unless_gained(&problem, before, after, out, err);
+    PLB_TRY(refine(&problem, opts->params[0], out, &reached, err));
+    PLB_TRY(mend(&problem, opts, &reached, out, err));
+    ret = plb_home_unless_gained(&problem, reached.before, reached.after, out, err);
 out:
     plb_problem_free(&problem);
     return ret;

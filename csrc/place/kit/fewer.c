@@ -1,0 +1,38 @@
+#include "place/kit/fewer.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/kit/refine.h"
+
+/* The slowest rank may take longer by the fraction NEAR; the aim of the refinement is half of it.
+ * FEWER: the result must have less than this fraction of the migrations. */
+static const double NEAR = 2e-3, FEWER = 0.5;
+
+static int64_t migrations(const plb_snapshot_t *in, const int32_t *rank)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        n += rank[i] != in->rank[i];
+    }
+    return n;
+}
+
+int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_refined_t reached;
+    int32_t *other = NULL;
+    PLB_NEW(other, problem->in->n_objects);
+    PLB_TRY(plb_problem_present(problem, other, err));
+    PLB_TRY(plb_refine_to(problem, (1.0 + 0.5 * NEAR) * *max, other, &reached, err));
+    const double many = (double)migrations(problem->in, rank);
+    if (reached.after <= (1.0 + NEAR) * *max &&
+        (double)migrations(problem->in, other) < FEWER * many) {
+        *max = reached.after;
+        memcpy(rank, other, (size_t)problem->in->n_objects * sizeof *rank);
+    }
+out:
+    plb_free(other);
+    return ret;
+}
