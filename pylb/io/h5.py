@@ -158,10 +158,10 @@ class Writer:
             self._out.flush()
 
     def _extend(self, name: str, values: Any) -> None:
-        dataset = self._file[name]
-        n = len(dataset)
-        dataset.resize(n + len(values), axis=0)
         if len(values):
+            dataset = self._file[name]
+            n = len(dataset)
+            dataset.resize(n + len(values), axis=0)
             dataset[n:] = values
 
     def close(self) -> None:

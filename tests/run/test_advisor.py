@@ -280,12 +280,12 @@ def test_a_record_is_replayed_with_other_strategies(tmp_path):
 
 def test_a_record_of_when_only_has_an_object_a_rank(tmp_path):
     def program(comm):
-        lb = drifting(comm, record=tmp_path / "run.h5")
+        lb = drifting(comm, steps=60, record=tmp_path / "run.h5")
         return lb.rank_loads()
 
     loads = on(3, program)[0]
     run = pylb.RunRecord.read(tmp_path / "run.h5")
-    assert run.n_iterations == 120
+    assert run.n_iterations == 60
     assert np.array_equal(np.concatenate([s.load for s in run.stretches]), loads)
     assert run.parameters["strategy"] == "own"
 
