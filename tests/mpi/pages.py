@@ -255,13 +255,20 @@ def run(page, blocks):
     next(given, None)
 
 
+def meet():
+    """Wait for the other ranks without using a core, which rank 0 needs for its pages."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(0.01)
+
+
 def main(folder):
     for page, blocks in pages().items():
         together = any(re.search(r"\bcomm\b|COMM_WORLD", text) for _, text in blocks)
         if comm.rank == 0:
             print(page.relative_to(ROOT), len(blocks), flush=True)
             os.makedirs(folder / page.stem)
-        comm.Barrier()
+        meet()
         if together or comm.rank == 0:
             os.chdir(folder / page.stem)
             run(page, blocks)
