@@ -290,7 +290,10 @@ void plb_phases_leave(plb_phases_t *self)
             self->window[k] += self->phase_load[k];
         }
     }
-    self->iterations++;
+    const double *background = self->trace->background;
+    for (int32_t r = 0; background != NULL && r < self->opt.n_ranks; r++) {
+        self->other[r] += background[r];
+    }
     if (self->opt.edges) {
         take_edges(self, self->phase);
     }

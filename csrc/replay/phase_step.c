@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/exact.h"
 #include "base/mem.h"
@@ -161,18 +162,16 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     for (int32_t r = 0; r < self->opt.n_ranks; r++) {
         self->speed[r] = known ? speed[r] : 1.0;
     }
-    self->iterations = 0;
+    memset(self->other, 0, (size_t)self->opt.n_ranks * sizeof *self->other);
     self->ordered = false;
     self->sums_end = -1;
 }
 
-static double longest_of(const plb_exact_t *sum, const double *background, double iterations,
-                         int32_t p)
+static double longest_of(const plb_exact_t *sum, const double *other, int32_t p)
 {
     double most = 0.0;
     for (int32_t r = 0; r < p; r++) {
-        const double own = plb_exact_value(&sum[r]);
-        most = fmax(most, background == NULL ? own : own + iterations * background[r]);
+        most = fmax(most, plb_exact_value(&sum[r]) + other[r]);
     }
     return most;
 }
@@ -181,7 +180,7 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks;
-    const double *given = plb_phases_pace(self), *background = self->background;
+    const double *given = plb_phases_pace(self);
     plb_exact_t *now = NULL, *then = NULL;
     PLB_NEW0(now, p);
     PLB_NEW0(then, p);
@@ -195,8 +194,7 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
         plb_exact_add(&now[r], here);
         plb_exact_add(&then[s], there);
     }
-    const double n = (double)self->iterations;
-    *gain = longest_of(then, background, n, p) - longest_of(now, background, n, p);
+    *gain = longest_of(then, self->other, p) - longest_of(now, self->other, p);
 out:
     PLB_FREE(now, then);
     return ret;

@@ -22,6 +22,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->speed, p);
     PLB_NEW(self->own_ranks, 2 * p);
     PLB_NEW(self->own_limit, p);
+    PLB_NEW0(self->other, p);
     PLB_NEW(self->rank_ptr, p + 1);
     PLB_NEW(self->mark, p);
     for (int64_t r = 0; r < p; r++) {
@@ -41,7 +42,8 @@ void plb_phases_free(plb_phases_t *self)
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
-             self->own_limit, self->coords, self->work, self->held, self->start, self->mark);
+             self->own_limit, self->coords, self->work, self->held, self->other, self->start,
+             self->mark);
     *self = (plb_phases_t){0};
 }
 

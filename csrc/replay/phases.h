@@ -70,7 +70,7 @@ typedef struct plb_phases {
     double *load;             /* [n] memory to which `phase_load` may point */
     const double *phase_load; /* [n] seconds of this phase on the present ranks; work, if
                                  plb_phases_pace gives speeds */
-    int64_t iterations;       /* number of iterations since the last LB step */
+    double *other;            /* [n_ranks] seconds of other work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
     int64_t *rank_ptr;

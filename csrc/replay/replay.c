@@ -185,7 +185,6 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     if (plb_decider_can_judge(d)) {
         PLB_PASS(judge(self, err));
     }
-    plb_decider_limit(d, phases->memory_limit == NULL ? -1 : phases->memory_limit[0]);
     PLB_PASS(plb_decider_choose(d, why, phases->n, err));
     PLB_PASS(plb_phases_database(phases, &db, err));
     PLB_PASS(plb_decider_place(d, &db, self->answer, self->speed, &placing, err));
@@ -300,6 +299,9 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     }
     plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
     self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
+    if (loop->first == 0 && self->phases.memory_limit != NULL) {
+        plb_decider_limit(self->opt.decider, self->phases.memory_limit[0]);
+    }
     const bool known = loop->first == 0 && loop->n < PLB_LOOP_OPEN;
     return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost,
                               loop->moving, err);

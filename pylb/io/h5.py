@@ -8,6 +8,7 @@ number replaces an earlier one.  Nothing is pickled.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -25,11 +26,12 @@ from pylb.errors import FormatError
 from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import FIGURES, Loop, RunData, Stretch, check_figures
+from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
 # New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# figures of the iterations include the ranks' other work; in 6: the objects' work and births.
+# figures of the iterations include the ranks' other work; in 6: the objects' work and births, and
+# answers about the ranks.
 VERSION = 6
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
@@ -65,6 +67,7 @@ DTYPES = {
     "messages": np.float64,
     "message_bytes": np.float64,
     "receipts": np.uint8,
+    "answers": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
 # columns of the dataset ``stretch``; the last ones are the numbers of elements of OPTIONAL
@@ -116,6 +119,7 @@ class Writer:
         )
         self._said: dict[int, str] = {}
         self._loops: list[Loop] = []
+        self._n_answers = 0
         self._out.flush()
 
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
@@ -147,6 +151,16 @@ class Writer:
                 lines += content + "\n"
         self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
         self._out.flush()
+
+    def answers(self, answers: list[tuple[int, Any]]) -> None:
+        """Append the new ones of all answers so far; see `RunFacts.answers`.
+
+        If there is only one, the parameters have it.
+        """
+        if len(answers) > 1:
+            lines = "".join(json.dumps(row) + "\n" for row in answers[self._n_answers :])
+            self._n_answers = len(answers)
+            self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
 
     def loops(self, loops: list[Loop]) -> None:
         """Write all loops so far: the costs of earlier ones may have been measured since."""
@@ -181,6 +195,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
         writer = Writer(file, run.n_ranks, run.parameters, n_objects)
         try:
             writer.loops(run.loops)
+            writer.answers(run.answers)
             for s in stretches:
                 writer.append(s, figures[s.first : s.first + s.iterations], run.history)
             writer.receipts(run.history)
@@ -252,6 +267,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         history=_history(file, end),
         loops=_loops_of(file, version, end),
         remaining=remaining,
+        answers=_answers(file, n_ranks),
         path=name,
     )
     return run if version >= 5 else _with_other_work(run)
@@ -399,13 +415,27 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 
 
+def _answers(file: hdf5.Input, n_ranks: int) -> list[tuple[int, Any]]:
+    out: list[tuple[int, Any]] = []
+    for moment, given in _lines(file, "answers"):
+        if not {*given} <= {*OF_RANKS} or any(len(row) != n_ranks for row in given.values()):
+            raise FormatError("answers: expected one number for each rank")
+        out.append((int(moment), given))
+    return out
+
+
+def _lines(file: hdf5.Input, name: str) -> Iterator[Any]:
+    """Yield the lines of JSON of a dataset, without those that are missing or incomplete."""
+    for line in file.bytes(name).split(b"\n"):
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
 def _history(file: hdf5.Input, end: int) -> History:
     """Read the receipts of iterations before `end`, in order."""
     content: dict[int, Any] = {}
-    for line in file.bytes("receipts").split(b"\n"):
-        try:
-            i, fields = json.loads(line)
+    for line in _lines(file, "receipts"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            i, fields = line
             content[i] = Receipt.from_dict(fields)
-        except (ValueError, TypeError, KeyError):
-            continue  # missing data, or an incomplete line
     return History(content[i] for i in sorted(content) if content[i].iteration < end)

@@ -185,6 +185,8 @@ class Phases:
         return i % self.n_phases
 
     def _snapshot(self, i: int) -> Snapshot:
+        if self.recorded is not None and len(self.recorded.answers) > 1:
+            return self._part(np.arange(i, i + 1))._snapshot(0)
         t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
         e = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
         entity = self.task_entity[t]
@@ -216,9 +218,12 @@ class Phases:
 
     def movable(self, tasks: Any) -> Bool:
         """Return whether the objects of these tasks may migrate."""
-        given = self.task_migratable
-        out: Bool = self.entity_migratable[self.task_entity] if given is None else given
-        return out[tasks]  # type: ignore[no-any-return]
+        out: Bool
+        if self.task_migratable is None:
+            out = self.entity_migratable[self.task_entity[tasks]]
+        else:
+            out = self.task_migratable[tasks]
+        return out
 
     def _part(self: Self, phases: I64) -> Self:
         """Return the trace of these phases only; entities keep their numbers."""
@@ -239,6 +244,10 @@ class Phases:
         names = ("src", "dst", "bytes", "messages", "multicast", "type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
         part |= {f"edge_{x}": _pick(getattr(self, f"edge_{x}"), edges) for x in names}
+        if self.recorded is not None and len(self.recorded.answers) > 1 and len(phases):
+            part |= self.recorded.ranks_at(2 * int(phases[0]) + 1)
+        if "speed" in part and self.task_seconds is not None:
+            part["task_load"] = part["task_seconds"] * part["speed"][part["task_rank"]]
         return dataclasses.replace(
             self,
             phase_id=_pick(self.phase_id, phases),

@@ -16,6 +16,7 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 """Figures of an iteration, in the order of csrc/replay/trace.h."""
 
 
+OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 MOST = 1e30  # largest allowed figure, in seconds, messages or bytes
 
 
@@ -153,12 +154,27 @@ class RunFacts:
     remaining : dict of Stretch
         The objects that exist after k iterations, for some k: stretches without iterations.
         Recorded if objects were added or removed at the end of a loop or just before an LB step.
+    answers : list of (int, dict)
+        What functions have answered about the ranks, whenever this has changed: the moment, and a
+        list with one number for each rank by "speed", "background" or "memory_limit".  The moment
+        2 k is after k iterations; 2 k + 1 is then, too, but at the start of a loop.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)
     loops: list[Loop] = field(default_factory=list)
     remaining: dict[int, Stretch] = field(default_factory=dict)
+    answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
+
+    def ranks_at(self, moment: int) -> dict[str, Any]:
+        """Return what is given about the ranks at this moment: arrays of p numbers by name."""
+        known = [given for at, given in self.answers if at <= moment]
+        first = self.answers[0][1] if self.answers else self.parameters.get("ranks", {})
+        given = known[-1] if known else first
+        out = {name: np.array(row, OF_RANKS[name]) for name, row in given.items()}
+        for row in out.values():
+            row.flags.writeable = False
+        return out
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -190,9 +206,12 @@ class RunData(RunFacts):
     @property
     def rank_times(self) -> F64:
         """Seconds of each rank in each iteration, with its other work, (m, p) float64."""
-        other = self.parameters.get("ranks", {}).get("background", 0.0)
-        parts = [s.rank_loads(self.n_ranks) for s in self.stretches if s.iterations]
-        return np.concatenate([np.zeros((0, self.n_ranks)), *parts]) + np.asarray(other, np.float64)
+        parts = [
+            s.rank_loads(self.n_ranks) + self.ranks_at(2 * s.first + 1).get("background", 0.0)
+            for s in self.stretches
+            if s.iterations
+        ]
+        return np.concatenate([np.zeros((0, self.n_ranks)), *parts])
 
     def at(self, iteration: int) -> Stretch:
         """Return the stretch that contains an iteration."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +22,13 @@ from pylb.decide.decider import (
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, nearest
 from pylb.io.phases import Phases
-from pylb.io.run_record import Loop, Stretch
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
+from pylb.replay.feeding import feed, loops, parts, settle
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
-from pylb.replay.trace_conversion import OF_RANKS, Entities, one_phase, or_zeros
 
 DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "decider": None,
@@ -130,24 +128,12 @@ class Replay:
         t = self.trace
         if self._times is not None:
             return self._times
-        load, seconds = t.task_load, t.task_seconds
-        if t.measured is not None:
-            load = load * (t.measured[t.task_rank] / t.measured[self.rank])
-        if t.speed is not None and seconds is not None:
-            seconds = seconds * (t.speed[t.task_rank] / t.speed[self.rank])
-        there = dataclasses.replace(
-            *(t,),
-            task_rank=self.rank,
-            task_load=load,
-            task_seconds=seconds,
-            measured=None,
-            figures=None,
-            recorded=None,
-        )
         plain = {**DEFAULTS, "as_recorded": True, "keep_times": True}
         core = _core.Replay(**plain, n_ranks=t.n_ranks)
         core.loop(0, t.n_phases, math.nan)
-        core.feed(there)
+        for begin, end in parts(t, 0, t.n_phases):
+            part = t if end - begin == len(t) else t[begin:end]
+            core.feed(_placed(part, self.rank[slice(*t.task_ptr[[begin, end]].tolist())]))
         times = core.take()[1]
         assert times is not None
         return times
@@ -185,6 +171,24 @@ class Replay:
             f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} LB steps, "
             f"{self.migrations} migrations>"
         )
+
+
+def _placed(trace: Phases, rank: I32) -> Phases:
+    """Return a trace that is placed like this, with the seconds of its tasks there."""
+    load, seconds = trace.task_load, trace.task_seconds
+    if trace.measured is not None:
+        load = load * (trace.measured[trace.task_rank] / trace.measured[rank])
+    if trace.speed is not None and seconds is not None:
+        seconds = seconds * (trace.speed[trace.task_rank] / trace.speed[rank])
+    return dataclasses.replace(
+        *(trace,),
+        task_rank=rank,
+        task_load=load,
+        task_seconds=seconds,
+        measured=None,
+        figures=None,
+        recorded=None,
+    )
 
 
 def replay(
@@ -322,14 +326,13 @@ def replay(
         keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
         keep_ranks=strategy != "none",
     )
-    loops = _loops(trace)
-    for loop, part in loops:
-        core.loop(int(loop.first), int(loop.n), *prices.foreseen(loop, given))
-        _feed(core, trace, int(loop.first), part)
-        end = int(loop.first) + len(part)
+    for loop, end in loops(trace):
+        first, n = int(loop.first), int(loop.n)
+        core.loop(first, n, *prices.foreseen(loop, given))
+        feed(core, trace, first, end)
         # A run with a lag makes no LB step after its last iteration, even if it is left early.
-        left = len(part) < loop.n and (end < trace.n_phases or not (lag or foresight))
-        _settle(core, trace, end, left)
+        early = end < first + n and (end < trace.n_phases or not (lag or foresight))
+        settle(core, trace, end, early)
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
     return Replay(
@@ -390,63 +393,6 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     return History(out)
 
 
-def _feed(core: Any, trace: Phases, first: int, part: Phases) -> None:
-    """Run the phases of a loop, which begins with phase `first` of the trace.
-
-    If the program changed sizes or positions of new objects in their first phase, a decision before
-    this phase uses those that the record lists.
-    """
-    last = first + len(part)
-    listed = trace.recorded.remaining if trace.recorded else {}
-    ends = [i for i in sorted(listed) if first < i < last and _is_changed(trace, listed[i], i)]
-    for begin, end in itertools.pairwise([first, *ends, last]):
-        core.feed(part[begin - first : end - first] if ends else part)
-        if end in ends:
-            _settle(core, trace, end, True)
-
-
-def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
-    """Say whether sizes or positions of these objects are different in phase i of the trace."""
-    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
-    memory = np.maximum(objects.memory, 0)
-    pairs: list[tuple[Any, Any]] = [
-        (objects.bytes, trace.task_bytes),
-        (memory, trace.task_memory),
-        (objects.coords, trace.task_coords),
-        (or_zeros(objects.work, len(memory)), or_zeros(trace.task_work, len(trace.task_load))),
-        (objects.migratable, trace.movable(slice(None))),
-    ]
-    return any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
-
-
-def _settle(core: Any, trace: Phases, end: int, early: bool) -> None:
-    """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
-
-    The record lists these objects if they are not those of the next phase.  If it lists none and
-    the loop was left early, the loop ends with the next phase, if there is one.
-    """
-    left = trace.recorded.remaining.get(end) if trace.recorded else None
-    if left is not None:
-        facts = {name: getattr(trace, name) for name in OF_RANKS}
-        phase = one_phase(trace.n_ranks, left, Entities.of(trace), facts)
-        if trace.task_seconds is None:
-            phase = dataclasses.replace(phase, task_seconds=None)
-        core.settle(phase, early)
-    elif not early or end == trace.n_phases:
-        core.settle(None, early)
-
-
-def _loops(trace: Phases) -> list[tuple[Loop, Phases]]:
-    """Return the loops of the run, each with its phases."""
-    loops = trace.recorded.loops if trace.recorded else []
-    if len(loops) < 2:
-        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
-        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace)]
-    ends = [*(int(loop.first) for loop in loops[1:]), trace.n_phases]
-    pairs = zip(loops, ends, strict=True)
-    return [(loop, trace[int(loop.first) : end]) for loop, end in pairs]
-
-
 def _prices(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
     """Return alpha and beta as parameters of the strategy, if it has both."""
     if strategy == "auto" or alpha + beta == 0:
@@ -472,6 +418,10 @@ def _with_ranks(
         trace.speed is None or not np.array_equal(given["speed"], trace.speed)
     ):
         given["task_seconds"] = None  # measured on ranks of other speeds
+    if given and trace.recorded is not None:
+        rows = trace.recorded.answers
+        kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]
+        given["recorded"] = dataclasses.replace(trace.recorded, answers=kept)
     return dataclasses.replace(trace, **given) if given else trace
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from pylb.console import count
 from pylb.io import records
-from pylb.io.run_record import FIGURES, RunData
+from pylb.io.run_record import FIGURES, OF_RANKS, RunData
 from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import OF_RANKS, stretches_of, trace_fields
+from pylb.replay.trace_conversion import stretches_of, trace_fields
 
 
 class RunRecord(RunData):

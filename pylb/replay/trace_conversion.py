@@ -10,7 +10,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
-from pylb.io.run_record import RunData, RunFacts, Stretch
+from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import I64, Snapshot
@@ -32,17 +32,16 @@ class Entities(NamedTuple):
 
 
 NO_ENTITIES = Entities(np.zeros(0, np.int64), None, np.zeros(0, bool))
-OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 
 
 def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
-    ranks = run.parameters.get("ranks", {})
+    ranks = run.ranks_at(0)
     learned = [r.speed for r in run.history.balancings if r.moved and "speed" not in ranks]
     remaining = {end: on_ranks(s, ranks) for end, s in run.remaining.items()}
     return {
         "n_ranks": run.n_ranks,
-        **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), facts_of(ranks)),
+        **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
         "figures": frozen(run.figures),
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         "recorded": RunFacts(
@@ -50,16 +49,12 @@ def trace_fields(run: RunData) -> Arrays:
             history=run.history,
             loops=run.loops,
             remaining=remaining,
+            answers=run.answers,
         ),
     }
 
 
-def facts_of(ranks: dict[str, list[float]]) -> Arrays:
-    """Return the given facts about the ranks as fields of a trace."""
-    return {name: frozen(np.array(row, OF_RANKS[name])) for name, row in ranks.items()}
-
-
-def on_ranks(s: Stretch, ranks: dict[str, list[float]]) -> Stretch:
+def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
     """Convert a recorded stretch for ranks of which these facts are given.
 
     With memory limits, an object whose memory is not known occupies the bytes that a migration
@@ -92,7 +87,7 @@ def one_phase(n_ranks: int, left: Stretch, known: Entities, facts: Arrays) -> Ph
 def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     """Return the fields of a trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
-    out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
+    out = trace_arrays([_of_snapshot(i, s) for i, s in enumerate(snapshots)])
     for name in ("bytes", "memory"):
         if all(getattr(s, name) is None for s in snapshots):
             out[f"task_{name}"] = None
@@ -133,7 +128,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
                 raise DuplicateKeyError(f"snapshots[{i}] has the key {key} more than once")
 
 
-def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
+def _of_snapshot(i: int, s: Snapshot) -> Stretch:
     n, rows = s.n_objects, Rows.of(s)
 
     def given(column: Any, default: Any) -> Any:
@@ -248,7 +243,7 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
         )
     alike: list[Stretch] = []
     for i in range(len(trace)):
-        new = _stretch_of(trace, i)
+        new = stretch_of(trace, i)
         if alike and not _alike(alike[0], new):
             yield _as_one(alike)
             alike = []
@@ -261,7 +256,8 @@ def _as_one(alike: list[Stretch]) -> Stretch:
     return alike[0]._replace(load=np.concatenate([s.load for s in alike]))
 
 
-def _stretch_of(trace: Phases, i: int) -> Stretch:
+def stretch_of(trace: Phases, i: int) -> Stretch:
+    """Return phase i of a trace as a stretch."""
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     edges = slice(*trace.edge_ptr[i : i + 2].tolist())
     entity = trace.task_entity[tasks]

@@ -103,7 +103,7 @@ class CentralStep(Generic[Part]):
 
     def _gather_parts(self) -> list[tuple[Any, ...]]:
         """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
-        own = self.facts.own(self.iteration)
+        own = self.facts.own(self.iteration + 1)
         came = exchange_objects(
             self.agreement, Step.GATHER, self.iteration, lambda: {0: (*self._part(), own)}
         ).values

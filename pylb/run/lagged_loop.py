@@ -172,7 +172,7 @@ class LaggedLoop(IterationLoop):
         if self._protocol is not None:
             rows = self._protocol.rows()
             self._state.records.extend(rows)
-            self._state.objects.store.passes += len(rows)
+            self._state.objects.store.count(len(rows), self._state.options.facts.background)
 
     def _join(self) -> None:
         """Put into effect what the program asked for with `add` and `remove` on this rank."""

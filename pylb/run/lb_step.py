@@ -95,7 +95,7 @@ class LBStep(CentralStep[Placed]):
     def _in_rounds(self, strategy: Strategy) -> Placed:
         """Place the objects by a distributed strategy: each rank places its own objects."""
         start = _core.clock()
-        given, own = self.decider.settings, self.facts.own(self.iteration)
+        given, own = self.decider.settings, self.facts.own(self.iteration + 1)
         me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
         if speed is None:
             learned = learn(self.agreement, self.iteration, self.objects, self.decider)

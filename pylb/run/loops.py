@@ -184,5 +184,5 @@ class SynchronousLoop(IterationLoop):
             state.records.rank_loads.append((background + own,))
             for history in state.records.keepers:
                 history.keep()
-            objects.store.end_pass()
+            objects.store.end_pass(background)
         return stats

@@ -73,7 +73,7 @@ class MeasuringMode:
         n is None if the number of iterations is not known.
         """
         state, core = self._state, self._state.decider.core
-        state.options.facts.ask_background(state.done)
+        state.options.facts.start(state.done)
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
             limit = state.options.facts.limit_of_root(state.done)
@@ -212,8 +212,7 @@ class BalancingMode(MeasuringMode):
     def _gain(self) -> float:
         """Return the seconds that the last LB step has saved so far.  Collective."""
         state, store = self._state, self._state.objects.store
-        background = state.options.facts.background * store.passes
-        return saved(state.agreement, state.done - 1, store, self._speed, background)
+        return saved(state.agreement, state.done - 1, store, self._speed)
 
     def judge(self) -> None:
         if self._state.decider.core.can_judge:

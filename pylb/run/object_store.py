@@ -196,10 +196,12 @@ class Store:
         Sum of the loads since the last LB step.
     passes : int
         Number of iterations since the last LB step.
+    other : float
+        Seconds of other work of this rank in these iterations.
     """
 
     def __init__(self, clock: str, learns: bool) -> None:
-        self.clock, self.passes = clock, 0
+        self.clock, self.passes, self.other = clock, 0, 0.0
         self.rows = _core.ESTIMATE_ROWS if learns else HERE
         self.set(Items(NO_KEYS, [], Properties(0, {}), np.zeros((self.rows, 0))), np.zeros(0))
 
@@ -281,15 +283,21 @@ class Store:
         self.clock = clock
         self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
 
-    def end_pass(self) -> None:
+    def end_pass(self, background: float) -> None:
         """Enter the loads of the iteration into the estimates and the window."""
         _core.end_pass(self.seconds, self.estimates, self.window)
-        self.passes += 1
+        self.count(1, background)
+
+    def count(self, n: int, background: float) -> None:
+        """Count n iterations, each with these seconds of other work."""
+        self.passes += n
+        for _ in range(n):  # one by one, as a replay adds them
+            self.other += background
 
     def forget(self) -> None:
         """Start a new window, after an LB step."""
         self.window.fill(0.0)
-        self.passes = 0
+        self.passes, self.other = 0, 0.0
 
     def drift(self) -> F64:
         """Return the change of each load per iteration, (n,), by ``plb_estimate_drift``."""

@@ -20,6 +20,7 @@ from pylb.run import memory_share
 from pylb.run.partners import own_node, ranks_with
 
 Own = dict[str, float | int]
+Answers = tuple[int, dict[str, list[float]]]  # see `RunFacts.answers`
 DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 EXPECTED = {
     "speed": "a number above 0, one for each rank, a pylb.Machine or a function",
@@ -55,6 +56,12 @@ class RankFacts:
         fixed = self._given.get("background", 0.0)
         self.background = 0.0 if callable(fixed) else fixed
         self._before = memory_share.resident() if "auto" in self.words.values() else 0
+        # "auto" and functions are asked later
+        self._later = any(callable(value) or value == "auto" for value in self._given.values())
+        self._now: Own | None = None  # the last answers, and after how many iterations
+        self._asked_after = 0
+        self._answers: list[tuple[int, Own]] = []  # those that rank 0 does not have yet
+        self._last: dict[int, Own] = {}  # on rank 0: the last answers of each rank
         self._is_said = False
         self._near: I32 | None = None
 
@@ -76,19 +83,30 @@ class RankFacts:
             )
         return _checked(name, value[transport.rank])
 
-    def own(self, iteration: int) -> Own:
-        """Return the facts about this rank now, by name.
+    def own(self, done: int) -> Own:
+        """Return the facts about this rank after `done` iterations, by name.
 
-        Collective if any of them is given by a function or "auto".
+        Collective if any of them is given by a function or "auto": these are asked if they have not
+        been asked since the last iteration.
 
         Raises
         ------
         Exception
             The user's function has failed on this rank; the other ranks raise RemoteError.
         """
+        if self._now is None or (self._later and self._asked_after != done):
+            self._ask(done)
+        assert self._now is not None
+        return self._now
+
+    def start(self, done: int) -> None:
+        """Ask the functions at the start of a loop if one gives `background`.  Collective then."""
+        if callable(self._given.get("background")):
+            self._ask(done, starts=True)
+
+    def _ask(self, done: int, starts: bool = False) -> None:
         out: Own = {}
         error: Exception | None = None
-        later = [name for name, value in self._given.items() if callable(value) or value == "auto"]
         try:
             out = {
                 name: self._number(name, value)
@@ -97,17 +115,14 @@ class RankFacts:
             }
         except Exception as why:
             error = why
-        self.background = out.get("background", self.background)
-        if later:
-            self._agreement.step(Step.GATHER, iteration, error=error)
+        if self._later:
+            self._agreement.step(Step.GATHER, done, error=error)
         if "auto" in self.words.values():
-            out["memory_limit"] = memory_share.share(self._agreement, iteration, self._before)
-        return out
-
-    def ask_background(self, iteration: int) -> None:
-        """Ask for `background` if a function gives it.  Collective then."""
-        if callable(self._given.get("background")):
-            self.own(iteration)
+            out["memory_limit"] = memory_share.share(self._agreement, done, self._before)
+        self.background = out.get("background", self.background)
+        if out != self._now:
+            self._answers.append((2 * done + starts, out))
+        self._now, self._asked_after = out, done
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
         """Return the ranks on this rank's node; empty: all, or the strategy ignores nodes.
@@ -120,22 +135,33 @@ class RankFacts:
             self._near = ranks_with(self._agreement, iteration, own_node())
         return self._near
 
-    def limit_of_root(self, iteration: int) -> int | None:
+    def limit_of_root(self, done: int) -> int | None:
         """Return the memory limit of rank 0, on all ranks; None: there is none.  Collective."""
         if "memory_limit" not in self.words:
             return None
-        limit = np.array([self.own(iteration)["memory_limit"]], np.int64)
+        limit = np.array([self.own(done)["memory_limit"]], np.int64)
         self._agreement.transport.bcast(limit, 0)
         return int(limit[0])
 
     def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
         return _checked(name, value()) if callable(value) else value
 
-    def of_all(self, iteration: int) -> dict[str, list[float]]:
-        """Return the numbers of all ranks on rank 0, for a record; {} elsewhere.  Collective."""
-        own = self.own(iteration)
-        every = gather_objects(self._agreement, Step.GATHER, iteration, own)
-        return {name: array.tolist() for name, array in joined(list(every.values())).items()}
+    def of_all(self, done: int) -> list[Answers]:
+        """Return the answers of all ranks since the last call, on rank 0; [] elsewhere.
+
+        Collective.
+        """
+        self.own(done)
+        new, self._answers = self._answers, []
+        every = gather_objects(self._agreement, Step.GATHER, done, new)
+        asked = sorted({moment for part in every.values() for moment, _ in part})
+        return [(moment, self._joined(every, moment)) for moment in asked]
+
+    def _joined(self, every: dict[int, list[tuple[int, Own]]], moment: int) -> Any:
+        for rank, part in every.items():
+            self._last[rank] = dict(part).get(moment, self._last.get(rank, {}))
+        last = [self._last[rank] for rank in sorted(self._last)]
+        return {name: array.tolist() for name, array in joined(last).items()}
 
     def is_news(self, full: float) -> bool:
         """Say whether a rank exceeds its memory limit for the first time; full: memory / limit."""

@@ -23,6 +23,7 @@ from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.load_database import Database, database
 from pylb.run.object_store import Properties
 from pylb.run.options import Options
+from pylb.run.rank_facts import Answers
 
 log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
@@ -277,7 +278,7 @@ class RecordWriter:
             return
         try:
             self._writer = self._writer or _make_writer(records, self.path)
-            _append(self._writer, kept, history, records.loops)
+            _append(self._writer, kept, history, records.loops, records.answers)
         except OSError as why:
             if why.errno not in FULL:
                 raise
@@ -288,7 +289,7 @@ class RecordWriter:
         with files.writing(self.path, "w+b") as file:
             writer = _make_writer(records, file, seconds=records.seconds)
             try:
-                _append(writer, kept, history, loops)
+                _append(writer, kept, history, loops, records.answers)
             finally:
                 writer.close()
 
@@ -302,9 +303,12 @@ def _make_writer(records: Records, where: Any, **also: float) -> Any:
     return Writer(where, n_ranks, parameters, n_objects)
 
 
-def _append(writer: Any, kept: Kept, history: History, loops: list[Loop]) -> None:
+def _append(
+    writer: Any, kept: Kept, history: History, loops: list[Loop], answers: list[Answers]
+) -> None:
     stretches, rows = kept
     writer.loops(loops)
+    writer.answers(answers)
     for s in stretches:
         at = s.first - stretches[0].first
         writer.append(s, rows[at : at + s.iterations], history)
@@ -330,6 +334,8 @@ class Records:
     seconds : float
         Time in the loops on this rank.
     core_waits : CoreWaits
+    answers : list
+        On rank 0: see `RunFacts.answers`.
     restored : bool
         Whether the run goes on from a checkpoint.
     """
@@ -346,6 +352,7 @@ class Records:
         self.seconds = 0.0
         self.core_waits = CoreWaits()
         self._facts = options.facts
+        self.answers: list[Answers] = []
         self.restored = False
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
@@ -410,9 +417,10 @@ class Records:
 
     def tell_ranks(self) -> None:
         """Send the given facts about each rank to rank 0.  Collective if there are any."""
-        if self._facts.words and "ranks" not in self.parameters:
-            of_all = self._facts.of_all(self.done)
-            self.parameters = {**self.parameters, "ranks": of_all}
+        if self._facts.words:
+            self.answers += self._facts.of_all(self.done)
+            first = self.answers[0][1] if self.answers else {}
+            self.parameters = {**self.parameters, "ranks": first}
 
     def write(self, history: Callable[[], History]) -> None:
         """Extend the file, if there is one.  Collective."""

@@ -256,7 +256,7 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
     state.records.restore(rows, span, done)
     same = head.n_ranks == state.agreement.transport.size
     if same and span == 1:
-        state.objects.store.passes = passes
+        state.objects.store.count(passes, state.options.facts.background)
         n_objects = state.objects.n_objects
         due = _seen_again(state.decider, rows, loops, steps, head.n_ranks, n_objects)
         mode.due = due and mode.balances

@@ -12,9 +12,7 @@ from pylb.run.object_store import Store
 from pylb.run.partners import Speeds
 
 
-def saved(
-    agreement: Agreement, iteration: int, store: Store, speed: Speeds, background: float
-) -> float:
+def saved(agreement: Agreement, iteration: int, store: Store, speed: Speeds) -> float:
     """Return the seconds saved since the last LB step, the same on every rank.  Collective.
 
     For each object, the loads since the LB step are added up, so that noise evens out.  The gain is
@@ -23,7 +21,6 @@ def saved(
 
     speed: speeds of the ranks, because an object that left a slow rank would have taken longer
     there; None: all ranks are equally fast.
-    background: seconds that this rank has spent on other work since then.
     """
     sums, was = store.window, store.properties["was"]
     me = agreement.transport.rank
@@ -34,10 +31,10 @@ def saved(
         (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
     ]
     now, received = agreement.step(
-        Step.WORTH, iteration, sends=sends, loads=sums, background=background, n_objects=len(sums)
+        Step.WORTH, iteration, sends=sends, loads=sums, background=store.other, n_objects=len(sums)
     )
     loads: Any = [sums[~guests], *(np.frombuffer(parts[0]) for _, parts in received)]
     then, _ = agreement.step(
-        Step.WORTH, iteration, loads=np.concatenate(loads), background=background
+        Step.WORTH, iteration, loads=np.concatenate(loads), background=store.other
     )
     return then.load_max - now.load_max

@@ -17,14 +17,13 @@ from pylb.comm.agreement import Step
 from pylb.decide.dropped import Dropped
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
-from pylb.io.run_record import Loop, Stretch
+from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.replayed import DEFAULTS
 from pylb.replay.trace import Trace
 from pylb.replay.trace_conversion import (
     NO_ENTITIES,
     Entities,
-    facts_of,
     on_ranks,
     on_speeds,
     one_phase,
@@ -142,14 +141,16 @@ class ShadowMode(MeasuringMode):
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
         if self._replay is None or self._lost:
             return
-        ranks = self._state.records.parameters.get("ranks", {})
-        stretches = [on_ranks(s, ranks) for s in stretches]
+        records = self._state.records
+        given = RunFacts(parameters=records.parameters, answers=records.answers)
+        stretches = [on_ranks(s, given.ranks_at(0)) for s in stretches]
         left = stretches.pop() if stretches and not stretches[-1].iterations else None
-        facts, n_ranks = facts_of(ranks), self._state.agreement.transport.size
+        n_ranks = self._state.agreement.transport.size
         if stretches:
-            self._run(stretches, rows, facts)
+            self._run(stretches, rows, given.ranks_at(2 * stretches[0].first + 1))
         self._remaining = None
         if left is not None:
+            facts = given.ranks_at(2 * left.first)
             self._remaining = one_phase(n_ranks, left, self._entities, facts)
             self._entities = Entities.of(self._remaining)
 

@@ -140,7 +140,7 @@ class Twin:
         self.core.expect(trace.n_phases, told)
         self.held, self.was, self.here = {}, {}, {}
         self.learned = [1.0] * trace.n_ranks
-        self.passes, self.edges = 0, None
+        self.other, self.edges = [0.0] * trace.n_ranks, None
         self.times, self.ranks = [], []
 
     # ---- the phases ----
@@ -218,7 +218,8 @@ class Twin:
                 follow(o.past, o.load)
                 o.past = past if self.given.learns else o.past
                 o.window += o.load
-        self.passes += 1
+        if self.background is not None:
+            self.other = [x + float(b) for x, b in zip(self.other, self.background, strict=True)]
         self.edges = i
 
     # ---- decisions ----
@@ -263,10 +264,7 @@ class Twin:
 
     def longest(self, loads):
         """Return the seconds of the slowest rank; loads[r] is a list of seconds."""
-        own = [math.fsum(x) for x in loads]
-        if self.background is None:
-            return max(0.0, *own) if own else 0.0
-        return max(0.0, *(x + self.passes * b for x, b in zip(own, self.background, strict=True)))
+        return max(math.fsum(x) + b for x, b in zip(loads, self.other, strict=True))
 
     def judge(self):
         """Return the seconds saved by the last LB step, from the present objects' loads."""
@@ -315,7 +313,7 @@ class Twin:
 
     def move(self, moved, speed):
         self.was = {e: o.rank for e, o in self.here.items()}
-        self.learned, self.passes = speed, 0
+        self.learned, self.other = speed, [0.0] * self.trace.n_ranks
         for o, r in moved:
             for row in (0, 2, 3):
                 o.past[row] /= speed[r] / speed[o.rank]

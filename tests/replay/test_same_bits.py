@@ -71,6 +71,9 @@ class Program:
         Some objects have an estimate of their work.
     between : bool
         Objects also send messages between two loops.
+    asks : str
+        What functions tell about the ranks, another number each time: words of "background speed
+        memory_limit".
     """
 
     seed: int
@@ -91,6 +94,7 @@ class Program:
     again: float = 0.0
     works: bool = False
     between: bool = False
+    asks: str = ""
 
     def seconds(self, key, it):
         """Return the load of an object in an iteration."""
@@ -202,6 +206,17 @@ class Program:
         rng = np.random.default_rng((self.seed, rank, 3))
         return float(rng.choice([0.0, 5e-3])) * rng.random() * self.n_objects / self.n_ranks
 
+    def answers(self, rank, words):
+        """Return functions of which each answer is another number."""
+        rng = np.random.default_rng((self.seed, rank, 4))
+        each = {
+            "background": lambda: float(rng.random() * 1e-2),
+            "speed": lambda: float(rng.choice([0.5, 1.0, 1.5])),
+            "memory_limit": lambda: int(rng.integers(20_000 * (self.n_objects + 1))),
+        }
+        learns = words.get("unlike")
+        return {x: each[x] for x in self.asks.split() if not (learns and x == "speed")}
+
     def run(self, comm, path, words, **more):
         """Run the program under a Balancer, save it, and return the history and the iterations."""
         if self.limits:
@@ -210,6 +225,7 @@ class Program:
         if self.other:
             seconds = self.background(comm.rank)
             more["background"] = (lambda: seconds) if self.other == "function" else seconds
+        more = {**self.answers(comm.rank, words), **more}
         lb = pylb.Balancer(comm, **words, **more)
         alive = set(range(self.n_objects))
         for key in sorted(alive):
@@ -274,6 +290,7 @@ programs = st.builds(
     again=st.sampled_from([0.0, 0.5]),
     works=st.booleans(),
     between=st.booleans(),
+    asks=st.sampled_from(["", "", "background", "speed", "background speed memory_limit"]),
 )
 
 
@@ -394,7 +411,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
 
 @examples(4)
 @given(
-    program=programs.filter(lambda p: not p.lasts and not p.sizes),
+    program=programs.filter(lambda p: not p.lasts and not p.sizes and not p.asks),
     strategy=strategy_words,
     when=trigger_words,
 )
@@ -509,6 +526,47 @@ def test_one_thing_at_a_time(tmp_path, does):
     np.testing.assert_array_equal(again.movable(slice(None)), trace.movable(slice(None)))
     ended_by_lb_step = history[-1].iteration == len(trace) - 1
     assert ended_by_lb_step == (does is left_early)
+
+
+@pytest.mark.parametrize("name", ["speed", "background", "memory_limit"])
+def test_functions_whose_answers_change(tmp_path, name):
+    """A record has the answers at the start of a loop and of LB steps; phases have their own."""
+    path, words = tmp_path / "run.h5", {"strategy": "BestFitLB", "every": 3}
+    answers = {"speed": [1.0, 2.0, 4.0], "background": [0.0, 9.0, 3.0], "memory_limit": [8, 3, 5]}
+
+    def main(comm):
+        said, turn = [], iter(range(1000))
+
+        def tell():
+            said.append(answers[name][(next(turn) + comm.rank) % 3])
+            return said[-1]
+
+        lb = pylb.Balancer(comm, **words, **{name: tell})
+        for key in range(comm.rank, 9, comm.size):
+            lb.add(key, key, memory=1)
+        for n in (10, 5):
+            for it in lb.iterate(n):
+                for key, _ in lb.local():
+                    comm.elapse(1.0 + (key * it) % 5)
+        lb.save(path)
+        return lb.history, said
+
+    results = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)
+    trace = pylb.Trace.read(path)
+    replay = trace.replay(**words)
+    assert differences(results[0][0], replay.decisions) == []
+    assert any(r.migrations for r in replay.balancings)
+    told = np.array([said for _, said in results]).T
+    given = [getattr(trace[i], name).tolist() for i in range(len(trace))]
+    if name == "background":  # asked at the start of a loop, too
+        turns = [0] * 3 + [1] * 3 + [2] * 3 + [3] + [4] * 2 + [5] * 3
+        figures = pylb.RunRecord.read(path).rank_times.max(axis=1)
+        np.testing.assert_allclose(figures, trace.figures[:, 1])
+    else:  # the first answer is that of the first LB step
+        turns = [0] * 6 + [1] * 3 + [2] * 3 + [3] * 3
+    assert given == [told[i].tolist() for i in turns]
+    there = dataclasses.replace(replay, _times=None).rank_times
+    np.testing.assert_array_equal(there, replay.rank_times)
 
 
 def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):

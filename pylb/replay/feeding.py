@@ -1,0 +1,85 @@
+"""Feed the phases of a recorded run to the C replay: loops, objects that remain, changed ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pylb.io.phases import Phases
+from pylb.io.run_record import OF_RANKS, Loop, RunFacts, Stretch
+from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_of
+
+
+def feed(core: Any, trace: Phases, first: int, last: int) -> None:
+    """Run the phases of a loop.
+
+    If the program changed sizes or positions of new objects in their first phase, a decision before
+    this phase uses those that the record lists.
+    """
+    listed = trace.recorded.remaining if trace.recorded else {}
+    ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
+    for begin, end in parts(trace, first, last, ends):
+        core.feed(trace if end - begin == len(trace) else trace[begin:end])
+        if end in ends:
+            settle(core, trace, end, True)
+
+
+def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
+    """Divide phases into parts in which nothing changes that is given about the ranks."""
+    inner = {*ends, *_changes(trace)}
+    cuts = [first, *sorted(i for i in inner if first < i < last), last]
+    return list(itertools.pairwise(cuts))
+
+
+def _changes(trace: Phases) -> set[int]:
+    """Return the phases before which functions gave new answers about the ranks."""
+    return {moment // 2 for moment, _ in (trace.recorded.answers[1:] if trace.recorded else [])}
+
+
+def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
+    """Say whether sizes or positions of these objects are different in phase i of the trace."""
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    pairs: list[tuple[Any, Any]] = [
+        (objects.bytes, trace.task_bytes),
+        (np.maximum(objects.memory, 0), trace.task_memory),
+        (objects.coords, trace.task_coords),
+    ]
+    work = None if trace.task_work is None else trace.task_work[tasks]
+    n, m = len(objects.key), tasks.stop - tasks.start
+    changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
+    changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
+    return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
+
+
+def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
+    """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
+
+    The record lists these objects if they are not those of the next phase.  If it lists none and
+    the loop was left early, the loop ends with the next phase, if there is one.
+    """
+    recorded = trace.recorded or RunFacts()
+    left = recorded.remaining.get(end)
+    if left is None and early and end in _changes(trace):
+        left = stretch_of(trace, end - 1)
+    if left is not None:
+        facts = {name: getattr(trace, name) for name in OF_RANKS}
+        facts |= recorded.ranks_at(2 * end) if recorded.answers else {}
+        phase = one_phase(trace.n_ranks, left, Entities.of(trace), facts)
+        if trace.task_seconds is None:
+            phase = dataclasses.replace(phase, task_seconds=None)
+        core.settle(phase, early)
+    elif not early or end == trace.n_phases:
+        core.settle(None, early)
+
+
+def loops(trace: Phases) -> list[tuple[Loop, int]]:
+    """Return the loops of the run, each with the phase at which it ended."""
+    loops = trace.recorded.loops if trace.recorded else []
+    if len(loops) < 2:
+        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
+        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace.n_phases)]
+    return list(zip(loops, [*(int(loop.first) for loop in loops[1:]), trace.n_phases], strict=True))
