@@ -76,11 +76,13 @@ typedef struct side {
 
 typedef struct pairs {
     plb_ranks_t *ranks;
-    thing_t *thing;        /* [problem->n] */
-    plb_members_t on;      /* the things on each rank, without those of load 0 */
-    plb_heap_t donor;      /* key: -seconds above the limit */
-    plb_heap_t partner;    /* key: -gap, the load that the rank can still take */
-    plb_item_t *aside;     /* [TRIES] partners that were tried */
+    thing_t *thing;     /* [problem->n] */
+    plb_members_t on;   /* the things on each rank, without those of load 0 */
+    plb_heap_t donor;   /* key: -seconds above the limit */
+    plb_heap_t partner; /* key: -gap, the load that the rank can still take */
+    plb_item_t *front;  /* [n_front <= TRIES] partners that were taken from the heap, in the same
+                           order: most donors try the same ones */
+    int32_t n_front;
     plb_journal_t journal; /* migrations since the maximum was last reduced by more than NEAR */
     double work;           /* number of sets that may still be examined */
     double excess;         /* seconds above the limit, sum of all donors */
@@ -91,7 +93,7 @@ typedef struct pairs {
 /* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
  * partner. */
 typedef struct exchange {
-    int32_t partner;      /* -1: no exchange has been found */
+    int32_t at;           /* the partner is front[at]; -1: no exchange has been found */
     int32_t theirs[MOST]; /* the partner's things */
     int32_t give, back, cost;
     double over; /* seconds above the limit that remain on the worse of the two ranks */
@@ -158,7 +160,8 @@ typedef struct demand {
     double slow_from, slow_to; /* seconds per load */
 } demand_t;
 
-static void consider(const pairs_t *self, const demand_t *of, const set_t *give, const set_t *back,
+/* Returns whether the exchange is the best so far. */
+static bool consider(const pairs_t *self, const demand_t *of, const set_t *give, const set_t *back,
                      exchange_t *best)
 {
     const double sum = give->load - back->load;
@@ -167,15 +170,17 @@ static void consider(const pairs_t *self, const demand_t *of, const set_t *give,
     const int32_t cost = give->cost + back->cost;
     if ((left < best->over || (left == best->over && cost < best->cost)) &&
         has_room(self, give->mask, back->mask)) {
-        best->partner = self->to.r;
         best->give = give->mask;
         best->back = back->mask;
         best->cost = cost;
         best->over = left;
+        return true;
     }
+    return false;
 }
 
-static void look(pairs_t *self, exchange_t *best)
+/* Returns whether the two ranks have an exchange that is the best so far. */
+static bool look(pairs_t *self, exchange_t *best)
 {
     const plb_ranks_t *ranks = self->ranks;
     const int32_t from = self->from.r, to = self->to.r;
@@ -186,22 +191,24 @@ static void look(pairs_t *self, exchange_t *best)
     const double high = of.excess < of.gap ? of.gap : middle;
     const set_t *give = self->from.set;
     int32_t a = 0;
+    bool found = false;
     for (int32_t b = 0; b < self->to.n_sets && (best->over > 0.0 || best->cost > CHEAP); b++) {
         const set_t *back = &self->to.set[b];
         while (a < self->from.n_sets && give[a].load < low + back->load) {
             a++;
         }
         if (a > 0) {
-            consider(self, &of, &give[a - 1], back, best);
+            found |= consider(self, &of, &give[a - 1], back, best);
         }
         for (int32_t k = a; k < self->from.n_sets && k < a + SCAN; k++) {
-            consider(self, &of, &give[k], back, best);
+            found |= consider(self, &of, &give[k], back, best);
             if (give[k].load > high + back->load) {
                 break;
             }
         }
     }
     self->work -= self->from.n_sets + self->to.n_sets;
+    return found;
 }
 
 /* ---- one donor ------------------------------------------------------------------------------ */
@@ -223,24 +230,45 @@ static void sort_in(pairs_t *self, int32_t r)
     }
 }
 
-/* Find an exchange for a donor.  The partners that were tried are put into self->aside; *n: their
- * number. */
-static exchange_t find(pairs_t *self, int32_t donor, int32_t *n)
+/* Make front[n] the partner after front[n - 1], by key.  Returns false if there is none. */
+static bool next_partner(pairs_t *self, int32_t n)
+{
+    if (self->partner.n > 0 &&
+        (n == self->n_front || plb_item_before(self->partner.item[0], self->front[n]))) {
+        if (self->n_front == TRIES) {
+            plb_heap_push(&self->partner, self->front[--self->n_front]);
+        }
+        plb_item_t *at = self->front + n;
+        memmove(at + 1, at, (size_t)(self->n_front - n) * sizeof *at);
+        *at = plb_heap_pop(&self->partner);
+        self->n_front++;
+    }
+    return n < self->n_front;
+}
+
+/* Remove front[at], whose load has changed. */
+static void leave_front(pairs_t *self, int32_t at)
+{
+    plb_item_t *item = self->front + at;
+    memmove(item, item + 1, (size_t)(--self->n_front - at) * sizeof *item);
+}
+
+/* Find an exchange for a donor. */
+static exchange_t find(pairs_t *self, int32_t donor)
 {
     const double over = seconds_over(self, donor);
-    exchange_t best = {.partner = -1, .over = PART * over};
-    for (*n = 0; *n < TRIES && self->partner.n > 0; ++*n) {
-        if (best.partner >= 0 && best.over <= over * SOON * *n) {
+    exchange_t best = {.at = -1, .over = PART * over};
+    for (int32_t n = 0; n < TRIES && next_partner(self, n); n++) {
+        if (best.at >= 0 && best.over <= over * SOON * n) {
             break;
         }
-        const int32_t most = *n < EASY ? FEW : MOST, r = plb_heap_pop(&self->partner).id;
-        if (*n == 0 || *n == EASY) {
+        const int32_t most = n < EASY ? FEW : MOST;
+        if (n == 0 || n == EASY) {
             list_sets(self, &self->from, donor, most);
         }
-        list_sets(self, &self->to, r, most);
-        self->aside[*n].id = r;
-        look(self, &best);
-        if (best.partner == r) {
+        list_sets(self, &self->to, self->front[n].id, most);
+        if (look(self, &best)) {
+            best.at = n;
             memcpy(best.theirs, self->to.thing, sizeof best.theirs);
         }
     }
@@ -284,20 +312,19 @@ static double longest(const pairs_t *self)
 /* Reduce the load of the most loaded rank by one exchange.  *helps: whether there is one. */
 static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
 {
-    int32_t n;
     const plb_item_t worst = plb_heap_pop(&self->donor);
     const int32_t donor = worst.id;
-    const exchange_t best = find(self, donor, &n);
+    const exchange_t best = find(self, donor);
     self->excess += worst.key;
-    if (best.partner >= 0) {
-        PLB_PASS(hand_over(self, self->from.thing, best.give, donor, best.partner, err));
-        PLB_PASS(hand_over(self, best.theirs, best.back, best.partner, donor, err));
+    *helps = best.at >= 0;
+    if (*helps) {
+        const int32_t partner = self->front[best.at].id;
+        PLB_PASS(hand_over(self, self->from.thing, best.give, donor, partner, err));
+        PLB_PASS(hand_over(self, best.theirs, best.back, partner, donor, err));
+        leave_front(self, best.at);
+        sort_in(self, partner);
     }
     sort_in(self, donor);
-    for (int32_t k = 0; k < n; k++) {
-        sort_in(self, self->aside[k].id);
-    }
-    *helps = best.partner >= 0;
     return PLB_OK;
 }
 
@@ -321,7 +348,7 @@ static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
-    self->donor.n = self->partner.n = 0;
+    self->donor.n = self->partner.n = self->n_front = 0;
     self->excess = 0.0;
     for (int32_t r = 0; r < self->ranks->in->n_ranks; r++) {
         sort_in(self, r);
@@ -403,14 +430,14 @@ int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
     self->ranks = ranks;
     self->work = WORK + WORK_PER_RANK * p;
     PLB_NEW_EACH(p, self->donor.item, self->partner.item);
-    PLB_NEW(self->aside, TRIES);
+    PLB_NEW(self->front, TRIES);
     PLB_TRY(list_things(self, err));
     ret = search(self, limit, err);
 out:
     if (self != NULL) {
         plb_members_free(&self->on);
         PLB_FREE(self->thing, self->journal.entry, self->donor.item, self->partner.item,
-                 self->aside, self);
+                 self->front, self);
     }
     return ret;
 }
