@@ -378,7 +378,6 @@ class AtSync:
     whole: Final[bool]
     final: Final[int | None]
     contributed: Final[int]
-    seen: Final[int]
     def bind(
         self, keys: tuple[int, ...] | None, recorder: Recorder, seconds: _F64, window: _F64,
         estimates: _F64, background: float, /

@@ -384,9 +384,7 @@ static PyObject *final_of(const plb_atsync_t *core)
       "The final iteration that has been announced, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
-      "The present iteration of this rank.")                                                      \
-    X(atsync, seen, PyLong_FromLongLong(self->core.opt.first + self->core.rank.seen),             \
-      "The first iteration whose statistics are not known yet.")
+      "The present iteration of this rank.")
 PLB_PY_PROPERTIES(atsync, ATSYNC)
 
 /* ---- the type ------------------------------------------------------------------------------- */
