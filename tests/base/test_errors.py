@@ -60,6 +60,6 @@ def test_near_names_are_suggested():
     assert errors.nearest("zzz", ["GreedyLB"]) == ""
 
 
-def test_ranks_that_say_the_same_are_one():
+def test_ranks_with_the_same_message_share_a_line():
     said = errors.by_rank(["no", "no", "yes", *["no"] * 4])
     assert said == "rank 0, 1, 3, 4 ...: no; rank 2: yes"

@@ -199,7 +199,7 @@ static void records_of_the_placement_before_do_not_count(void **state)
     unmake(&m);
 }
 
-static void a_plan_comes_once(void **state)
+static void a_second_plan_for_an_lb_step_is_refused(void **state)
 {
     (void)state;
     plb_err_t err;
@@ -432,7 +432,7 @@ int main(void)
         cmocka_unit_test(an_advice_that_is_ignored_teaches_nothing),
         cmocka_unit_test(a_cost_is_learned_and_a_gain),
         cmocka_unit_test(records_of_the_placement_before_do_not_count),
-        cmocka_unit_test(a_plan_comes_once),
+        cmocka_unit_test(a_second_plan_for_an_lb_step_is_refused),
         cmocka_unit_test(no_rank_waits_for_ever),
         cmocka_unit_test(one_rank_alone),
     };

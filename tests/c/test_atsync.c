@@ -267,7 +267,7 @@ static void run(void)
     assert_true(all_over(&w)); /* fails if the run hangs */
 }
 
-static void test_all_balance_at_one_iteration(void **state)
+static void test_all_rebalance_at_the_same_iteration(void **state)
 {
     (void)state;
     int balanced = 0;
@@ -293,7 +293,7 @@ static void test_all_balance_at_one_iteration(void **state)
 
 /* Without forecasts, the LB step takes place D iterations after the trigger's decision, which the
  * trigger repeats in the meantime. */
-static void test_decisions_stand(void **state)
+static void test_the_lb_step_follows_the_decision_after_the_lag(void **state)
 {
     (void)state;
     const double threshold = 1.0000001;
@@ -496,8 +496,8 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_balance_at_one_iteration),
-        cmocka_unit_test(test_decisions_stand),
+        cmocka_unit_test(test_all_rebalance_at_the_same_iteration),
+        cmocka_unit_test(test_the_lb_step_follows_the_decision_after_the_lag),
         cmocka_unit_test(test_ranks_leave_and_fail),
         cmocka_unit_test(test_a_trigger_that_answers_alike),
         cmocka_unit_test(test_a_trigger_that_answers_differently_or_fails),

@@ -198,7 +198,7 @@ static void rng_repeats_and_keeps_its_range(void **state)
     assert_true(fabs(sum / 10000 - 0.5) < 0.01); /* 3.5 standard deviations of the mean */
 }
 
-static void memory_refuses_overflow_and_on_demand(void **state)
+static void memory_refuses_an_overflow_and_when_told_to_fail(void **state)
 {
     (void)state;
     assert_null(plb_malloc(SIZE_MAX / 4, 8));
@@ -366,7 +366,7 @@ static void a_signal_at_the_end_of_a_call(void **state)
     assert_int_equal(atomic_load(&left), 0);
 }
 
-static void copies_are_whole_or_none(void **state)
+static void all_arrays_are_copied_or_none(void **state)
 {
     (void)state;
     const int32_t number[] = {1, 2, 3};
@@ -397,13 +397,13 @@ int main(void)
         cmocka_unit_test(csr_keeps_the_order_of_the_list),
         cmocka_unit_test(csr_names_an_end_out_of_range),
         cmocka_unit_test(rng_repeats_and_keeps_its_range),
-        cmocka_unit_test(memory_refuses_overflow_and_on_demand),
+        cmocka_unit_test(memory_refuses_an_overflow_and_when_told_to_fail),
         cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
         cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
         cmocka_unit_test(a_signal_ends_the_wait_for_a_call),
         cmocka_unit_test(a_signal_at_the_end_of_a_call),
-        cmocka_unit_test(copies_are_whole_or_none),
+        cmocka_unit_test(all_arrays_are_copied_or_none),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static int64_t final_of_5(int64_t reach)
     return ruling.iteration;
 }
 
-static void test_exactly_at_the_period(void **state)
+static void test_the_final_iteration_is_the_tentative_one_or_a_later_one(void **state)
 {
     (void)state;
     assert_int_equal(final_of_5(2 * 2), 5);     /* all objects are before iteration 5 */
@@ -217,7 +217,7 @@ static void test_bounded_lag(void **state)
     assert_int_equal(d.iteration, 5);
 }
 
-static void test_statistics_when_the_last_object_is_through(void **state)
+static void test_statistics_are_contributed_when_the_last_object_has_finished(void **state)
 {
     (void)state;
     plb_consensus_t rank = rank_with(3, 0);
@@ -386,13 +386,13 @@ static void test_wrong_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exactly_at_the_period),
+        cmocka_unit_test(test_the_final_iteration_is_the_tentative_one_or_a_later_one),
         cmocka_unit_test(test_pause_at_the_limit),
         cmocka_unit_test(test_final_below_a_begun_iteration_is_refused),
         cmocka_unit_test(test_extension_needs_no_round_reduction_does),
         cmocka_unit_test(test_objects_at_the_old_final_iteration_go_on),
         cmocka_unit_test(test_bounded_lag),
-        cmocka_unit_test(test_statistics_when_the_last_object_is_through),
+        cmocka_unit_test(test_statistics_are_contributed_when_the_last_object_has_finished),
         cmocka_unit_test(test_rank_without_objects_follows),
         cmocka_unit_test(test_end_of_the_run),
         cmocka_unit_test(test_rank_that_fails),

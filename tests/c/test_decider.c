@@ -260,7 +260,7 @@ static void every_failed_allocation(const char *trigger, const char *strategy, b
     assert_true(n > 50);
 }
 
-static void test_every_failed_allocation_is_told(void **state)
+static void test_every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     every_failed_allocation("auto", NULL, false);
@@ -275,7 +275,7 @@ static void test_what_failed_can_be_tried_again(void **state)
     every_failed_allocation("threshold", "RefineLB", true);
 }
 
-static void test_all_is_asked(void **state)
+static void test_the_decider_asks_for_gains_previews_and_lb_steps(void **state)
 {
     (void)state;
     program_t p;
@@ -498,7 +498,7 @@ static int fill(double *ratio, int from, int n, double x)
     return from + n;
 }
 
-static void test_it_previews_where_a_promise_is_broken(void **state)
+static void test_a_preview_is_due_if_iterations_take_longer_than_predicted(void **state)
 {
     (void)state;
     double x[100];
@@ -530,7 +530,7 @@ static void test_it_previews_where_a_promise_is_broken(void **state)
     check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1});
 }
 
-static void test_previews_that_do_not_help_get_rare(void **state)
+static void test_previews_that_do_not_help_become_rare(void **state)
 {
     (void)state;
     double x[100];
@@ -747,16 +747,16 @@ static void test_the_first_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_is_asked),
-        cmocka_unit_test(test_every_failed_allocation_is_told),
+        cmocka_unit_test(test_the_decider_asks_for_gains_previews_and_lb_steps),
+        cmocka_unit_test(test_every_failed_allocation_is_reported),
         cmocka_unit_test(test_what_failed_can_be_tried_again),
         cmocka_unit_test(test_a_step_that_ran_out_of_memory),
         cmocka_unit_test(test_a_network_that_is_refused_changes_nothing),
         cmocka_unit_test(test_strategies_are_told_the_network),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_components),
-        cmocka_unit_test(test_it_previews_where_a_promise_is_broken),
-        cmocka_unit_test(test_previews_that_do_not_help_get_rare),
+        cmocka_unit_test(test_a_preview_is_due_if_iterations_take_longer_than_predicted),
+        cmocka_unit_test(test_previews_that_do_not_help_become_rare),
         cmocka_unit_test(test_phase_times_are_plain_sums),
         cmocka_unit_test(test_migrations_take_what_the_busiest_rank_needs),
         cmocka_unit_test(test_the_first_cost),

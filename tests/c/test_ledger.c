@@ -141,7 +141,7 @@ static void first_iterations_belong_to_the_cost(void **state)
     plb_ledger_free(&s);
 }
 
-static void balancing_that_pays_stays_on(void **state)
+static void lb_steps_that_pay_stay_switched_on(void **state)
 {
     (void)state;
     plb_ledger_t s = after_three(1.0);
@@ -150,7 +150,7 @@ static void balancing_that_pays_stays_on(void **state)
     plb_ledger_free(&s);
 }
 
-static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **state)
+static void lb_steps_that_do_not_pay_are_tried_ever_more_rarely(void **state)
 {
     (void)state;
     plb_ledger_t s = after_three(0.9);
@@ -199,8 +199,8 @@ int main(void)
         cmocka_unit_test(bad_input_changes_nothing),
         cmocka_unit_test(no_strategy_is_free),
         cmocka_unit_test(first_iterations_belong_to_the_cost),
-        cmocka_unit_test(balancing_that_pays_stays_on),
-        cmocka_unit_test(balancing_that_does_not_pay_is_looked_at_ever_more_rarely),
+        cmocka_unit_test(lb_steps_that_pay_stay_switched_on),
+        cmocka_unit_test(lb_steps_that_do_not_pay_are_tried_ever_more_rarely),
         cmocka_unit_test(a_larger_imbalance_ends_the_pause),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void each_failed_allocation_is_survived(void **state)
     assert_true(failed >= 4 + 13);
 }
 
-static void a_measurement_that_contradicts_stands(void **state)
+static void a_measurement_replaces_points_that_contradict_it(void **state)
 {
     (void)state;
     int64_t begin[3];
@@ -249,7 +249,7 @@ int main(void)
         cmocka_unit_test(the_line_meets_all_functions),
         cmocka_unit_test(ends_that_lie_far_apart),
         cmocka_unit_test(each_failed_allocation_is_survived),
-        cmocka_unit_test(a_measurement_that_contradicts_stands),
+        cmocka_unit_test(a_measurement_replaces_points_that_contradict_it),
         cmocka_unit_test(the_largest_remainder),
         cmocka_unit_test(rectangles_of_five),
         cmocka_unit_test(speeds_and_stragglers),

@@ -117,7 +117,7 @@ static void utilization_is_load_over_all(void **state)
     assert_true(plb_utilization(0.0, 2.0) == 0.0);
 }
 
-static void a_placement_is_compared(void **state)
+static void a_placement_is_compared_with_the_present_one(void **state)
 {
     (void)state;
     const double load[] = {1, 2, 4}, speed[] = {1, 2}, background[] = {0.5, 0};
@@ -228,7 +228,7 @@ int main(void)
         cmocka_unit_test(merge_notes_ranks_that_disagree),
         cmocka_unit_test(exact_sums_merge_as_they_add),
         cmocka_unit_test(utilization_is_load_over_all),
-        cmocka_unit_test(a_placement_is_compared),
+        cmocka_unit_test(a_placement_is_compared_with_the_present_one),
         cmocka_unit_test(an_evaluation_survives_any_failed_allocation),
         cmocka_unit_test(a_threads_own_time_passes_in_its_frames),
     };

@@ -286,7 +286,7 @@ static void a_narrow_search_says_that_it_is_not_exact(void **state)
     assert_true(any);
 }
 
-static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
+static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
     plb_candidate_strategy_t all[3];
@@ -313,7 +313,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     }
 }
 
-static void bad_arguments_are_told(void **state)
+static void bad_arguments_are_refused(void **state)
 {
     (void)state;
     plb_candidate_strategy_t all[3];
@@ -422,8 +422,8 @@ int main(void)
         cmocka_unit_test(optimum_is_the_best_of_all_schedules),
         cmocka_unit_test(each_lb_step_may_take_another_strategy),
         cmocka_unit_test(a_narrow_search_says_that_it_is_not_exact),
-        cmocka_unit_test(bad_arguments_are_told),
-        cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
+        cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_reported_and_leaks_nothing),
         cmocka_unit_test(a_long_search_can_be_interrupted),
         cmocka_unit_test(no_trigger_is_better_than_the_optimum),
     };

@@ -84,7 +84,7 @@ static void assert_balanced(const fixture_t *f, double most)
     }
 }
 
-static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
+static void pylbs_partitioner_balances_and_keeps_fixed_vertices(void **state)
 {
     (void)state;
     fixture_t f;
@@ -238,7 +238,7 @@ static int answers(const plb_question_t *in, int32_t *part, plb_err_t *err)
     return PLB_OK;
 }
 
-static void bad_answers_are_errors_or_mended(void **state)
+static void bad_answers_are_errors_or_corrected(void **state)
 {
     (void)state;
     const plb_partitioner_t bad = {
@@ -368,7 +368,7 @@ static void worth_of(const plb_new_names_t *in, const int32_t *name, double out[
     }
 }
 
-static void names_keep_as_much_as_any(void **state)
+static void new_names_keep_as_much_as_possible(void **state)
 {
     (void)state;
     plb_rng_t rng;
@@ -415,7 +415,7 @@ static void names_keep_as_much_as_any(void **state)
     }
 }
 
-static void names_of_what_is_no_overlap(void **state)
+static void bad_overlaps_are_refused(void **state)
 {
     (void)state;
     plb_err_t err;
@@ -475,16 +475,16 @@ static void counting_survives_failed_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_own_partitioner_balances_and_keeps_what_is_fixed),
+        cmocka_unit_test(pylbs_partitioner_balances_and_keeps_fixed_vertices),
         cmocka_unit_test(improving_never_raises_connectivity),
         cmocka_unit_test(overfull_parts_are_emptied),
         cmocka_unit_test(contraction_keeps_connectivity),
         cmocka_unit_test(failed_allocations_are_survived),
         cmocka_unit_test(no_failed_allocation_is_forgotten),
-        cmocka_unit_test(bad_answers_are_errors_or_mended),
+        cmocka_unit_test(bad_answers_are_errors_or_corrected),
         cmocka_unit_test(moves_are_packed_by_part),
-        cmocka_unit_test(names_keep_as_much_as_any),
-        cmocka_unit_test(names_of_what_is_no_overlap),
+        cmocka_unit_test(new_names_keep_as_much_as_possible),
+        cmocka_unit_test(bad_overlaps_are_refused),
         cmocka_unit_test(counting_survives_failed_allocations),
     };
     return cmocka_run_group_tests_name("partition", tests, NULL, NULL);

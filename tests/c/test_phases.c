@@ -498,7 +498,7 @@ static int run_or_fail(const plb_trace_t *t, uint64_t seed, plb_err_t *err)
     return ret;
 }
 
-static void test_every_failed_allocation_is_told(void **state)
+static void test_every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed < 9; seed++) {
@@ -671,7 +671,7 @@ int main(void)
         cmocka_unit_test(test_sums_are_exact),
         cmocka_unit_test(test_objects_stay_where_they_are),
         cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_every_failed_allocation_is_told),
+        cmocka_unit_test(test_every_failed_allocation_is_reported),
         cmocka_unit_test(test_broken_traces_are_refused),
         cmocka_unit_test(test_another_number_of_ranks_is_refused),
         cmocka_unit_test(test_sums_ahead_are_rounded_once),

@@ -145,7 +145,7 @@ static void a_stuck_order_of_loads_is_packed_instead(void **state)
 
 /* First fit packs 4 + 4 and 3 + 3 + 3, and has no room for the last 3; backtracking finds
  * 4 + 3 + 3 twice. */
-static void packing_goes_back(void **state)
+static void packing_undoes_wrong_choices(void **state)
 {
     (void)state;
     const double load[] = {1, 1, 1, 1, 1, 1};
@@ -239,7 +239,7 @@ int main(void)
         cmocka_unit_test(every_strategy_survives_failed_allocations),
         cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
-        cmocka_unit_test(packing_goes_back),
+        cmocka_unit_test(packing_undoes_wrong_choices),
         cmocka_unit_test(gossip_ends_where_nothing_can_move),
         cmocka_unit_test(a_signal_ends_a_long_run),
     };

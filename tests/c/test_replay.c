@@ -349,7 +349,7 @@ static void loops_may_be_left_early(void **state)
     }
 }
 
-static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
+static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
     owned_t o = random_trace(7);
@@ -445,7 +445,7 @@ int main(void)
         cmocka_unit_test(parts_are_the_same_as_the_whole),
         cmocka_unit_test(without_a_decider_all_is_as_recorded),
         cmocka_unit_test(loops_may_be_left_early),
-        cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
+        cmocka_unit_test(every_failed_allocation_is_reported_and_leaks_nothing),
         cmocka_unit_test(broken_traces_are_refused),
         cmocka_unit_test(a_signal_ends_it),
     };

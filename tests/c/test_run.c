@@ -139,7 +139,7 @@ static void check_groups(const plb_talk_t *talk, const cast_t *group, int64_t n_
 }
 
 /* Multicasts, some of which become equal when receivers are removed. */
-static void test_casts(void **state)
+static void test_multicasts(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 30; seed++) {
@@ -222,7 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inboxes),
         cmocka_unit_test(test_talk),
-        cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_multicasts),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

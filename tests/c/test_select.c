@@ -131,7 +131,7 @@ static void wrong_arguments_are_refused(void **state)
     plb_selector_free(&s);
 }
 
-static void endless_messages_and_no_load_at_all(void **state)
+static void very_many_messages_and_no_load(void **state)
 {
     (void)state;
     plb_selector_t s;
@@ -155,7 +155,7 @@ int main(void)
         cmocka_unit_test(the_table_of_strategies_gives_candidates),
         cmocka_unit_test(choices_follow_the_history),
         cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(endless_messages_and_no_load_at_all),
+        cmocka_unit_test(very_many_messages_and_no_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ def test_rich_draws_on_a_terminal():
     assert "─" in out.getvalue()
 
 
-def test_info_json_tells_what_is_here():
+def test_info_json_lists_what_is_installed():
     done = pylb_command("info", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")

@@ -96,7 +96,7 @@ def test_bad_input_is_one_line_and_code_2(name, capfd):
     assert said.err.count("\n") == 1
 
 
-def test_a_lab_tells_as_json_what_was_used(capfd):
+def test_a_lab_writes_as_json_what_was_used(capfd):
     if cli.main(["lab", "--share", "0.5", "--json", "used.json", "--", "echo", "hello"]) == 2:
         pytest.skip(capfd.readouterr().err)
     assert capfd.readouterr().out == "hello\n"  # printed by the started command
@@ -108,7 +108,7 @@ def test_a_lab_tells_as_json_what_was_used(capfd):
     assert rank["cpu_seconds"] >= 0
 
 
-def test_a_recording_tells_as_json_what_it_has(mpiexec, capfd):
+def test_a_recording_writes_as_json_what_it_has(mpiexec, capfd):
     program = "from mpi4py import MPI; MPI.COMM_WORLD.rank or print('hello')"
     words = ["--", *mpiexec, "-n", "2", sys.executable, "-c", program]
     if cli.main(["record", "-o", "ops", "--json", "told.json", *words]) == 2:

@@ -49,7 +49,7 @@ def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
     assert (found["iterations"], found["n_ranks"], found["n_objects"]) == (10, 32, 480)
 
 
-def test_figures_are_those_of_the_library(folder, capsys):
+def test_figures_agree_with_the_library(folder, capsys):
     words = ["--every", "5", "--cost", "0.01", "--alpha", "1e-5", "--beta", "1e-9"]
     found = rows_of(capsys, folder, "--strategy", "GreedyLB", *words)
     trace = pylb.Trace.read(folder)
@@ -100,7 +100,7 @@ def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):
     assert [r["trigger"] for r in rows] == ["metabalancer"]
 
 
-def test_one_phase_teaches_nothing_and_says_so(one_phase, capsys):
+def test_a_run_of_one_phase_has_no_lb_step_and_a_note_says_so(one_phase, capsys):
     stem = ["--stem", "synthetic-dataset-blocks"]
     assert cli.main(["replay", one_phase, *stem, "--strategy", "GreedyLB", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -129,7 +129,7 @@ def test_one_phase_teaches_nothing_and_says_so(one_phase, capsys):
     assert (row["balancings"], row["speedup"], row["max_over_mean"]) == (1, 2.0, 1.0)
 
 
-def test_several_runs_in_a_folder_are_told_on_stderr(one_phase, capsys):
+def test_several_runs_in_a_folder_are_listed_on_stderr(one_phase, capsys):
     assert cli.main(["replay", one_phase, "--json", "--foresight"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["iterations"] == 1

@@ -40,7 +40,7 @@ def answer(capsys, *words):
     return json.loads(printed(capsys, *words, "--json"))
 
 
-def test_demo_says_what_balancing_gave(capsys, tmp_path):
+def test_demo_says_what_rebalancing_saved(capsys, tmp_path):
     words = ("demo", "--ranks", 4, "--objects", 32, "--iterations", 20, "--every", 5)
     found = answer(capsys, *words, "--save", tmp_path / "run.h5", "--html", tmp_path / "run.html")
     assert (found["n_ranks"], found["n_objects"], found["iterations"]) == (4, 32, 20)
@@ -133,7 +133,7 @@ def test_triggers_are_listed_and_compared(folder, capsys):
     assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # LB steps cost as measured
 
 
-def test_optimum_is_the_librarys(folder, capsys, tmp_path):
+def test_optimum_prints_the_result_of_the_library(folder, capsys, tmp_path):
     best = pylb.Trace.read(folder / "run.h5").optimum("GreedyLB", cost=0.002)
     found = answer(capsys, "optimum", folder / "run.h5", "--cost", "0.002")
     assert (found["seconds"], found["balanced_after"]) == (best.time, best.iterations.tolist())
@@ -142,7 +142,7 @@ def test_optimum_is_the_librarys(folder, capsys, tmp_path):
     assert "--cost is not given" in capsys.readouterr().err
 
 
-def test_convert_there_and_back(folder, capsys, tmp_path):
+def test_convert_to_another_format_and_back(folder, capsys, tmp_path):
     run = pylb.Trace.read(folder / "run.h5")
     printed(capsys, "convert", folder / "run.h5", tmp_path / "vt", "--to", "vt")
     printed(capsys, "convert", tmp_path / "vt", tmp_path / "back.h5")
@@ -250,7 +250,7 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
     assert "number of LB steps" in shown
 
 
-def test_every_total_of_a_run_is_that_of_its_loops(folder, capsys):
+def test_every_command_prints_the_seconds_of_the_loops_as_the_time_of_a_run(folder, capsys):
     record = pylb.RunRecord.read(folder / "run.h5")
     whole = record.parameters["seconds"]
     assert whole >= record.time.sum()
@@ -260,7 +260,7 @@ def test_every_total_of_a_run_is_that_of_its_loops(folder, capsys):
     assert found["elapsedTime"] == round(whole * 1e9)
 
 
-def test_what_a_program_moves_in_its_own_way_is_not_known(capsys, tmp_path):
+def test_migrations_of_a_program_that_redistributes_itself_are_not_known(capsys, tmp_path):
     def main(comm):
         lb = pylb.Advisor(comm, every=5)
         for _ in lb.iterate(20):

@@ -59,7 +59,7 @@ def test_functions_of_a_module_are_strategies_and_triggers(capsys):
     assert not Path("ran").exists()
 
 
-def test_that_a_file_is_executed_is_said(capsys):
+def test_a_note_says_that_a_file_is_executed(capsys):
     Path("mine.py").write_text(MINE)
     cli.main(["replay", "run.h5", "--import", "mine.py", "--strategy", "stay"])
     assert "pylb: executing mine.py" in capsys.readouterr().err
@@ -91,7 +91,7 @@ def test_a_file_that_would_do_more_than_define_is_refused(capsys, text, said):
     assert {path.name for path in Path().iterdir()} - {"__pycache__"} == before
 
 
-def test_nor_may_a_module_that_it_imports_start_mpi():
+def test_a_module_that_it_imports_may_not_start_mpi_either():
     """It is tested in a process of its own, because this one may have started MPI."""
     pytest.importorskip("mpi4py")
     Path("mine.py").write_text("import another\ndef f(s): return s.rank\n")

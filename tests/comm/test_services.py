@@ -89,13 +89,13 @@ def test_gather_and_scatter(data, row_bytes):
         ([0], 1, []),
     ],
 )
-def test_gather_refuses_what_is_outside(index, out, offset):
+def test_gather_refuses_indices_outside_of_the_array(index, out, offset):
     offset = None if offset is None else np.array(offset, np.int64)
     with pytest.raises(ValueError, match="valid indices"):
         _core.gather(np.zeros(3), np.array(index, np.int32), np.empty(out), 8, offset)
 
 
-def test_route_refuses_numbers_that_are_no_rank():
+def test_route_refuses_numbers_that_are_not_ranks():
     for wrong in (-1, 3):
         with pytest.raises(
             OutOfRangeError, match=rf"destination\[1\] is {wrong}: expected 0 ... 2"
@@ -107,7 +107,7 @@ IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_s
 
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
-def test_table_is_a_dict(calls):
+def test_table_agrees_with_a_dict(calls):
     """Of several ids with equal hashes, some are removed: the remaining ids are still found."""
     table, twin = _core.Table(8), {}
     for k, (enter, ids) in enumerate(calls):
@@ -132,7 +132,7 @@ def test_table_is_a_dict(calls):
 
 
 @given(IDS, IDS, st.data())
-def test_a_doubled_id_leaves_the_table_as_it_was(there, new, data):
+def test_a_duplicate_id_leaves_the_table_as_it_was(there, new, data):
     table = _core.Table(0)
     table.stage(np.array(there, np.int64))
     table.commit(np.zeros(len(there), np.int32), np.arange(len(there)), None)
@@ -149,7 +149,7 @@ def test_a_doubled_id_leaves_the_table_as_it_was(there, new, data):
     assert sorted(table.ids().tolist()) == before
 
 
-def test_homes_are_even():
+def test_homes_are_spread_evenly_over_the_ranks():
     """The ids are hashed evenly, even if they have a pattern."""
     for step in (1, 8, 4096, 2**32, 2**48):
         home = _core.home(np.arange(20_000, dtype=np.int64) * step, 7)
@@ -157,7 +157,7 @@ def test_homes_are_even():
         assert counts.max() < 1.08 * counts.mean()
 
 
-def test_a_plan_says_what_it_is():
+def test_repr_of_a_plan_and_of_a_directory():
     assert repr(pylb.Plan(None, [0, 0])) == "<Plan: sends 2 items to 1 ranks, receives 2 from 1>"
     where = pylb.Directory(None, [("x", "f8")])
     where.update([3, 4], data=np.zeros(2, [("x", "f8")]))

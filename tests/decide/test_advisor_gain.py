@@ -37,7 +37,7 @@ def record(iteration, loads, rebalanced):
 
 @examples(30)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 30), ranks=st.integers(1, 5))
-def test_the_gain_is_that_of_the_plain_twin(seed, every, ranks):
+def test_the_gain_agrees_with_the_twin(seed, every, ranks):
     rng = np.random.default_rng(seed)
     decider = settings(OWN, every=every).decider(ranks)
     core = _core.Advisor(decider.core, False)

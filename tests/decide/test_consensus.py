@@ -174,7 +174,7 @@ def test_rank_that_has_ended_must_serve(interleave):
     assert "object 2 waits at 3" in text
 
 
-def test_balancing_past_the_end_of_a_rank(interleave):
+def test_lb_step_after_the_end_of_a_rank(interleave):
     assert interleave("changes=1 iterations=3 early=1 ablate=8")[0] == "violation"
 
 
@@ -199,7 +199,7 @@ def test_random_runs(interleave):
 
 
 @pytest.mark.parametrize("ablate", [1, 2, 6, 8])
-def test_random_runs_find_what_is_missing(interleave, ablate):
+def test_random_runs_find_a_missing_rule(interleave, ablate):
     assert interleave(f"runs=30000 vary=1 ablate={ablate}")[0] in FOUND
 
 

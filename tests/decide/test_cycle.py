@@ -121,7 +121,7 @@ def case(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("believed", [1.0, 0.5])
-def test_losses_are_those_of_the_twin(seed, believed):
+def test_losses_agree_with_the_twin(seed, believed):
     load, drift, home, nbytes = case(seed)
     said = waiting(loads_at(load, drift, 1.0, 1), home) - waiting(load, home)
     cost = 0.5

@@ -129,7 +129,7 @@ def test_the_table_names_parameters_with_range_and_help():
 
 
 @pytest.mark.parametrize(("every", "due"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [2, 5]), (9, [])])
-def test_periodic_is_due_at_the_end_of_each_so_many(every, due):
+def test_periodic_is_due_at_the_end_of_each_period(every, due):
     assert run(make(every=every), lambda i, k: 1.0, 7, 0.0) == due
     silent = make(every=every)  # no LB step takes place
     assert [i for i in range(7) if silent.observe(i, 1.0, 1.0)] == due
@@ -164,12 +164,12 @@ def test_growing_mean_is_not_taken_for_imbalance():
 
 @pytest.mark.parametrize("promise", [1.0, 1.6])
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
-def test_constant_imbalance_that_stays_is_balanced_once(promise, cost):
+def test_constant_imbalance_that_stays_gets_one_lb_step(promise, cost):
     due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
     assert due == [9]  # after 9 iterations the imbalance has cost 9 * 0.7 > 6; one more confirms it
 
 
-def test_noisy_imbalance_that_stays_is_not_balanced_all_the_time():
+def test_noisy_imbalance_that_stays_gets_few_lb_steps():
     rng = random.Random(1)
     due = run(make(trigger="metabalancer"), lambda i, k: 1.5 + rng.gauss(0, 0.05), 1000, 1.0)
     assert len(due) < 30
@@ -186,7 +186,7 @@ def test_a_spike_is_confirmed_first():
     assert trigger.state()["reason"] == "the imbalance does not grow"
 
 
-def test_a_sudden_imbalance_is_balanced_soon_even_if_an_lb_step_is_expensive():
+def test_a_sudden_imbalance_is_removed_soon_even_if_an_lb_step_is_expensive():
     for patience, due in [(1, [50]), (2, [51]), (4, [53])]:
         trigger = make(trigger="metabalancer", patience=patience)
         trigger.balanced(-1, 1e6, 1.0)
@@ -194,7 +194,7 @@ def test_a_sudden_imbalance_is_balanced_soon_even_if_an_lb_step_is_expensive():
         assert run(trigger, lambda i, k: 1.5 if 50 <= i <= last else 1.0, 200, 1e6) == due  # noqa: B023
 
 
-def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing():
+def test_saturated_imbalance_is_removed_when_it_has_cost_as_much_as_an_lb_step():
     """An imbalance that grows in a few iterations and stays: the fitted period is too long."""
     trigger = make(trigger="metabalancer", memory=10)
     trigger.balanced(-1, 20.0, 1.0)
@@ -205,7 +205,7 @@ def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing
 
 @pytest.mark.parametrize("growth", [0.1, lambda k: 1 / (0.4 * k + 1), lambda k: 0.02 * k, 0.0])
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
-def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, noise):
+def test_close_to_the_best_fixed_period_in_published_programs(growth, noise):
     """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, LB step 52 s, 500 iterations.
 
     The imbalance grows in a concave, linear or convex way, or not at all; noise is added.
@@ -228,7 +228,7 @@ def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, 
     assert seconds(make(trigger="metabalancer")) < 1.1 * best
 
 
-def test_a_first_balancing_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
+def test_a_first_lb_step_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
     grows = make(trigger="metabalancer")
     due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
     assert due == [34]  # the sum 0.01 + ... + 0.35 is more than 6
@@ -249,7 +249,7 @@ def test_cost_follows_what_is_measured():
     assert trigger.state()["cost"] == 5.0
 
 
-def test_observations_from_before_the_balancing_change_nothing():
+def test_observations_from_before_the_lb_step_change_nothing():
     trigger, plain = make(trigger="metabalancer"), make(trigger="metabalancer")
     for t in (trigger, plain):
         t.observe(0, 1.0, 1.0)
@@ -304,7 +304,7 @@ def test_the_same_calls_give_the_same_verdicts():
     np.testing.assert_equal(list(states()), list(states()))
 
 
-def test_no_load_at_all_and_iterations_left_out():
+def test_no_load_and_skipped_iterations():
     trigger = make(trigger="metabalancer")
     assert not any(trigger.observe(i, 0.0, 0.0) for i in range(0, 100, 7))
 

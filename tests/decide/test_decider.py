@@ -186,7 +186,7 @@ def test_twin(seed):
     run(seed)
 
 
-def test_the_twin_has_seen_everything():
+def test_the_runs_of_the_twin_have_every_kind_of_decision():
     asks, kinds = np.zeros(4, int), set()
     for seed in range(60):
         made = run(seed)
@@ -233,7 +233,7 @@ def finish(core):
     return core.receipts()[0]
 
 
-def test_an_lb_step_is_not_disturbed():
+def test_calls_at_the_wrong_place_in_an_lb_step_are_refused():
     core = observed(fresh())
     assert core.next(True, True) == BALANCE
     unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
@@ -258,7 +258,7 @@ def test_an_lb_step_is_not_disturbed():
     observed(core, 1)
 
 
-def test_a_placement_comes_once():
+def test_a_second_placement_in_an_lb_step_is_refused():
     core = observed(fresh())
     core.choose()
     core.placed(np.array(PLACED), np.array([1.0, 2.0]))
@@ -275,7 +275,7 @@ def test_nothing_to_judge_or_preview():
     unchanged(core, lambda: core.previewed(1.0), match="no preview is due")
 
 
-def test_a_gain_that_was_asked_for_comes_first():
+def test_the_decider_waits_for_a_gain_that_it_asked_for():
     core = observed(fresh(gives_up=True))
     core.choose()
     finish(core)
@@ -302,7 +302,7 @@ def watching():
     raise AssertionError("it never asks for a preview")
 
 
-def test_a_preview_that_was_asked_for_comes_first():
+def test_the_decider_waits_for_a_preview_that_it_asked_for():
     core, i = watching()
     unchanged(core, lambda: observed(core, i + 1), match="waits for an answer")
     unchanged(core, core.choose)
@@ -331,14 +331,14 @@ def test_the_network_is_told_before_the_first_iteration():
     finish(core)
 
 
-def test_a_network_is_checked_where_none_is_asked_for():
+def test_a_network_is_checked_even_if_it_has_no_effect():
     with pytest.raises(DomainError, match="alpha is nan"):
         settings("GreedyLB", every=1).decider(2, (NAN, 0.0))
     unchanged(core := fresh(), lambda: core.network(0.0, -1.0), DomainError, "beta is -1")
 
 
 @pytest.mark.parametrize("trigger", pylb.triggers())
-def test_iterations_rise(trigger):
+def test_iteration_numbers_must_increase(trigger):
     core = fresh(trigger=trigger_of(trigger, 1))
     observed(core, 5)
     for bad in (5, 4):
@@ -422,7 +422,7 @@ def test_figures_of_an_lb_step(bad):
     unchanged(core, lambda: core.judge(bad if bad != -1e-9 else NAN), DomainError, "gain is")
 
 
-def test_what_is_expected():
+def test_expect_refuses_wrong_values():
     core = fresh()
     for bad in (INF, -1.0):
         unchanged(core, lambda bad=bad: core.expect(10, bad), DomainError, f"cost is {bad:g}")

@@ -29,7 +29,7 @@ def program(comm, iterations, change, spread, noise):
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("spread", [1.0, 10.0])
 @pytest.mark.parametrize("change", [(60, 0, 3.0), (60, 3, 0.25), (60, 1, 1.5)])
-def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, noise):
+def test_an_lb_step_follows_a_change_of_a_cap_within_five_iterations(change, spread, noise):
     speed = np.array([1.0, 1.0, 0.5, 0.25])
     cluster = pylb.VirtualCluster(4, speed=list(speed), clock="none")
     longest, work, history = cluster.run(program, 90, change, spread, noise)[0]
@@ -68,7 +68,7 @@ def with_estimates(comm, rough):
 
 
 @pytest.mark.parametrize("rough", [0.0, 0.3])
-def test_with_estimates_of_the_work_the_first_balancing_is_right(rough):
+def test_with_estimates_of_the_work_the_first_lb_step_is_right(rough):
     cluster = pylb.VirtualCluster(4, speed=[1.0, 1.0, 0.5, 0.25], clock="none")
     longest, work, speed = cluster.run(with_estimates, rough)[0]
     assert longest[2] < 1.1 * work / 2.75 < 0.6 * longest[0]
@@ -82,7 +82,7 @@ def test_an_estimate_is_a_number_above_zero():
             lb.add(1, None, work=bad)
 
 
-def test_who_chooses_nothing_has_it():
+def test_unlike_is_the_default_if_the_user_chooses_nothing():
     assert pylb.Balancer()._state.records.parameters["unlike"] is True
     assert pylb.Balancer(mode="shadow")._state.records.parameters["unlike"] is True
     for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}):

@@ -60,7 +60,7 @@ def done(d, iteration, n, seconds, left):
     return name
 
 
-def test_it_says_both_figures():
+def test_the_reason_has_both_figures():
     n, d = 10**6, decider()
     assert done(d, 10, n, 0.005, 1.01) == "GossipLB"
     root, rounds = (f"{1e3 * x:.3g} ms" for x in expected(n, FAST))

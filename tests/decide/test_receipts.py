@@ -93,7 +93,7 @@ def test_slow_first_iterations_are_part_of_the_cost():
     assert d.settings.trigger.state()["cost"] == 2.7
 
 
-def test_what_was_weighed_and_not_done_is_one_receipt_in_a_cycle():
+def test_each_reason_to_hold_has_one_receipt_in_a_cycle():
     d = decider(trigger="auto")
     d.core.expect(1000, math.nan)
     for i in range(200):
@@ -106,7 +106,7 @@ def test_what_was_weighed_and_not_done_is_one_receipt_in_a_cycle():
     assert f"{r.times - 1} more times up to iteration 199" in r.explain()
 
 
-def test_balancing_that_does_not_pay_is_switched_off():
+def test_lb_steps_that_do_not_pay_are_switched_off():
     d = decider(trigger="threshold")
     at = []
     for i in range(400):
@@ -124,7 +124,7 @@ def test_balancing_that_does_not_pay_is_switched_off():
     assert d.core.ledger[0]
 
 
-def test_it_is_switched_on_again_where_it_pays():
+def test_lb_steps_are_switched_on_again_when_they_pay():
     d = decider(trigger="threshold")
     off = []
     for i in range(400):
@@ -135,7 +135,7 @@ def test_it_is_switched_on_again_where_it_pays():
     assert d.history.balancings[-1].iteration == 399
 
 
-def test_one_rank_says_that_it_is_switched_off(caplog):
+def test_rank_0_says_that_lb_steps_are_switched_off(caplog):
     """An LB step in which all objects change their rank saves nothing."""
 
     def main(comm):
@@ -187,7 +187,7 @@ def test_auto_says_why_it_took_which_strategy():
     assert "communication is intensive" in third.why
 
 
-def test_a_refinement_stands_in_for_the_first_comprehensive_one():
+def test_a_refinement_replaces_the_first_comprehensive_strategy():
     d = decider("auto", every=1, gives_up=False)
     names = [s.name for s in d.settings.strategies]
     observe(d, 0, 1.0, 3.0)
@@ -204,7 +204,7 @@ def test_a_refinement_stands_in_for_the_first_comprehensive_one():
     assert instead == -1
 
 
-def test_what_stands_in_leaves_as_little_and_moves_less():
+def test_a_refinement_that_replaces_the_comprehensive_one_leaves_as_little_and_moves_less():
     load, rank = np.ones(12), np.repeat([0, 0, 1], 4)
     snapshot = pylb.Snapshot(load, rank, n_ranks=3, key=np.arange(12))
     d = settings("auto", every=1).decider(3)
@@ -229,7 +229,7 @@ def test_auto_is_the_default():
         pylb.Balancer(strategy_params={"imbalance": 0.5})
 
 
-def test_the_user_may_insist():
+def test_without_give_up_lb_steps_are_never_switched_off():
     d = decider(gives_up=False, trigger="threshold")
     for i in range(50):
         ask = d.core.next(observe(d, i, 1.0, 2.0), True)
@@ -257,7 +257,7 @@ def test_history_is_a_list_and_a_table():
     assert len(history.balancings.table()) == 3
 
 
-def test_receipts_survive_their_dict():
+def test_receipts_are_equal_after_to_dict_and_from_dict():
     lb = pylb.Balancer(every=2)
     lb.add(1, "x")
     list(lb.iterate(5))
@@ -278,7 +278,7 @@ def test_explain():
         lb.explain(2)
 
 
-def test_strategies_that_were_never_tried_are_not_told_one_by_one():
+def test_strategies_that_were_never_tried_are_not_listed_one_by_one():
     nan = float("nan")
     r = pylb.Receipt(3, "balance", "so", "auto", strategy="A")
     costs = {"": 0.0, "A": nan, "B": 0.5, "C": nan, "D": nan}
@@ -290,7 +290,7 @@ def test_strategies_that_were_never_tried_are_not_told_one_by_one():
     ) in r.explain()
 
 
-def test_sentences_of_a_balancing():
+def test_sentences_about_an_lb_step():
     r = pylb.Receipt(
         iteration=41,
         choice="balance",

@@ -199,7 +199,7 @@ def test_poor_refinements_give_way_and_get_another_chance():
     assert done(s, "RefineSwap", 1.0).strategy == "RefineSwap"
 
 
-def test_dear_refinements_give_way_unless_they_leave_less():
+def test_expensive_refinements_give_way_unless_they_leave_less():
     s = selector()
     s.observe(**IMBALANCED)
     done(s, "Greedy", 1.02, cost=1.0)
@@ -211,7 +211,7 @@ def test_dear_refinements_give_way_unless_they_leave_less():
     assert done(s, "Refine", 1.01, cost=9.0).family == "refinement"
 
 
-def test_where_nothing_helps_it_looks_again_now_and_then():
+def test_if_nothing_helps_strategies_are_tried_again_now_and_then():
     """One object is too heavy: every strategy leaves max/mean 1.5. A comprehensive one is tried
     after every five refinements, since the loads may have changed.
     """
@@ -249,7 +249,7 @@ def test_a_strategy_that_goes_on_to_leave_little_ends_the_trials():
         (["Refine", "Metis"], CHATTY, "Metis", "no strategy of another family"),
     ],
 )
-def test_what_is_not_registered_is_stood_in_for(names, load, picked, reason):
+def test_another_strategy_replaces_one_that_is_not_registered(names, load, picked, reason):
     s = selector([x for x in FULL if x.name in names])
     choice = s.observe(**{**IMBALANCED, **load})
     assert choice.needed

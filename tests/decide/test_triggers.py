@@ -289,7 +289,7 @@ def series(rng, kind, n, size):
     st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
     st.booleans(),
 )
-def test_each_trigger_decides_as_its_plain_twin(name, seed, kind, size, noise, cost, ends):
+def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, ends):
     rng = random.Random(seed)
     n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
     state = series(rng, kind, n, size)
@@ -319,7 +319,7 @@ def test_what_is_known_beforehand_is_checked():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_imbalance_no_balancing(name):
+def test_without_imbalance_there_is_no_lb_step(name):
     for cost in (None, 0.0, 1.0):
         trigger = make(trigger=name)
         trigger.expect(100, math.nan if cost is None else cost)
@@ -362,14 +362,14 @@ def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
     assert len(pylb.Imbalance(1.0, noise=spikes).run("auto", cost=cost).iterations) == 0
 
 
-def test_a_spike_beyond_the_cost_of_a_balancing_costs_no_more_than_one():
+def test_a_spike_larger_than_the_cost_of_an_lb_step_costs_no_more_than_one():
     """Waiting for a second such iteration would cost more than a wrong LB step."""
     spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
     run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
     assert len(run.iterations) <= 10
 
 
-def test_auto_leaves_alone_what_goes_back_by_itself():
+def test_auto_leaves_alone_an_imbalance_that_goes_away_by_itself():
     wave = [0.3 * math.sin(i / 10) for i in range(2000)]
     program = pylb.Imbalance(1.0, drift=wave)
     best = program.optimum(cost=20.0)
@@ -378,7 +378,7 @@ def test_auto_leaves_alone_what_goes_back_by_itself():
     assert regret["auto"] < min(regret["menon"], regret["boulmier"]) / 2
 
 
-def test_auto_balances_an_unfit_first_placement_at_once():
+def test_auto_improves_a_bad_first_placement_at_once():
     program = pylb.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
     assert program.run("auto", cost=5.0).iterations.tolist() == [2]
     assert program.run("auto", cost=0.5).iterations.tolist() == [1]
@@ -402,7 +402,7 @@ def test_auto_uses_the_measured_imbalance_and_not_the_predicted_one(promise):
     assert 101 <= due[0] <= 108
 
 
-def test_auto_does_not_balance_what_the_iterations_left_cannot_repay():
+def test_auto_makes_no_lb_step_that_the_remaining_iterations_cannot_repay():
     step = [0.0] * 180 + [0.5] * 20
     assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=12.0).iterations) == 0
     assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=2.0).iterations) == 1
@@ -502,14 +502,14 @@ def test_auto_tries_what_it_cannot_remove_once(end):
 
 @pytest.mark.parametrize("name", NEED_COST)
 @pytest.mark.parametrize("end", [500, None])
-def test_a_growing_imbalance_is_balanced_though_nobody_told_the_cost(name, end):
+def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
     program = pylb.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
     run = program.run(untold(name, end), cost=4.0)
     assert len(run.iterations) >= 5
     assert run.iterations[0] < 100
 
 
-def test_the_first_balancing_does_not_depend_on_what_it_will_cost():
+def test_the_first_lb_step_does_not_depend_on_what_it_will_cost():
     program = pylb.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
     for name in NEED_COST:
         first = {int(program.run(untold(name, 500), cost=c).iterations[0]) for c in (0.1, 10, 1000)}
@@ -545,7 +545,7 @@ def test_a_function_is_a_trigger():
     assert "function" in ours.decisions[0].reason
 
 
-def test_what_a_function_raises_comes_through():
+def test_the_error_of_a_users_function_is_raised():
     def fails(cycle):
         if cycle.iteration == 7:
             raise ZeroDivisionError("mine")

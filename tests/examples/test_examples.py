@@ -59,7 +59,7 @@ def twin(fluid, atoms, steps):
 
 
 @pytest.mark.parametrize("away", [1, 2])
-def test_molecules_as_a_plain_sum_over_all_pairs(away):
+def test_molecules_agree_with_a_plain_sum_over_all_pairs(away):
     fluid = Fluid(3, away, cutoff=2.5, every=4)
     atoms = fluid.drop(seed=3, temperature=2.0)
     # Some layers of the lattice are close to a side of the box, and to a border between rows of

@@ -78,7 +78,7 @@ def test_modes_and_links_of_the_user_are_kept(folder):
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("by the link", 0o640)
 
 
-def test_a_foreseen_name_is_not_followed(folder, monkeypatch):
+def test_a_link_with_a_guessed_name_is_not_followed(folder, monkeypatch):
     """If a link already has the temporary name, the file to which it points stays as it is."""
     (folder / "victim").write_text("precious")
     monkeypatch.setattr(files.secrets, "token_hex", lambda n: "00" * n)
@@ -100,7 +100,7 @@ def test_an_error_names_the_path_of_the_user(folder, name):
     assert sorted(os.listdir(folder)) == ["file", "folder"]
 
 
-def test_a_device_is_written_as_it_stands(capfd):
+def test_a_device_is_written_directly(capfd):
     files.write_text("/dev/stderr", "some")
     assert capfd.readouterr().err == "some"
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)

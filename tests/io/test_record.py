@@ -214,7 +214,7 @@ def test_chunks_of_impossible_size_are_not_read(tmp_path, size):
         assert file.rows("a") is None
 
 
-def test_a_rank_that_is_none_is_an_error(tmp_path):
+def test_a_number_that_is_not_a_rank_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
     writer = Writer(path, 2, {})
@@ -239,7 +239,7 @@ def run(path=None, n=40, keys=range(8), **options):
     return lb
 
 
-def test_save_and_take_again(tmp_path):
+def test_saving_a_run_and_repeating_its_lb_steps(tmp_path):
     path = tmp_path / "run.h5"
     lb = run(path, every=7)
     record = pylb.RunRecord.read(path)
@@ -257,7 +257,7 @@ def test_save_and_take_again(tmp_path):
     assert "recorded" in again.history[0].strategy
 
 
-def test_another_program_is_told_so(tmp_path):
+def test_a_record_of_another_program_is_refused(tmp_path):
     path = tmp_path / "run.h5"
     run(path, every=7)
     with pytest.raises(DomainError, match=r"iteration 0 .* only this program has object 8"):
@@ -269,13 +269,13 @@ def test_another_program_is_told_so(tmp_path):
     assert len(run(replay=path, n=30).iterations.time) == 30
 
 
-def test_what_is_not_done_cannot_be_taken_again(tmp_path):
+def test_repeating_lb_steps_needs_mode_on(tmp_path):
     for mode in ("off", "shadow"):
         with pytest.raises(DomainError, match="expected 'on' with replay=path"):
             pylb.Balancer(replay=tmp_path / "run.h5", mode=mode)
 
 
-def test_as_it_comes(tmp_path):
+def test_a_record_written_during_the_run(tmp_path):
     path = tmp_path / "run.h5"
     lb = run(record=path, every=7, n=100)
     record = pylb.RunRecord.read(path)
@@ -292,7 +292,7 @@ def test_as_it_comes(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["run.h5"]
 
 
-def test_with_a_lag_nothing_is_written_as_it_comes(tmp_path):
+def test_record_and_replay_need_lag_0(tmp_path):
     for options in ({"record": tmp_path / "run.h5"}, {"replay": tmp_path / "run.h5"}):
         with pytest.raises(DomainError, match="lag is 1: expected 0"):
             pylb.Balancer(lag=1, **options)
@@ -441,7 +441,7 @@ def test_the_record_of_a_trace_knows_its_ranks(tmp_path):
         assert times[0] == pytest.approx(times[1], rel=1e-12)
 
 
-def test_a_record_whose_parameters_are_others(tmp_path):
+def test_a_record_without_some_parameters_or_with_unknown_ones(tmp_path):
     """A record without some parameters, or with unknown ones, can be read."""
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)

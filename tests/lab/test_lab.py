@@ -26,7 +26,7 @@ def test_shares_and_periods_are_read():
 
 
 @pytest.mark.parametrize("text", ["", "a", "0.5;0.5", "0.5,"])
-def test_shares_that_are_no_numbers(text):
+def test_shares_that_are_not_numbers(text):
     with pytest.raises(DomainError, match="share is"):
         plan.values_of("share", text)
 
@@ -37,7 +37,7 @@ def test_periods_without_number_or_unit(text):
         units.microseconds("period", text)
 
 
-def test_limits_are_the_kernels():
+def test_shares_become_limits_that_the_kernel_accepts():
     assert shares.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
     # the kernel refuses a quota below 1 ms, so the period grows instead
     assert shares.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
@@ -121,7 +121,7 @@ def test_ranks_are_counted(command, n):
         ("mpiexec --new-option no-such-program a", "write --new-option=no-such-program"),
     ],
 )
-def test_commands_whose_program_cannot_be_told(command, said):
+def test_commands_whose_program_cannot_be_found(command, said):
     with pytest.raises(DomainError, match=said):
         insert_before_programs(command.split(), ["hold"])
 
@@ -436,7 +436,7 @@ def test_the_next_lab_removes_what_a_killed_one_left(where):
     killed.communicate()
 
 
-def test_ranks_are_held_each_to_its_own_share(where, mpiexec):
+def test_each_rank_is_limited_to_its_own_share(where, mpiexec):
     command = [*mpiexec, "-n", "3", sys.executable, "-S", "-c", BUSY.format(3)]
     used, usage = shares_used(command, [0.2, 0.4])
     assert [use.limit.share for use in usage] == [0.2, 0.4, 0.2]

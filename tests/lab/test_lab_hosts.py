@@ -82,7 +82,7 @@ if comm.rank == 0:
 """
 
 
-def test_ranks_on_hosts_speak_through_their_network(hosts, mpiexec, capfd):
+def test_messages_between_hosts_use_their_network(hosts, mpiexec, capfd):
     version = subprocess.run([mpiexec[0], "--version"], capture_output=True, text=True).stdout
     if "HYDRA" in version:
         pytest.skip("MPICH speaks through memory wherever it can")
@@ -224,7 +224,7 @@ def test_changes_come_at_their_time_and_at_their_moment(capfd):
     assert most > 0.35
 
 
-def test_moments_outside_of_a_lab_are_nothing(monkeypatch):
+def test_moments_outside_of_a_lab_have_no_effect(monkeypatch):
     monkeypatch.delenv("PYLB_LAB_MOMENTS", raising=False)
     assert announce("half") is False
 

@@ -38,7 +38,7 @@ def test_quantities(kind, text, value):
 
 
 @pytest.mark.parametrize("text", ["", "W", "-3 W", "3 w", "3 kg", "1..2 W", True, None, [3], "inf"])
-def test_texts_that_are_no_quantity(text):
+def test_texts_that_are_not_quantities(text):
     with pytest.raises(DomainError, match=r"cap is .*expected a power with its unit \(W\), e.g."):
         units.quantity(units.POWER, "cap", text)
 
@@ -170,7 +170,7 @@ def test_files_that_are_wrong(tmp_path, text, says):
         load(tmp_path, text)
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_are_not_plans(tmp_path):
     with pytest.raises(FormatError, match=r"lab\.yaml: not YAML: .*line 1"):
         load(tmp_path, "share: [")
     with pytest.raises(MissingFileError, match=r"nowhere\.yaml: no such file"):

@@ -97,7 +97,7 @@ def snapshots(draw):
 
 @examples(300)
 @given(snapshots())
-def test_evaluation_is_the_twins(case):
+def test_evaluation_agrees_with_the_twin(case):
     snap, rank = case
     for where in (rank, snap.rank):
         got = pylb.evaluate(snap, where)
@@ -144,5 +144,5 @@ def test_bad_placements_are_errors():
         pylb.evaluate(snap, [0, 0, 1])
 
 
-def test_the_fields_are_the_cores():
+def test_fields_have_the_names_of_the_core():
     assert tuple(_core.evaluate(pylb.Snapshot([], []))) == pylb.Evaluation._fields[1:]

@@ -15,13 +15,13 @@ FOOLED = (7, 26, 32, 522, 771, 1389, 1755, 2172, 2248, 2899, 2990, 3249, 4630)
 
 
 @pytest.mark.parametrize("seed", FOOLED)
-def test_programs_that_once_passed_for_unlike_ranks(seed):
+def test_programs_for_which_wrong_speeds_were_once_learned(seed):
     assert lp.worst_off(lp.draw(seed)) <= 0.05
 
 
 @examples(30)
 @given(st.integers(0, 2**32 - 1))
-def test_like_ranks_stay_alike(seed):
+def test_no_speeds_are_learned_for_equal_ranks(seed):
     """No wrong speed is learned in a few programs; `benchmarks/like.py` runs hundreds."""
     program = lp.draw(seed)
     assert lp.worst_off(program) <= 0.05, program.name
@@ -29,7 +29,7 @@ def test_like_ranks_stay_alike(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [7, 12, 22, 31, 40, 69, 75, 88, 107])
-def test_like_ranks_stay_alike_in_the_runtime(seed):
+def test_no_speeds_are_learned_for_equal_ranks_of_a_cluster(seed):
     program = lp.draw(seed)
     speeds, _ = lp.run_on_cluster(program)
     assert speeds
@@ -50,7 +50,7 @@ def slow(factor, change=None, noise=0.03):
 
 @pytest.mark.parametrize("factor", [1.5, 2.0, 4.0])
 @pytest.mark.parametrize("change", [None, 41])
-def test_a_slow_rank_is_learned_after_a_few_balancings(factor, change):
+def test_a_slow_rank_is_learned_after_a_few_lb_steps(factor, change):
     seen, speed = slow(factor, change)
     begin = change or 0
     assert all(o.speed is None for o in seen if o.iteration < begin)
@@ -60,7 +60,7 @@ def test_a_slow_rank_is_learned_after_a_few_balancings(factor, change):
     assert max(lp.off(o.speed, speed[o.iteration]) for o in since[known + 1 :]) < 0.1
 
 
-def test_most_unlike_ranks_are_learned():
+def test_most_speeds_of_unequal_ranks_are_learned():
     told, off = 0, []
     for seed in range(40):
         program, speed = lp.draw_unlike(seed)

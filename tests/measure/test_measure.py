@@ -66,7 +66,7 @@ def test_metrics_are_numpys(time):
         assert m.percent == pytest.approx(100 * (m.max_over_mean - 1), rel=1e-12)
 
 
-def test_the_table_of_metrics_is_the_tuple():
+def test_metrics_have_the_names_of_the_core():
     assert tuple(_core.metrics(np.ones(1))) == pylb.Metrics._fields
 
 
@@ -135,7 +135,7 @@ def estimated(loads):
 
 @SETTINGS
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_estimates_are_those_of_the_twin(passes):
+def test_estimates_agree_with_the_twin(passes):
     def rows():
         return [[0.0] * 4 for _ in range(3)]
 

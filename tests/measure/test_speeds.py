@@ -69,7 +69,7 @@ def test_without_noise_it_is_least_squares(seed, p, placements):
         np.testing.assert_allclose(got, speed, rtol=2e-3)
 
 
-def test_who_is_not_linked_is_as_the_mean():
+def test_ranks_without_a_common_object_get_the_mean_speed():
     got, error, *_, moved = _core.speeds_fit(
         [0, 2, 4, 6], [0, 1, 1, 0, 2, 2], [1.0, 2.0, 6.0, 3.0, 7.0, 8.0], None, 4
     )
@@ -110,7 +110,7 @@ def test_bad_input():
     assert SpeedLearner(3).observe([], [], []) is None
 
 
-def test_of_very_many_objects_a_part_speaks_for_all():
+def test_of_very_many_objects_only_a_part_is_remembered():
     speed, rank, seconds = made(100_000, 10)
     learner = learn(rank, seconds, 10)
     off = np.log(learner.speed / speed)
@@ -119,7 +119,7 @@ def test_of_very_many_objects_a_part_speaks_for_all():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60), st.booleans())
-def test_like_its_twin(seed, p, n, estimated):
+def test_agrees_with_the_twin(seed, p, n, estimated):
     """Objects come, go, stay, move, drift or are not measured, and ranks change their speed."""
     rng = np.random.default_rng(seed)
     twin, learner = twin_speeds.SpeedLearner(p), SpeedLearner(p)
@@ -190,7 +190,7 @@ def test_an_estimate_of_the_user_tells_what_no_move_does():
 
 
 @pytest.mark.parametrize("unrest", [0.02, 0.05])
-def test_ranks_that_are_unsteady_are_not_unlike(unrest):
+def test_ranks_that_other_programs_slow_down_get_no_speeds(unrest):
     """Ranks count as equal if other programs slow down a different rank each time."""
     told = 0
     for seed in range(5):
@@ -244,7 +244,7 @@ def program(comm, n_each, iterations, drift, noise, **balancing):
 
 @pytest.mark.parametrize("strategy", ["GreedyLB", "RefineLB", "BestFitLB"])
 @pytest.mark.parametrize(("drift", "noise"), [(0.0, 0.0), (0.0, 0.2), (0.5, 0.02)])
-def test_all_strategies_work_on_unlike_ranks(strategy, drift, noise):
+def test_all_strategies_work_on_ranks_of_unequal_speed(strategy, drift, noise):
     """The time is at most 10 % above sum of work / sum of speeds, for equal and changing work."""
     speed = [1.0, 1.0, 0.5, 0.25]
     cluster = pylb.VirtualCluster(4, speed=speed, clock="none")
@@ -254,7 +254,7 @@ def test_all_strategies_work_on_unlike_ranks(strategy, drift, noise):
     assert longest[30:].sum() < 1.1 * bound[30:].sum()
 
 
-def test_like_ranks_are_left_alike():
+def test_equal_ranks_are_balanced_as_well_as_without_speeds():
     cluster = pylb.VirtualCluster(4, clock="none")
     longest, total = cluster.run(program, 32, 60, 0.5, 0.1, strategy="GreedyLB")[0]
     assert longest[10:].sum() < 1.1 * total[10:].sum() / 4
@@ -277,7 +277,7 @@ def falling(comm, seed, factor):
     return np.array(lb.iterations.max), np.array(total)
 
 
-def test_a_rank_that_becomes_slow_is_balanced_for():
+def test_lb_steps_are_not_switched_off_when_a_rank_becomes_slow():
     """Rebalancing must not be switched off.
 
     This once happened in half of the runs: an LB step before the new speed is known makes things

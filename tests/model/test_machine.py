@@ -79,7 +79,7 @@ def test_measured_under_mpiexec(mpiexec, ranks):
         assert 1e-13 < beta < 1e-5  # between 10 TB/s and 100 kB/s
 
 
-def test_what_is_no_communicator():
+def test_an_argument_that_is_not_a_communicator():
     pytest.importorskip("mpi4py")
     with pytest.raises(DomainError, match="comm is 3: expected an intracommunicator"):
         measure_network(3)

@@ -60,7 +60,7 @@ PLACES = st.recursive(
 
 
 @given(PLACES, st.floats(0, 1))
-def test_power_is_the_formula(root, w_comm):
+def test_power_agrees_with_the_formula(root, w_comm):
     machine = pylb.Machine(root)
     if sum_of_speeds(root) == 0:
         with pytest.raises(DomainError, match="cpu is 0 for all leaves"):
@@ -72,7 +72,7 @@ def test_power_is_the_formula(root, w_comm):
     assert (power[machine.speed == 0] == 0).all()
 
 
-def test_power_of_two_unlike_nodes():
+def test_power_of_two_different_nodes():
     """The fast node has 2/3 of the processing and 1/11 of the bandwidth (worked by hand)."""
     machine = pylb.Machine.parse("node:2[speed=1,0.5 bandwidth=1e6,1e7] rank:2")
     assert machine.power(0.0) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
@@ -105,7 +105,7 @@ def test_a_string():
 
 
 @pytest.mark.parametrize("text", ["", "node", "node:0", "node:2[speed]", "node:2[power=1]", "a:b"])
-def test_strings_that_are_none(text):
+def test_strings_that_describe_no_machine(text):
     with pytest.raises(FormatError):
         pylb.Machine.parse(text)
 
@@ -126,7 +126,7 @@ def test_a_file(tmp_path):
         pylb.Machine.read(tmp_path / "m.json")
 
 
-def test_what_is_refused():
+def test_bad_arguments():
     root = pylb.Machine.parse("node:2 rank:2").root
     with pytest.raises(DomainError, match=r"ranks are \[0, 0, 1, 2\]"):
         pylb.Machine(root, (0, 0, 1, 2))
@@ -153,7 +153,7 @@ def test_rounds_are_all_pairs_once(n):
     assert len(found) <= n
 
 
-def test_a_burst_is_no_bandwidth():
+def test_a_burst_does_not_raise_the_measured_bandwidth():
     """A burst of 64 KiB that a link passes at once does not raise its measured bandwidth."""
     found = probe._line([1e-4, 1e-4, 1.5e-4, 1e-4 + 2**20 / 2.5e6])
     assert found.alpha == 1e-4
@@ -183,12 +183,12 @@ def test_one_rank():
         monitor.timed().__enter__()
 
 
-def test_a_large_machine_is_shown_in_short():
+def test_the_repr_of_a_large_machine_is_short():
     assert len(repr(pylb.Machine.parse("node:100 rank:8")).splitlines()) == 33
 
 
 @pytest.mark.parametrize("text", ["node:1000 rank:100000", "node:" + "9" * 5000])
-def test_a_string_of_more_ranks_than_memory(text):
+def test_a_string_with_too_many_ranks_is_refused(text):
     with pytest.raises(FormatError, match="1048576"):
         pylb.Machine.parse(text)
 

@@ -75,7 +75,7 @@ def problems(draw):
 
 @SETTINGS
 @given(problems())
-def test_hops_are_those_of_the_twin(problem):
+def test_hops_agree_with_the_twin(problem):
     machine, s = problem
     total, most = twin(machine, flows_of(s, s.rank))
     found = hops(s, machine)
@@ -102,7 +102,7 @@ def test_a_mapping_exchanges_whole_ranks_and_is_never_worse(problem):
         assert twin(machine, swapped)[0] >= found.after.hop_bytes
 
 
-def test_a_shuffled_machine_is_found_again():
+def test_shuffled_ranks_are_put_near_their_neighbours():
     """A stencil of ranks is mapped to a torus that it fits, pairs of neighbours to a tree."""
     rng = np.random.default_rng(1)
     side = 8
@@ -119,7 +119,7 @@ def test_a_shuffled_machine_is_found_again():
     assert map_ranks(s, Tree((4, 8, 2))).after.hops == 2.0
 
 
-def test_it_is_the_evaluations_hop_bytes_on_nodes():
+def test_hop_bytes_of_a_tree_of_nodes_are_those_of_the_evaluation():
     rng = np.random.default_rng(2)
     s = pylb.Snapshot(
         np.ones(50),
@@ -132,7 +132,7 @@ def test_it_is_the_evaluations_hop_bytes_on_nodes():
     assert hops(s, Tree((3, 4))).hop_bytes == pylb.evaluate(s).hop_bytes
 
 
-def test_who_is_different_stays_apart():
+def test_only_ranks_with_equal_properties_are_exchanged():
     rng = np.random.default_rng(3)
     n, p = 40, 8
     speed = np.where(np.arange(p) < 4, 1.0, 2.0)

@@ -151,7 +151,7 @@ def test_a_partition_from_scratch_has_the_numbers_that_keep_most(method):
 
 @examples(60)
 @given(st.integers(1, 30), st.booleans(), st.integers(0, 2**32 - 1))
-def test_no_names_keep_more(k, sparse, seed):
+def test_remap_keeps_as_much_as_possible(k, sparse, seed):
     rng = np.random.default_rng(seed)
     kept = rng.integers(0, 100, (k, k)) * (rng.random((k, k)) < (0.2 if sparse else 1.0))
     part, old = np.nonzero(kept)
@@ -252,7 +252,7 @@ def test_a_refinement_leaves_no_part_empty():
         ({"graph": None, "method": "block"}, DomainError, "ids are missing"),
     ],
 )
-def test_wrong_input_is_named(wrong, error, said):
+def test_errors_name_the_wrong_argument(wrong, error, said):
     given = {"graph": ([0, 1, 3, 4], [1, 0, 2, 1]), "parts": 2, **wrong}
     if given.get("method") in METHODS and not here(given["method"]):
         pytest.skip("not here")
@@ -339,7 +339,7 @@ def test_boxes_and_points_are_where_the_parts_are(method):
 
 
 @pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
-def test_wrong_boxes_are_named():
+def test_errors_name_the_wrong_box():
     out = pylb.partition(coords=np.random.default_rng(0).random((50, 2)), parts=4, method="rcb")
     with pytest.raises(DomainError, match=r"box 1 is empty: lo\[1, 0\] is 2"):
         out.boxes([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]])
@@ -421,7 +421,7 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
         pylb.partition(A, machine=pylb.model.Torus((2, 2)))
 
 
-def test_by_a_machine_of_unlike_nodes():
+def test_by_a_machine_of_different_nodes():
     """One node has three ranks and the other two, and the ranks alternate between them."""
     place = pylb.model.Place
     nodes = [place("node", str(n), tuple(place("rank", "") for _ in range(n))) for n in (3, 2)]
@@ -458,7 +458,7 @@ def test_arguments_of_another_kind_are_named():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_number_that_is_none_is_seen_anywhere(bad):
+def test_all_finite_finds_a_nan_or_an_infinity_anywhere(bad):
     most = np.finfo(float).max
     for n in (1, 2, 7, 33):
         for at in range(n):

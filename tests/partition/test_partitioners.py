@@ -124,7 +124,7 @@ def test_repartitioning_moves_less_the_more_it_costs(library):
     assert moved[1] < 512
 
 
-def test_vertices_without_an_old_part(library):
+def test_vertices_without_a_present_part(library):
     only(library, "Scotch", "Zoltan", "pylb")
     start, to = grid(12, 12)
     old = np.where(np.arange(144) % 5 == 0, -1, np.arange(144) // 72).astype(np.int32)
@@ -170,7 +170,7 @@ def test_few_vertices_many_parts(library, parts_):
     assert len(np.unique(part)) == min(parts_, 12)
 
 
-def test_nothing_connected_nothing_weighs_nothing_there(library):
+def test_without_edges_without_weights_without_vertices(library):
     none = np.zeros(0, np.int32)
     part = _core.partition(library, 10, 5, start=np.zeros(11, np.int32), to=none)
     assert np.bincount(part).tolist() == [2] * 5
@@ -194,7 +194,7 @@ def test_disconnected_graphs_and_vertices_without_weight(library):
     assert load.max() <= 1.25 * load.mean()
 
 
-def test_no_part_comes_back_empty(library):
+def test_no_part_is_empty(library):
     rng = np.random.default_rng(1)
     for n, k in ((40, 33), (64, 63), (100, 64)):
         start, to = grid(n)
@@ -233,7 +233,7 @@ def test_sums_at_the_edge_of_32_bits(library):
         ({"options": ["NO_SUCH", "1"]}, DomainError, "NO_SUCH"),
     ],
 )
-def test_wrong_input_is_named(library, wrong, error, said):
+def test_errors_name_the_wrong_argument(library, wrong, error, said):
     question = {"start": np.array([0, 1, 3, 4], np.int32), "to": np.array([1, 0, 2, 1], np.int32)}
     with pytest.raises(error, match=said):
         _core.partition(library, 3, 2, **{**question, **wrong})
@@ -290,7 +290,7 @@ def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_others_print_meanwhile_is_not_lost(library, capfd):
+def test_what_other_threads_print_meanwhile_is_not_lost(library, capfd):
     """METIS's lines on C's standard output are dropped, and those of other threads are kept."""
     c = ctypes.CDLL(None)
     start, to = ring(20_000)

@@ -194,7 +194,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_limits_that_the_old_placement_keeps_are_kept(name, seed):
+def test_limits_that_the_present_placement_keeps_are_kept(name, seed):
     """Every rank is just within its limit, so hardly any other placement keeps all limits."""
     rng = np.random.default_rng(seed)
     n, p = 120, 40

@@ -138,7 +138,7 @@ def test_a_refinement_that_is_stuck_searches_from_other_placements(name):
         assert plan.migrations <= 0.6 * n
 
 
-def test_what_one_refinement_mends_the_other_does_not_leave():
+def test_every_refinement_balances_a_hot_region():
     """In a hot region, no object of a rank fits on another rank: exchanges must help."""
     rng = np.random.default_rng(2)
     n, p = 6000, 1000
@@ -175,7 +175,7 @@ def test_a_hot_spot_loses_only_what_must_leave(objects):
 
 
 @pytest.mark.parametrize("p", [10, 32, 128])
-def test_a_hot_tenth_is_not_placed_from_scratch(p):
+def test_a_hot_tenth_of_the_ranks_is_refined(p):
     """With 15 objects a rank, the last thousandth is not worth a placement from scratch."""
     rng = np.random.default_rng(p)
     for _ in range(20):

@@ -77,7 +77,7 @@ def test_the_curve_is_hilberts(side):
 
 @SETTINGS
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99), st.data())
-def test_cuts_are_those_of_the_twin(n, p, seed, data):
+def test_cuts_agree_with_the_twin(n, p, seed, data):
     """Objects on a line are cut as the twin does; loads are integers, so that sums are exact."""
     rng = np.random.default_rng(seed)
     load = rng.integers(1, 9, n).astype(float)

@@ -15,11 +15,11 @@ KEPT = json.loads(golden.FILE.read_text())
 
 
 @pytest.mark.parametrize("room", ["place", "partition", "decide"])
-def test_the_answers_are_those_that_were_kept(room):
+def test_answers_are_those_of_the_golden_file(room):
     assert golden.ROOMS[room]() == KEPT[room]
 
 
-def test_everything_of_our_own_is_among_them():
+def test_the_golden_file_has_everything_of_pylb():
     own = {row.name for row in pylb.strategies().values() if not (row.library or row.call)}
     assert {name.partition(",")[0] for name in KEPT["place"]} == own
     own = {name for name, method in METHODS.items() if method.library == "pylb"}

@@ -95,7 +95,7 @@ def snapshots(draw):
 @pytest.mark.parametrize("name", [n for n in NAMES if here(n)])
 @examples(40)
 @given(s=snapshots(), seed=st.integers(0, 3))
-def test_placements_keep_their_word(name, s, seed):
+def test_placements_keep_all_constraints(name, s, seed):
     try:
         plan = pylb.place(s, name, seed=seed)
     except InfeasibleError:
@@ -177,7 +177,7 @@ def test_repartitioning_moves_little_where_it_costs_much():
 
 @pytest.mark.skipif(not here("ScotchRefineLB"), reason="needs Scotch")
 @pytest.mark.parametrize("p", [8, 16, 32])
-def test_scotch_refine_migrates_less_than_what_maps_anew(p):
+def test_scotch_refine_migrates_less_than_strategies_that_start_from_scratch(p):
     """Menon 2012, figure 2.2: zones of very unequal size, rows of them on the ranks."""
     side = 16
     width = 4.5 ** (np.arange(side) / (side - 1))

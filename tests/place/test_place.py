@@ -74,7 +74,7 @@ def test_the_default_is_the_one_with_few_migrations():
 
 @SETTINGS
 @given(snapshots())
-def test_greedy_is_the_twin(s):
+def test_greedy_agrees_with_the_twin(s):
     plan = pylb.place(s, "GreedyLB")
     assert plan.rank.tolist() == twins.greedy(s)
     keeps_its_word(s, plan)
@@ -82,7 +82,7 @@ def test_greedy_is_the_twin(s):
 
 @SETTINGS
 @given(snapshots(memory=True))
-def test_greedy_with_limits_is_the_twin_until_it_is_stuck(s):
+def test_greedy_with_limits_agrees_with_the_twin_until_it_is_stuck(s):
     expected = twins.greedy(s)
     try:
         plan = pylb.place(s, "GreedyLB")
@@ -146,7 +146,7 @@ def lpt(load, p, background=None):
     ],
 )
 @pytest.mark.parametrize(("n", "p"), [(30_000, 3), (30_000, 100), (30_000, 4_000), (900, 1_000)])
-def test_greedy_in_rounds_is_the_heap_to_the_last_bit(kind, n, p):
+def test_greedy_agrees_with_a_heap_to_the_last_bit(kind, n, p):
     rng = np.random.default_rng(n + p)
     load = loads_of(kind, n, rng)
     s = pylb.Snapshot(load, np.zeros(n, int), n_ranks=p)
@@ -173,7 +173,7 @@ def optimum(load, p):
     return min(max(t) for t in sums)
 
 
-def test_more_speeds_than_classes_still_end_near_each_other():
+def test_with_more_speeds_than_classes_ranks_end_near_each_other():
     rng = np.random.default_rng(5)
     speed = rng.uniform(1, 4, 300)
     s = pylb.Snapshot(rng.random(30_000), rng.integers(0, 300, 30_000), n_ranks=300, speed=speed)
@@ -190,7 +190,7 @@ def test_more_speeds_than_classes_still_end_near_each_other():
 
 @SETTINGS
 @given(snapshots(), st.sampled_from([1.0, 1.003, 1.2, 2.0]))
-def test_refine_is_the_twin(s, overload):
+def test_refine_agrees_with_the_twin(s, overload):
     plan = pylb.place(s, "RefineLB", overload=overload)
     assert plan.rank.tolist() == twins.refined(s, overload)
     keeps_its_word(s, plan)
@@ -198,7 +198,7 @@ def test_refine_is_the_twin(s, overload):
 
 @LIMITED
 @given(snapshots(memory=True))
-def test_refine_with_limits_is_the_twin_where_they_are_kept(s):
+def test_refine_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "RefineLB")
     assert plan.rank.tolist() == twins.refined(s)
@@ -236,7 +236,7 @@ def test_refine_gives_the_one_object_that_ends_the_excess():
 
 @SETTINGS
 @given(snapshots(), st.sampled_from([1.0, 1.003, 1.2]))
-def test_refine_swap_is_the_twin(s, overload):
+def test_refine_swap_agrees_with_the_twin(s, overload):
     plan = pylb.place(s, "RefineSwapLB", overload=overload)
     assert plan.rank.tolist() == twins.refined(s, overload, swaps=True)
     keeps_its_word(s, plan)
@@ -245,7 +245,7 @@ def test_refine_swap_is_the_twin(s, overload):
 
 @LIMITED
 @given(snapshots(memory=True))
-def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
+def test_refine_swap_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "RefineSwapLB")
     assert plan.rank.tolist() == twins.refined(s, swaps=True)
@@ -309,7 +309,7 @@ def talking(draw, memory=False):
 
 @SETTINGS
 @given(talking(), st.sampled_from([1.0, 1.003, 1.2]))
-def test_comm_aware_refine_is_the_twin(s, overload):
+def test_comm_aware_refine_agrees_with_the_twin(s, overload):
     plan = pylb.place(s, "CommAwareRefineLB", overload=overload, exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s, overload)
     keeps_its_word(s, plan)
@@ -318,7 +318,7 @@ def test_comm_aware_refine_is_the_twin(s, overload):
 
 @LIMITED
 @given(talking(memory=True))
-def test_comm_aware_refine_with_limits_is_the_twin_where_they_are_kept(s):
+def test_comm_aware_refine_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "CommAwareRefineLB", exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s)
@@ -336,7 +336,7 @@ def exact(draw):
 
 @SETTINGS
 @given(exact(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (0.0, 0.25), (2.0, 0.0)]))
-def test_refine_comm_is_the_twin(s, cost):
+def test_refine_comm_agrees_with_the_twin(s, cost):
     alpha, beta = cost
     plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta, exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s, 1.0, alpha, beta, counts=True)
@@ -377,7 +377,7 @@ def test_communication_is_a_load_for_refine_comm():
 
 @SETTINGS
 @given(snapshots(), st.sampled_from([0.0, 0.01, 0.2]))
-def test_bestfit_is_the_twin(s, tolerance):
+def test_bestfit_agrees_with_the_twin(s, tolerance):
     plan = pylb.place(s, "BestFitLB", tolerance=tolerance)
     assert plan.rank.tolist() == twins.BestFit(s, tolerance).place()
     keeps_its_word(s, plan)
@@ -385,7 +385,7 @@ def test_bestfit_is_the_twin(s, tolerance):
 
 @LIMITED
 @given(snapshots(memory=True))
-def test_bestfit_with_limits_is_the_twin_where_they_are_kept(s):
+def test_bestfit_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     assume(twins.greedy(s) is not None)
     plan = pylb.place(s, "BestFitLB")
@@ -494,7 +494,7 @@ def test_infeasible_says_by_how_many_bytes(name):
         pylb.place(s, name)
 
 
-def test_limits_without_memory_limit_nothing():
+def test_memory_limits_have_no_effect_without_sizes():
     s = pylb.Snapshot([1.0, 1.0], [0, 0], n_ranks=2, memory_limit=[0, 0])
     assert pylb.place(s, "GreedyLB").after.max == 1.0
 
@@ -563,7 +563,7 @@ def test_a_callable_is_a_strategy():
         ([1, 1, 1], "moved object 0, which may not migrate"),
     ],
 )
-def test_a_wrong_answer_of_a_callable_is_named(answer, message):
+def test_the_error_for_a_wrong_answer_names_the_callable(answer, message):
     s = pylb.Snapshot([1.0] * 3, [0, 0, 0], n_ranks=2, migratable=[False, True, True])
     with pytest.raises(StrategyError, match=message):
         pylb.place(s, lambda snap: answer)
@@ -631,7 +631,7 @@ def test_a_callable_cannot_be_changed_by_what_it_gets():
         ({"block": [0, -1]}, DomainError, "expected both or neither"),
     ],
 )
-def test_bad_snapshots_are_named(change, error, message):
+def test_errors_name_what_is_wrong_in_a_snapshot(change, error, message):
     fields = {"load": [1.0, 1.0], "rank": [0, 1], "n_ranks": 2} | change
     with pytest.raises(error, match=message):
         pylb.Snapshot(**fields)
@@ -696,7 +696,7 @@ def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
 @pytest.mark.parametrize(
     "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
 )
-def test_a_rank_that_can_hardly_be_relieved(name):
+def test_a_slow_rank_with_fixed_objects(name):
     """Two objects that may not move, on a rank of speed 1e-8: the search for a lower limit ends."""
     rng = np.random.default_rng(0)
     rank = rng.integers(0, 4, 40).astype(np.int32)
@@ -716,7 +716,7 @@ def test_a_rank_that_can_hardly_be_relieved(name):
     "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
 )
 @pytest.mark.parametrize("least", [5e-324, 1e-322, 1e-300])
-def test_loads_near_the_smallest_number_end(name, least):
+def test_with_loads_near_the_smallest_number_strategies_end(name, least):
     for load in (np.full(40, least), np.r_[np.full(20, least), np.ones(20)]):
         coords = np.stack([np.arange(40), np.zeros(40), np.zeros(40)], axis=1)
         snapshot = pylb.Snapshot(load, np.zeros(40, np.int32), n_ranks=4, coords=coords)

@@ -58,7 +58,7 @@ def problems(draw):
 
 
 @given(problems())
-def test_it_is_its_twin_in_fractions(problem):
+def test_agrees_with_a_twin_that_computes_with_fractions(problem):
     weight, rank, migratable, background = problem
     p = len(weight)
     # Measured seconds; the speeds of ranks without objects must be given.
@@ -91,7 +91,7 @@ def test_the_paper_s_proportion():
     assert plan.after.idle_mean == plan.after.idle_max == 0.0
 
 
-def test_like_ranks_are_left_alone():
+def test_equal_ranks_are_left_alone():
     rank = np.repeat([0, 1, 2, 3], [2, 3, 2, 3])
     assert pylb.place(pylb.Snapshot([0.1] * 10, rank, n_ranks=4), "PowerAwareLB").migrations == 0
     noisy = np.random.default_rng(0).normal(1.0, 0.01, 4000)
@@ -99,7 +99,7 @@ def test_like_ranks_are_left_alone():
     assert pylb.place(s, "PowerAwareLB").migrations <= 4
 
 
-def test_a_rank_that_shows_no_time_is_as_the_mean():
+def test_a_rank_without_measured_times_gets_the_mean():
     rank = np.repeat([0, 1], 6)
     assert counts(
         pylb.place(pylb.Snapshot([1.0] * 12, rank, n_ranks=3), "PowerAwareLB").rank, 3
@@ -122,7 +122,7 @@ def test_memory_limits_hold():
         pylb.place(s, "PowerAwareLB")
 
 
-def test_it_is_asked_for_by_name_alone():
+def test_the_selector_does_not_choose_it():
     assert not pylb.strategies()["PowerAwareLB"].selectable
     assert "PowerAwareLB" not in pylb.Selector(0.0, 0.0).strategies
     with pytest.raises(DomainError, match="no parameter"):

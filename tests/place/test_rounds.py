@@ -46,14 +46,14 @@ def in_blocks(n, p):
 
 @SETTINGS
 @given(snapshots(memory=True, most=60, ranks=9), st.integers(0, 5), st.integers(1, 4))
-def test_gossip_is_the_twin(s, seed, fan_out):
+def test_gossip_agrees_with_the_twin(s, seed, fan_out):
     plain = twin_gossip.gossip(s, seed, 1.01, fan_out, 2, 12)
     is_the_twin(plain, s, "GossipLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
 
 
 @SETTINGS
 @given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5), st.integers(1, 4))
-def test_hierarchical_is_the_twin(s, data, seed, fan_out):
+def test_hierarchical_agrees_with_the_twin(s, data, seed, fan_out):
     node = data.draw(st.none() | arrays(np.int32, s.n_ranks, elements=st.integers(0, 3)))
     s = dataclasses.replace(s, node=node)
     plain = twin_gossip.hierarchical(s, seed, 1.01, fan_out, 2, 12)
@@ -62,7 +62,7 @@ def test_hierarchical_is_the_twin(s, data, seed, fan_out):
 
 @pytest.mark.parametrize("kind", ["uniform", "four decades", "one above the average"])
 @pytest.mark.parametrize(("n", "p", "used"), [(600, 40, 40), (900, 60, 2), (160, 40, 40)])
-def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
+def test_gossip_of_more_ranks_agrees_with_the_twin(kind, n, p, used):
     load = loads_of(kind, n, np.random.default_rng(n))
     s = pylb.Snapshot(load, in_blocks(n, used), n_ranks=p)
     assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
@@ -74,7 +74,7 @@ def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
 
 @SETTINGS
 @given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5))
-def test_diffusion_is_the_twin(s, data, seed):
+def test_diffusion_agrees_with_the_twin(s, data, seed):
     if s.n_objects:
         ends = st.integers(0, s.n_objects - 1)
         m = data.draw(st.integers(0, 120))
@@ -90,7 +90,7 @@ def test_diffusion_is_the_twin(s, data, seed):
 
 
 @pytest.mark.parametrize("kind", ["uniform", "hot spot", "four decades"])
-def test_diffusion_of_more_ranks_is_the_twin(kind):
+def test_diffusion_of_more_ranks_agrees_with_the_twin(kind):
     x, _, rank, edges = grid(6, 6)
     load = loads_of(kind, len(x), np.random.default_rng(4))
     s = pylb.Snapshot(load, rank, n_ranks=36, edges=edges)
@@ -129,7 +129,7 @@ def test_never_worse_and_within_all_constraints(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [324, 673, 2794])
-def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
+def test_an_object_that_is_sent_back_still_fits(name, seed):
     """An object that is sent back must fit, even if its rank gets other objects meanwhile."""
     rng = np.random.default_rng(seed)
     n, p = 300, 7
@@ -160,7 +160,7 @@ def test_limits_that_are_exceeded_are_restored(name):
 @pytest.mark.parametrize("name", NAMES)
 @SETTINGS
 @given(snapshots(most=60), st.floats(1.0, 1.5))
-def test_nobody_is_overloaded_for_nothing(name, s, overload):
+def test_no_rank_is_overloaded_needlessly(name, s, overload):
     """A rank that takes objects ends within the threshold, or below the previous maximum."""
     q = twins.Plain(s)
     plan = pylb.place(s, name, overload=overload)
@@ -185,7 +185,7 @@ def test_within_five_per_cent_of_greedy(name, kind):
 
 
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
-def test_one_object_above_the_average_is_left_alone_at_last(name):
+def test_one_object_above_the_average_is_alone_on_its_rank(name):
     n, p = 60_000, 300
     load = loads_of("one above the average", n, np.random.default_rng(2))
     s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
@@ -195,7 +195,7 @@ def test_one_object_above_the_average_is_left_alone_at_last(name):
 
 
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
-def test_few_objects_a_rank_are_swapped(name):
+def test_few_objects_per_rank_are_swapped(name):
     p = 300
     load = np.random.default_rng(3).random(4 * p)
     s = pylb.Snapshot(load, in_blocks(4 * p, p), n_ranks=p, node=in_blocks(p, 20))
@@ -278,7 +278,7 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         assert seen.rounds <= 60
 
 
-def test_a_wide_fan_out_asks_for_no_more_memory_than_a_bound():
+def test_memory_for_a_wide_fan_out_is_bounded():
     """Without this bound, a rank would hold some 100,000 notes in the last round of gossip."""
     n, p = 3_000, 300
     s = pylb.Snapshot(np.ones(n), in_blocks(n, 150), n_ranks=p, node=np.arange(p) * 7_000_000)
@@ -345,7 +345,7 @@ def test_diffusion_needs_no_graph_and_survives_a_broken_one():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_refused(name):
+def test_bad_loads_and_an_empty_snapshot(name):
     with pytest.raises(DomainError, match="load has 2 components per object: expected 1"):
         pylb.place(pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2), name)
     with pytest.raises(DomainError, match=r"rank 1 has a load of 1\.8e\+30: expected at most"):

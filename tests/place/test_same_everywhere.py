@@ -43,24 +43,24 @@ def test_all_strategies_are_among_them():
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "4"])
-def test_neither_process_nor_threads_of_libraries(threads):
+def test_the_same_in_another_process_and_with_threads_of_libraries(threads):
     some = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "SCOTCH_PTHREAD_NUMBER")
     found = of_process(PYTHONHASHSEED=threads, **dict.fromkeys(some, threads))
     assert found == EXPECTED
 
 
-def test_not_the_number_of_cores():
+def test_the_same_on_any_number_of_cores():
     assert of_process(cores={min(os.sched_getaffinity(0))}) == EXPECTED
 
 
-def test_not_what_was_placed_before():
+def test_the_same_after_other_placements():
     names = sorted({key.split(",")[0] for key in EXPECTED})
     for seed in (1, 2):
         random.Random(seed).shuffle(names)
         assert placements.placements(names) == EXPECTED
 
 
-def test_not_calls_from_other_threads():
+def test_the_same_when_other_threads_call():
     names = sorted({key.split(",")[0] for key in EXPECTED})
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(placements.placements, [name]) for name in names * 2]

@@ -37,7 +37,7 @@ def snapshots(draw):
 
 @examples(120)
 @given(snapshots(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (2.0, 0.25)]))
-def test_exchanges_only_shorten(snap, cost):
+def test_exchanges_never_make_an_iteration_longer(snap, cost):
     """The costs that the search updates are compared with costs counted from scratch."""
     alpha, beta = cost
     how = {"alpha": alpha, "beta": beta, "overload": 1.0}
@@ -60,7 +60,7 @@ def test_an_exchange_where_nothing_can_be_moved():
     assert pylb.place(snap, "CommAwareRefineLB", exchanges=0).migrations == 0
 
 
-def test_what_messages_cost_is_shared_out():
+def test_a_rank_that_sends_all_messages_gives_load_away():
     """All loads are equal, but one rank sends all messages: if these count, it gives load away."""
     rng = np.random.default_rng(3)
     n = 64
@@ -74,7 +74,7 @@ def test_what_messages_cost_is_shared_out():
     assert longest(snap, plan.rank, *told.values()) < 0.8 * whole
 
 
-def test_objects_that_talk_to_few_are_not_stuck():
+def test_objects_that_communicate_with_few_are_balanced():
     rng = np.random.default_rng(3)
     load = np.where(rng.random(3000) < 0.1, 10.0, 1.0)
     edges = ([0, 1], [1, 0], [9.0, 9.0])

@@ -97,7 +97,7 @@ def test_no_move_and_no_exchange_is_better(snap, phases):
 
 @examples(200)
 @given(snapshots(limited=True), st.sampled_from([0, 1]))
-def test_blocks_count_once_a_rank(snap, phases):
+def test_a_block_counts_once_on_a_rank(snap, phases):
     fits = bool(np.all(left(snap, snap.rank) >= 0))
     try:
         plan = pylb.place(snap, "VectorLB", phases=phases)

@@ -51,7 +51,7 @@ def test_a_central_step_by_hand():
     assert run.seconds == sum(p.seconds for p in run.parts)
 
 
-def test_the_directory_tells_homes_and_those_who_send():
+def test_the_directory_tells_homes_and_senders():
     s = pylb.Snapshot([5.0, 1.0, 1.0], [0, 0, 1], n_ranks=2, edges=([2], [1], [8.0]), key=[7, 8, 9])
     plan = pylb.place(s, "GreedyLB")
     moved = np.flatnonzero(plan.rank != s.rank).tolist()
@@ -79,7 +79,7 @@ def test_distributed_parts_do_not_grow_with_the_program(name):
     assert large.after < 1.05 < large.before
 
 
-def test_central_parts_grow():
+def test_parts_of_a_central_step_grow_with_the_program():
     small, large = (simulate_step(ring(40 * p, p), "BestFitLB", network=NET) for p in (64, 256))
     assert part(large, "database").kept == 4 * part(small, "database").kept
 

@@ -75,7 +75,7 @@ def twin(q):
 
 @examples(80)
 @given(st.data())
-def test_with_a_lag_as_the_plain_twin(data):
+def test_with_a_lag_it_agrees_with_the_twin(data):
     draw = data.draw
     q = DEFAULTS | {
         "n_ranks": draw(st.integers(1, 40)),

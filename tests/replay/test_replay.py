@@ -665,7 +665,7 @@ def two_ranks(n_phases=3):
     )
 
 
-def test_a_balancing_holds_from_the_next_phase_on():
+def test_an_lb_step_takes_effect_in_the_next_phase():
     run = pylb.replay(two_ranks(), lpt, every=1, cost=0.5)
     assert run.iteration_time.tolist() == [2, 1, 1]
     assert run.rank.tolist() == [0, 0, 0, 1, 0, 1]
@@ -732,7 +732,7 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     assert run.bytes == 100
 
 
-def test_traffic_is_that_to_other_ranks():
+def test_only_messages_to_other_ranks_cost_time():
     trace = make_trace(
         2,
         [0, 1],
@@ -785,7 +785,7 @@ def test_balanced_after_names_the_phase_before_the_new_placement():
     assert pylb.replay(trace, lpt, every=2, foresight=True).balanced_after == [0, 2]
 
 
-def test_a_trigger_of_ones_own_parameters():
+def test_a_trigger_object_with_its_own_parameters():
     trigger = make(trigger="metabalancer", threshold=3.0)
     run = pylb.replay(two_ranks(9), lpt, trigger=trigger, tell=False)
     assert run.decisions == []
@@ -826,7 +826,7 @@ def test_hotspot_is_the_same_for_the_same_seed():
     assert not np.array_equal(one, other)
 
 
-def test_balancing_a_hotspot_pays():
+def test_lb_steps_for_a_hotspot_pay():
     trace = hotspot(8, 128, 40)
     run = check_against_twin(trace, "GreedyLB", every=2, cost=1e-3)
     assert run.speedup_over(trace.replay("none")) > 1.5
@@ -953,7 +953,7 @@ def test_a_trigger_that_is_not_told_the_cost_learns_it():
     assert math.isnan(learns[0].figures["cost"])
 
 
-def test_off_where_balancing_does_not_pay():
+def test_off_where_lb_steps_do_not_pay():
     trace = hotspot(4, 40, 60)
     run = trace.replay("GreedyLB", trigger="threshold", cost=1.0)
     assert {r.choice for r in run.decisions} >= {"balance", "off"}
@@ -1006,7 +1006,7 @@ def test_ctrl_c_ends_it():
 
 @pytest.mark.parametrize("foresight", [False, True])
 @pytest.mark.parametrize("network", [(0.0, 0.0), (1e-4, 1e-8)])
-def test_what_a_balancing_has_saved(foresight, network):
+def test_what_an_lb_step_has_saved(foresight, network):
     trace = hotspot(n_ranks=5, n_objects=60, n_phases=23, seed=3)
     trace = replace(trace, speed=np.linspace(0.5, 1.5, 5), background=np.full(5, 1e-3))
     alpha, beta = network

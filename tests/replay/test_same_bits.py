@@ -366,7 +366,7 @@ def test_every_trigger(tmp_path_factory, when, program, strategy, more):
 
 @examples(8)
 @given(program=programs, words=switches)
-def test_nothing_said(tmp_path_factory, program, words):
+def test_without_any_arguments(tmp_path_factory, program, words):
     check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
 
 
@@ -389,7 +389,7 @@ def test_speeds_that_are_given(tmp_path_factory, program, strategy, when, speed)
     strategy=strategy_words,
     when=trigger_words,
 )
-def test_a_record_that_is_written_as_it_comes(tmp_path_factory, program, strategy, when):
+def test_a_record_that_is_written_during_the_run(tmp_path_factory, program, strategy, when):
     path = tmp_path_factory.mktemp("run") / "run.h5"
     check(program, {**strategy, **when}, path, record=str(path))
 
@@ -415,7 +415,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     strategy=strategy_words,
     when=trigger_words,
 )
-def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
+def test_a_run_with_the_lb_steps_of_a_record(tmp_path_factory, program, strategy, when):
     """`Balancer(replay=)` rebalances like the record; a replay of its record does the same."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     recorded = check(program, {**strategy, **when}, path)
@@ -498,7 +498,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("does", PLAIN)
-def test_one_thing_at_a_time(tmp_path, does):
+def test_each_property_alone(tmp_path, does):
     """The replay has the same receipts; so has that of the record that is made of the trace."""
     path, words = tmp_path / "run.h5", PLAIN[does]
 

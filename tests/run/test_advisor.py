@@ -116,7 +116,7 @@ def test_when_only(ranks, own):
     assert len(first.iterations.time) == 120
 
 
-def test_one_rank_is_never_advised():
+def test_a_single_rank_gets_no_advice():
     lb = pylb.Advisor(clock="wall")  # the clock "auto" might count such short times as waits
     for _ in lb.iterate(30):
         with lb.timed():
@@ -501,7 +501,7 @@ def test_arguments_are_checked(given, error, says):
         ({"mode": "shadow"}, "cannot be known"),
     ],
 )
-def test_words_that_need_cells(given, says):
+def test_arguments_that_need_cells(given, says):
     with pytest.raises(DomainError, match=says):
         pylb.Advisor(**given).advise(seconds=1.0)
 
@@ -595,7 +595,7 @@ def own(comm, steps=80, **given):
     return lb
 
 
-def test_a_shadow_of_an_own_loop():
+def test_shadow_mode_in_an_own_loop():
     for lb in on(3, lambda comm: own(comm, mode="shadow")):
         assert lb.n_balancings > 0
         assert lb.report().would_save > 0
@@ -649,7 +649,7 @@ def test_cells_that_come_and_go(tmp_path):
 
 @given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))
 @settings(max_examples=40)
-def test_a_plan_says_the_same_to_all(seed, ranks, n):
+def test_the_plans_of_all_ranks_agree(seed, ranks, n):
     """Each cell that leaves a rank by its plan arrives at another rank by that rank's plan."""
     rng = np.random.default_rng(seed)
     names = rng.choice(10**6, n, replace=False) - 5 * 10**5

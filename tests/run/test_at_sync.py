@@ -14,7 +14,7 @@ from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.report import Iterations
 
 
-def test_the_log_is_the_same_in_blocks_and_by_rows():
+def test_the_iteration_log_is_the_same_in_blocks_and_row_by_row():
     rows = np.arange(96.0).reshape(12, 8)
     log = IterationLog()
     assert Iterations.of(log).time.shape == (0,)

@@ -482,7 +482,7 @@ class Sub(np.ndarray):
     "value",
     [object(), {1, 2}, range(3), Block(1), np.array([None]), np.zeros(2).view(Sub), [Block]],
 )
-def test_other_values(value):
+def test_values_that_are_not_plain(value):
     with pytest.raises(SerializationError, match="expected numbers, texts"):
         encode(value)
 

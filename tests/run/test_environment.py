@@ -59,7 +59,7 @@ def test_the_mode(program, monkeypatch):
     assert program(every=1).history
 
 
-def test_without_them_nothing_is_said():
+def test_without_variables_nothing_is_printed():
     lb = balancer(strategy="GreedyLB", every=3)
     assert lb.report().strategy == "GreedyLB"
     assert "PYLB" not in lb.explain(0)

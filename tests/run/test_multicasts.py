@@ -68,7 +68,7 @@ def test_the_wire_has_the_data_once():
     ]
 
 
-def test_a_wire_that_was_cut():
+def test_a_truncated_parcel():
     home = mail(9)
     home.multicast(range(5), 9, np.zeros(2), True)
     home.open()

@@ -270,7 +270,7 @@ def test_a_distributed_strategy_lets_go_what_can_leave():
     assert held == [280, 120]
 
 
-def test_auto_is_a_share_of_what_there_is():
+def test_auto_is_a_share_of_the_available_memory():
     seen = []
 
     def look(snapshot):
@@ -389,7 +389,7 @@ def test_a_record_has_them_and_a_replay_uses_them(tmp_path):
     ],
 )
 @pytest.mark.parametrize("kind", [pylb.Balancer, pylb.Advisor])
-def test_what_is_refused(kind, options, message):
+def test_bad_facts_are_refused(kind, options, message):
     with pytest.raises(DomainError, match=message):
         kind(strategy="BestFitLB", **options)
 

@@ -256,7 +256,7 @@ def test_a_rank_without_points_counts_as_the_mean():
         ([], "points is empty"),
     ],
 )
-def test_models_that_are_none(points, says):
+def test_bad_models(points, says):
     with pytest.raises(DomainError, match=says):
         pylb.SpeedModels(points)
 

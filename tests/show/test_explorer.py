@@ -33,7 +33,7 @@ def test_it_begins_with_a_replay(explorer):
     assert explorer.recorded.time == explorer.trace.replay("none").time
 
 
-def test_it_answers_a_question_with_its_number(explorer):
+def test_an_answer_has_the_number_of_the_question(explorer):
     heard(explorer, kind="replay", number=7, settings={"strategy": "none", "n_ranks": 3})
     assert explorer.answer["number"] == 7
     assert explorer.replay.trace.n_ranks == 3
@@ -71,7 +71,7 @@ def test_unknown_messages_are_ignored(explorer):
     assert explorer.said == []
 
 
-def test_where_it_cannot_be_shown_there_is_its_last_picture(explorer):
+def test_a_viewer_without_widgets_shows_the_last_picture(explorer):
     bundle = explorer._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "data:image/png;base64" in data["text/html"]
@@ -86,7 +86,7 @@ def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
     assert pylb.explore(tmp_path / "run.h5").settings["cost"] == pytest.approx(np.mean(costs))
 
 
-def test_what_is_no_run_is_an_error():
+def test_an_argument_that_is_not_a_run_is_an_error():
     with pytest.raises(DomainError, match="run is int"):
         pylb.explore(5)
     with pytest.raises(DomainError, match="colour: expected one of"):

@@ -223,7 +223,7 @@ def bands(ax):
     return sum(type(p).__name__ == "PathPatch" for p in ax.patches)
 
 
-def test_migrations_of_one_balancing_and_of_all(run):
+def test_migrations_of_one_lb_step_and_of_all(run):
     r = next(r for r in run.balancings if r.migrations)
     ax = plots.migrations(run, r.iteration)
     assert ax.get_title() == f"{r.migrations:,} migrations after iteration {r.iteration}"

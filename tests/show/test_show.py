@@ -118,7 +118,7 @@ def test_heaviest_objects_come_first_with_their_names(record):
     assert {h.name for h in c.heaviest} <= {"", "core"}
 
 
-def test_what_is_no_run_is_an_error():
+def test_an_argument_that_is_not_a_run_is_an_error():
     with pytest.raises(DomainError, match="run is int: expected a path"):
         course.of(7)
 
@@ -229,7 +229,7 @@ def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
     assert {d["cost"] for d in found["decisions"]} == set(costs)
 
 
-def test_lb_report_of_a_run_that_is_written_as_it_comes(tmp_path):
+def test_lb_report_of_a_run_that_is_recorded_to_a_file(tmp_path):
     pytest.importorskip("h5py")
 
     def main(comm):

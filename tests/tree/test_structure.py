@@ -100,7 +100,7 @@ def test_python_has_no_circle():
     assert (found := circles(python_arrows())) == [], " -> ".join(found)
 
 
-def test_no_python_arrow_goes_up():
+def test_no_python_room_imports_a_higher_one():
     found = upwards(python_arrows(), python_room, ["beside", *ORDER, "all"])
     assert found == [], "\n".join(found)
 
@@ -177,7 +177,7 @@ def test_c_has_no_circle():
     assert (found := circles(c_arrows())) == [], " -> ".join(found)
 
 
-def test_no_c_arrow_goes_up():
+def test_no_c_room_includes_a_higher_one():
     found = upwards(c_arrows(), c_room, [*ORDER, *ABOVE])
     assert found == [], "\n".join(found)
 

@@ -156,7 +156,7 @@ def wakes_late():
 
 
 @needs_recorder
-def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
+def test_ranks_that_sleep_between_polls(mpiexec, build):
     for _ in range(5):  # if other programs want the core, a rank that polls may lose it for long
         _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
         if 0.0004 < run.info.get("response", 0.0) < 0.01 and run.info["polling"] < 0.3:
@@ -180,7 +180,7 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     ("waiting", "gap", "waits"),
     [("spin", 0.0003, "block"), ("yield", 0.002, "yield"), ("yield", 0.0003, "block")],
 )
-def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting, gap, waits):
+def test_sharing_is_measured_with_the_sleep_between_polls(monkeypatch, waiting, gap, waits):
     def turns(*how):
         if not how:
             return [0.004, 0.01]
@@ -342,7 +342,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
 
 
 @needs_recorder
-def test_time_alone(mpiexec, build):
+def test_recording_only_the_time(mpiexec, build):
     begin = time.perf_counter()
     _, run = record([*mpiexec, "-n", "2", build("stencil"), "10", "1e5"], only_time=True)
     assert run.n_ops == 0
@@ -386,7 +386,7 @@ def test_a_program_without_mpi(capfd):
     assert "no rank called MPI_Init" in run.warnings[0]
 
 
-def test_commands_that_are_none():
+def test_bad_commands():
     with pytest.raises(pylb.errors.DomainError, match="command is empty"):
         loaded([], "address")
 
@@ -551,7 +551,7 @@ def test_two_programs_in_one_command(build, mpiexec):
 
 
 @needs_recorder
-def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpiexec):
+def test_a_bad_placement_ends_neither_program_nor_recording(build, mpiexec):
     said = []
     aims = [{"placement": [0, 0, 0]}]
     command = [*mpiexec, "-n", "2", build("stencil"), "150", "2e6"]
@@ -581,7 +581,7 @@ def recording(output, *command):
 
 
 @needs_recorder
-def test_who_ends_the_recorder_keeps_what_is_there(build, mpiexec, tmp_path):
+def test_a_recording_that_is_ended_early_is_kept(build, mpiexec, tmp_path):
     output = tmp_path / "run"
     command = [*mpiexec, "-n", "2", build("stencil"), "1000000", "1e5"]
     with recording(output, *command) as child:

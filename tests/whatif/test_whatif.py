@@ -210,7 +210,7 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
 # --- from any source ---
 
 
-def test_a_server_takes_what_comes_first():
+def test_a_server_receives_the_first_message_that_arrives():
     """In the recording, client 1 was served first; if it is slow, client 2 is served first."""
     serve = Flag.ANY_SOURCE
     end = [{"kind": "COLL", "what": Collective.BARRIER}, {"kind": "END"}]
@@ -363,7 +363,7 @@ def test_polling_costs_time_only_if_ranks_do_not_block():
         ({"matching": "none"}, DomainError, "matching is 'none': expected arrival, recorded"),
     ],
 )
-def test_targets_that_are_none(given, error, says):
+def test_bad_targets(given, error, says):
     with pytest.raises(error, match=says):
         whatif(two(), **given)
 
@@ -461,7 +461,7 @@ def test_names():
 
 
 @pytest.mark.parametrize("name", ["node", "placement"])
-def test_a_large_number_asks_for_no_memory(name):
+def test_a_number_that_is_too_large_is_refused(name):
     with pytest.raises(OutOfRangeError, match=f"{name} has the number 100000000: expected"):
         whatif(two(), **{name: [0, 10**8]})
 
