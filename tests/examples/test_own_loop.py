@@ -66,7 +66,7 @@ def test_lammps(mpiexec, case, ranks):
     if "Open MPI" not in version:
         pytest.skip("Debian's LAMMPS is linked with Open MPI")
     script = EXAMPLES / "own_loop" / "lammps_balance.py"
-    code, out, said = launch(mpiexec, ranks, "-W", "ignore", str(script), case, "--steps", "600")
+    code, out, said = launch(mpiexec, ranks, "-W", "ignore", str(script), case, "--steps", "300")
     if code != 0 and "liblammps" in said:
         pytest.skip("no liblammps-dev")
     assert code == 0, said
