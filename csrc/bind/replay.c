@@ -70,6 +70,17 @@ PLB_PY_METHOD1(
     Py_RETURN_NONE;
 }
 
+PLB_PY_METHOD1(
+    replay, start, objects,
+    "Start the loop with an LB step that is due.  objects: a trace with one phase, the\n"
+    "objects that exist now.")
+{
+    plb_trace_t trace;
+    PLB_PY_TRY(plb_py_trace(c, objects, &trace));
+    PLB_PY_RUN(c, plb_replay_start(&self->core, &trace, &c->err));
+    Py_RETURN_NONE;
+}
+
 PLB_PY_METHOD(
     replay, settle, "left:O early:p=False",
     "Let the decider observe the last phase that was fed, although the next phase is not\n"
@@ -131,7 +142,8 @@ PLB_PY_METHOD0(
     return Py_BuildValue("NN", rank, take_times(&self->core));
 }
 
-static PyMethodDef replay_methods[] = PLB_PY_METHODS(replay, loop, feed, settle, metrics, take);
+static PyMethodDef replay_methods[] =
+    PLB_PY_METHODS(replay, loop, feed, start, settle, metrics, take);
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",

@@ -435,6 +435,17 @@ static int settle(plb_replay_t *self, bool early, plb_err_t *err)
     return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;
 }
 
+int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err)
+{
+    if (self->opt.decider == NULL || self->opt.foresight) {
+        return PLB_OK;
+    }
+    int ret = enter_left(self, objects, err);
+    PLB_THEN(between(self, err));
+    const int paused = plb_phases_pause(&self->phases, err);
+    return ret != PLB_OK ? ret : paused;
+}
+
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err)
 {
     int ret = PLB_OK;

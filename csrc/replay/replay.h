@@ -91,6 +91,10 @@ void plb_replay_free(plb_replay_t *self);
  * one. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
+/** Start the loop with an LB step that is due, although its first phase is not known yet; objects:
+ * a trace with one phase, the objects that exist now. */
+int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err);
+
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 

@@ -74,6 +74,7 @@ NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
+STARTS = -1  # stands for the number of iterations if `Stretch.starts`
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
@@ -136,7 +137,12 @@ class Writer:
             values = np.ravel([] if getattr(stretch, name) is None else getattr(stretch, name))
             self._extend(name, values)
             counts.append(len(values))
-        head = (stretch.first, *load.shape, len(stretch.src))
+        head = (
+            stretch.first,
+            STARTS if stretch.starts else len(load),
+            load.shape[1],
+            len(stretch.src),
+        )
         self._extend("load_check", [_check(row) for row in load])
         self._extend("stretch", [[*head, _check_of(stretch, table), *counts]])
         self.receipts(history)
@@ -189,7 +195,8 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     n_objects = len(run.stretches[0].key) if run.stretches else 0
     # The objects that remain after iteration i - 1 are written before the stretch from i on.
     stretches = sorted(
-        [*run.remaining.values(), *run.stretches], key=lambda s: (s.first, s.iterations)
+        [*run.remaining.values(), *run.starting.values(), *run.stretches],
+        key=lambda s: (s.first, s.iterations),
     )
     with writing(path, "w+b") as file:
         writer = Writer(file, run.n_ranks, run.parameters, n_objects)
@@ -256,7 +263,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     n_ranks = file.number("n_ranks", 1, MOST_RANKS)
     # Before version 3, the parameters were an attribute.
     content = file.text("parameters") or file.bytes("parameters").decode()
-    stretches, table, remaining = _stretches(file, n_ranks, version)
+    stretches, table, remaining, starting = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
     run = RunData(
@@ -267,6 +274,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         history=_history(file, end),
         loops=_loops_of(file, version, end),
         remaining=remaining,
+        starting=starting,
         answers=_answers(file, n_ranks),
         path=name,
     )
@@ -301,18 +309,21 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
     return np.concatenate([table, np.stack(more, axis=1)], axis=1)
 
 
-def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """Return the stretches, the figures of each iteration, and the remaining objects by iteration.
+def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any, Any]:
+    """Return the stretches, the figures of each iteration, and `remaining` and `starting` objects.
 
     If the last stretch is truncated, only its complete iterations are read.
     """
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
+    starting: dict[int, Any] = {}
     tables = [np.zeros((0, len(FIGURES)))]
     at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
     for first, k, n, m, check, *counts in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
         more = dict(zip(OPTIONAL, counts, strict=version >= 6))
+        starts = k == STARTS
+        k = max(k, 0) if starts else k
         if first != expected or min(k, n, m, *counts) < 0:
             break
         old = NOT_IN_1 if version == 1 else ()
@@ -334,7 +345,9 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
         stretch = stretch._replace(migratable=stretch.migratable.astype(bool))
         _check_values(stretch, n_ranks)
         check_figures(table, first)
-        if k == 0 and out:
+        if starts:
+            starting[first] = stretch._replace(starts=True)
+        elif k == 0 and out:
             remaining.setdefault(first, stretch if version >= 4 else _part(out[-1], stretch.key))
         if complete:
             out.append(stretch)
@@ -348,7 +361,7 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             "load": at["load"] + k * n,
             **{x: at[x] + count for x, count in more.items()},
         }
-    return out, np.concatenate(tables), remaining
+    return out, np.concatenate(tables), remaining, starting
 
 
 def _part(stretch: Stretch, keys: Any) -> Stretch:

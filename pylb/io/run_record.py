@@ -68,6 +68,8 @@ class Stretch(NamedTuple):
         The user's estimates of the objects' work, 0: not given.  None: none is given.
     birth : (n,) int64 or None
         Different for objects that have the same key one after the other.  None: all are 0.
+    starts : bool
+        Without iterations: these are the objects in an LB step at the start of a loop.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class Stretch(NamedTuple):
     coords: F64 | None = None
     work: F64 | None = None
     birth: I64 | None = None
+    starts: bool = False
 
     @property
     def iterations(self) -> int:
@@ -154,6 +157,8 @@ class RunFacts:
     remaining : dict of Stretch
         The objects that exist after k iterations, for some k: stretches without iterations.
         Recorded if objects were added or removed at the end of a loop or just before an LB step.
+    starting : dict of Stretch
+        The objects after k iterations, in an LB step at the start of a loop.
     answers : list of (int, dict)
         What functions have answered about the ranks, whenever this has changed: the moment, and a
         list with one number for each rank by "speed", "background" or "memory_limit".  The moment
@@ -164,6 +169,7 @@ class RunFacts:
     history: History = field(default_factory=History)
     loops: list[Loop] = field(default_factory=list)
     remaining: dict[int, Stretch] = field(default_factory=dict)
+    starting: dict[int, Stretch] = field(default_factory=dict)
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
 
     def ranks_at(self, moment: int) -> dict[str, Any]:

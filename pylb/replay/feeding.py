@@ -55,6 +55,23 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
     return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
 
 
+def start(core: Any, trace: Phases, first: int) -> None:
+    """Start a loop with the objects that the record lists, if it begins with an LB step."""
+    if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
+        core.start(_listed(trace, objects, 2 * first + 1))
+
+
+def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
+    """Return a trace with one phase, in which these objects exist, at this moment."""
+    facts = {name: getattr(trace, name) for name in OF_RANKS}
+    if trace.recorded and trace.recorded.answers:
+        facts |= trace.recorded.ranks_at(moment)
+    phase = one_phase(trace.n_ranks, objects, Entities.of(trace), facts)
+    return (
+        phase if trace.task_seconds is not None else dataclasses.replace(phase, task_seconds=None)
+    )
+
+
 def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
 
@@ -66,12 +83,7 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     if left is None and early and end in _changes(trace):
         left = stretch_of(trace, end - 1)
     if left is not None:
-        facts = {name: getattr(trace, name) for name in OF_RANKS}
-        facts |= recorded.ranks_at(2 * end) if recorded.answers else {}
-        phase = one_phase(trace.n_ranks, left, Entities.of(trace), facts)
-        if trace.task_seconds is None:
-            phase = dataclasses.replace(phase, task_seconds=None)
-        core.settle(phase, early)
+        core.settle(_listed(trace, left, 2 * end), early)
     elif not early or end == trace.n_phases:
         core.settle(None, early)
 

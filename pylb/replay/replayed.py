@@ -26,7 +26,7 @@ from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
-from pylb.replay.feeding import feed, loops, parts, settle
+from pylb.replay.feeding import feed, loops, parts, settle, start
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.step_prices import Prices
 
@@ -329,6 +329,7 @@ def replay(
     for loop, end in loops(trace):
         first, n = int(loop.first), int(loop.n)
         core.loop(first, n, *prices.foreseen(loop, given))
+        start(core, trace, first)
         feed(core, trace, first, end)
         # A run with a lag makes no LB step after its last iteration, even if it is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))

@@ -34,6 +34,8 @@ class RunRecord(RunData):
     remaining : dict of Stretch
         The objects that exist after k iterations, for some k: stretches without iterations.
         Recorded if objects were added or removed at the end of a loop or just before an LB step.
+    starting : dict of Stretch
+        The objects after k iterations, in an LB step at the start of a loop.
     path : str
 
     Examples

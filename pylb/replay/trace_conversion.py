@@ -38,7 +38,9 @@ def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
     ranks = run.ranks_at(0)
     learned = [r.speed for r in run.history.balancings if r.moved and "speed" not in ranks]
-    remaining = {end: on_ranks(s, ranks) for end, s in run.remaining.items()}
+    remaining, starting = (
+        {at: on_ranks(s, ranks) for at, s in some.items()} for some in (run.remaining, run.starting)
+    )
     return {
         "n_ranks": run.n_ranks,
         **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
@@ -49,6 +51,7 @@ def trace_fields(run: RunData) -> Arrays:
             history=run.history,
             loops=run.loops,
             remaining=remaining,
+            starting=starting,
             answers=run.answers,
         ),
     }

@@ -169,6 +169,8 @@ class BalancingMode(MeasuringMode):
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
+            for history in self._state.records.keepers:
+                history.start()
             self.rebalance()
 
     def observe(self, stats: Stats, is_last: bool) -> None:

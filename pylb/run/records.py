@@ -73,7 +73,7 @@ class RecordedObjects(Protocol):
 class KeptLoads(NamedTuple):
     """One rank's part of a stretch: k iterations without a change of its n objects.
 
-    facts: (n, 5); load: (k, n); edges: (m, 5); more: see `RecordedObjects`.
+    facts: (n, 5); load: (k, n); edges: (m, 5); more: see `RecordedObjects`; starts: see `Stretch`.
     """
 
     first: int
@@ -82,6 +82,7 @@ class KeptLoads(NamedTuple):
     edges: Any
     passes: int
     more: dict[str, Any]
+    starts: bool = False
 
     @property
     def properties(self) -> Properties:
@@ -128,6 +129,11 @@ class LoadHistory:
             self._append(self._facts, [], self._more)
         self._changed = kept and not starts
 
+    def start(self) -> None:
+        """List the objects in an empty part, because an LB step starts the loop."""
+        if not self.full:
+            self._append(self._objects.facts(), [], self._objects.more, starts=True)
+
     def keep(self) -> None:
         """Keep the loads of the iteration that has ended."""
         self._changed = False
@@ -168,11 +174,13 @@ class LoadHistory:
             self._changed = False
             self._loads = []
 
-    def _append(self, facts: Any, loads: list[F64], more: dict[str, Any]) -> None:
+    def _append(
+        self, facts: Any, loads: list[F64], more: dict[str, Any], starts: bool = False
+    ) -> None:
         load = np.array(loads).reshape(len(loads), len(facts))
         edges, passes = self._objects.edges(), self._objects.passes
         more = {name: array.copy() for name, array in more.items()}
-        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, more))
+        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, more, starts))
         self._first += len(load)
         self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
 
@@ -227,6 +235,7 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         db.home,
         db.edge_multicast if db.edge_multicast.any() else None,
         **{name: _sorted(array, db) for name, array in more.given.items()},
+        starts=parts[0].starts,
     )
 
 

@@ -569,6 +569,35 @@ def test_functions_whose_answers_change(tmp_path, name):
     np.testing.assert_array_equal(there, replay.rank_times)
 
 
+def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
+    """The LB step has the properties that objects have between the two loops."""
+    path, words = tmp_path / "run.h5", {"strategy": backwards, "every": 4}
+
+    def main(comm):
+        lb = pylb.Balancer(comm, **words)
+        lb.add(comm.rank, comm.rank)
+        for n in (4, 4):
+            for it in lb.iterate(n):
+                for key, _ in lb.local():
+                    comm.elapse(1.0 + key)
+                    if it == 5:
+                        lb.update(key, migratable=False, nbytes=1)
+            if it == 3:
+                lb.update(next(lb.local())[0], nbytes=77)
+                lb.add(10 + comm.rank, "new", nbytes=1000, migratable=comm.rank > 0)
+        lb.save(path)
+        return lb.history
+
+    history = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
+    trace = pylb.Trace.read(path)
+    replay = trace.replay(**words)
+    assert differences(history, replay.decisions) == []
+    assert [r.migrations for r in history] == [3]  # 0, 2 and 12
+    pylb.io.h5.write(pylb.RunRecord.read(path), path)
+    again = pylb.Trace.read(path).replay(**words)
+    assert differences(history, again.decisions) == []
+
+
 def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
     """The LB step knows the messages of the first loop only, as its record does."""
 
