@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pylb.io.phases import Phases
-from pylb.io.run_record import OF_RANKS, Loop, RunFacts, Stretch
+from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_of
 
 
@@ -37,7 +37,8 @@ def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> lis
 
 def _changes(trace: Phases) -> set[int]:
     """Return the phases before which functions gave new answers about the ranks."""
-    return {moment // 2 for moment, _ in (trace.recorded.answers[1:] if trace.recorded else [])}
+    answers = trace.recorded.answers[1:] if trace.recorded else []
+    return {moment // 2 for moment, _ in answers}
 
 
 def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
@@ -78,8 +79,7 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     The record lists these objects if they are not those of the next phase.  If it lists none and
     the loop was left early, the loop ends with the next phase, if there is one.
     """
-    recorded = trace.recorded or RunFacts()
-    left = recorded.remaining.get(end)
+    left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is None and early and end in _changes(trace):
         left = stretch_of(trace, end - 1)
     if left is not None:
