@@ -329,7 +329,10 @@ def replay(
     for loop, end in loops(trace):
         first, n = int(loop.first), int(loop.n)
         core.loop(first, n, *prices.foreseen(loop, given))
-        start(core, trace, first)
+        if n:
+            start(core, trace, first)
+        if end == first:  # a loop without iterations leaves an LB step that is due to the next one
+            continue
         feed(core, trace, first, end)
         # A run with a lag makes no LB step after its last iteration, even if it is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))

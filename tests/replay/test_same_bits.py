@@ -598,6 +598,35 @@ def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
     assert differences(history, again.decisions) == []
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_loops_without_iterations_between_a_decision_and_its_lb_step(tmp_path, empty):
+    """The LB step has the objects that come and go before and after these loops, and moves them."""
+    path, words = tmp_path / "run.h5", {"strategy": backwards, "every": 4}
+
+    def main(comm):
+        lb = pylb.Balancer(comm, **words)
+        for key in range(comm.rank, 6, comm.size):
+            lb.add(key, key)
+        for i, n in enumerate([4, *[0] * empty, 4]):
+            for _ in lb.iterate(n):
+                for key, _ in lb.local():
+                    comm.elapse(1.0 + key)
+            lb.add(10 * (i + 1) + comm.rank, "new")
+            if i == 0 and comm.rank == 2:
+                lb.remove(2)
+        lb.save(path)
+        return lb.history, lb.iterations
+
+    history, iterations = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
+    trace = pylb.Trace.read(path)
+    replay = trace.replay(**words)
+    assert differences(history, replay.decisions) == []
+    # 0, 3, 5, 10, 12 and those that come later: all but those of the middle rank
+    assert [r.migrations for r in history] == [5 + 2 * empty]
+    np.testing.assert_array_equal(replay.rank, trace.task_rank)
+    np.testing.assert_array_equal(replay.metrics["max"], iterations.max)
+
+
 def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
     """The LB step knows the messages of the first loop only, as its record does."""
 
