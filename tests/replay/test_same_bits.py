@@ -411,7 +411,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
 
 @examples(4)
 @given(
-    program=programs.filter(lambda p: not p.lasts and not p.sizes and not p.asks),
+    program=programs.filter(lambda p: not p.lasts and not p.sizes),
     strategy=strategy_words,
     when=trigger_words,
 )
@@ -427,6 +427,29 @@ def test_a_run_with_the_lb_steps_of_a_record(tmp_path_factory, program, strategy
     ]
     np.testing.assert_array_equal(iterations.max, recorded.metrics["max"])
     np.testing.assert_array_equal(pylb.Trace.read(other).replay("none").rank, recorded.rank)
+
+
+def test_a_record_of_a_program_in_which_more_objects_may_migrate(tmp_path):
+    """`Balancer(replay=)` names the object that may not follow its record."""
+    path = str(tmp_path / "run.h5")
+
+    def main(comm, pinned, **words):
+        lb = pylb.Balancer(comm, **words)
+        for key in range(comm.rank, 6, comm.size):
+            lb.add(70 + key, key)
+        for it in lb.iterate(6):
+            for key, _ in lb.local():
+                comm.elapse(1.0)
+                if it == 2 and key == pinned:
+                    lb.update(key, migratable=False)
+        if "replay" not in words:
+            lb.save(path)
+
+    cluster = pylb.VirtualCluster(3, clock="none", network=NETWORK)
+    cluster.run(main, None, strategy=backwards, every=4)
+    expected = "in iteration 4 object 75 is on rank 0, here it may not migrate from rank 2"
+    with pytest.raises(pylb.errors.DomainError, match=expected):
+        cluster.run(main, 75, replay=path)
 
 
 @pytest.mark.parametrize("mode", ["on", "shadow"])
