@@ -547,7 +547,9 @@ def test_two_programs_in_one_command(build, mpiexec):
     assert "more than one MPI program: only the first one is recorded" in "\n".join(run.warnings)
     assert run.closed.all()
     _, first = record([program, "10", "1e4"])
-    assert run.n_ops == first.n_ops
+    calls, once = (np.concatenate(r.ops)["kind"] for r in (run, first))
+    pause = OpKind.PAUSE  # comes at any time
+    np.testing.assert_array_equal(calls[calls != pause], once[once != pause])
 
 
 @needs_recorder
