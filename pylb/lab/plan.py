@@ -374,7 +374,8 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
         where = f"hosts.{name}"
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(name)) or name == "localhost":
             raise DomainError(
-                f"{where}: expected a host name of a-z, 0-9 and -, at most 31 characters"
+                f"{where}: expected a host name other than localhost: a letter a-z, then at most "
+                "30 of a-z, 0-9 and -"
             )
         table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
         ranks = table.get("ranks", 1)
