@@ -125,7 +125,7 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *                  steps behind; default 0
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
- *                  unless `every` says when to rebalance
+ *                  unless `every` or a trigger of your own says when to rebalance
  *      unlike      "yes" or "no": whether ranks may differ in speed, which is then learned from
  *                  the times of cells on different ranks; default: yes if pylb chooses both the
  *                  strategy and when to rebalance, and `lag` is 0
@@ -310,8 +310,8 @@ typedef struct pylb_metrics {
 /** Compute the imbalance metrics of time[n], n >= 1.  Local. */
 PYLB_CALL int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics);
 
-/** Return the name of strategy i = 0, 1, ..., and by the other function what it does; NULL after
- * the last strategy. */
+/** Return the name of strategy i = 0, 1, ...; pylb_strategy_help: what it does, in words.  NULL
+ * after the last strategy. */
 PYLB_API const char *pylb_strategy_name(int i);
 PYLB_API const char *pylb_strategy_help(int i);
 
@@ -344,8 +344,8 @@ PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, do
 /** Return the reason of the last answer, in words; NULL if the handle is invalid. */
 PYLB_API const char *pylb_trigger_reason(const pylb_trigger *trigger);
 
-/** Return the name of trigger i = 0, 1, ..., and by the other function what it does; NULL after
- * the last trigger. */
+/** Return the name of trigger i = 0, 1, ...; pylb_trigger_help: what it does, in words.  NULL
+ * after the last trigger. */
 PYLB_API const char *pylb_trigger_name(int i);
 PYLB_API const char *pylb_trigger_help(int i);
 
