@@ -161,7 +161,7 @@ def table_unlike(rows):
 
 
 def verdicts_unlike(rows):
-    """Print a line for each target of ranks that differ; return whether all are met."""
+    """Print a line for each target of the second table; return whether all are met."""
     rows = [r for r in rows if "full" in r]
     return say(
         {

@@ -71,8 +71,8 @@ PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
 }
 
 PLB_PY_METHOD(advisor, previewed, "gain:d now:l",
-              "Take the result of `Decider.preview`, on all ranks.  Returns one of ASKS: NOTHING\n"
-              "or BALANCE.")
+              "Set the result of `Decider.preview`; call it on all ranks.  Returns one of ASKS:\n"
+              "NOTHING or BALANCE.")
 {
     double gain;
     int64_t now;
@@ -83,9 +83,8 @@ PLB_PY_METHOD(advisor, previewed, "gain:d now:l",
 }
 
 PLB_PY_METHOD(advisor, placed, "figures:f8@ speed:f8@? migrations:l bytes:l",
-              "Take the plan of the LB step that is due, on all ranks: `figures` and `speed`\n"
-              "as `Decider.place` has filled them.  If there are no migrations, the LB step is\n"
-              "over.")
+              "Set the plan of the LB step that is due; call it on all ranks.  figures, speed:\n"
+              "as filled by `Decider.place`.  If there are no migrations, the LB step is over.")
 {
     const double *figures, *speed;
     int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;

@@ -153,9 +153,10 @@ PLB_PY_METHOD(decider, judge, "gain:d", "Set the seconds that the last LB step h
     return PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
 }
 
-PLB_PY_METHOD(decider, previewed, "gain:d",
-              "Take the result of `preview`, on all ranks.  Returns one of ASKS: NOTHING or\n"
-              "BALANCE.")
+PLB_PY_METHOD(
+    decider, previewed, "gain:d",
+    "Set the result of `preview`; call it on all ranks.  Returns one of ASKS: NOTHING or\n"
+    "BALANCE.")
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -207,7 +208,7 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_METHOD(
     decider, place,
     "snapshot:O ... here:f8@? work:f8@? figures:f8! speed:f8! rank:i4! drift:f8@?=None",
-    "Place the objects, on the rank that has the loads.  here: mean seconds of each\n"
+    "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
     "object on its present rank; work: the user's estimates; drift: growth of the loads\n"
     "per iteration; each (n,) float64 or None.  Fills figures, a float64 array with one\n"
     "entry for each of FIGURES; speed, (p,) float64 (all zero: equal speeds); and rank,\n"
@@ -244,10 +245,11 @@ PLB_PY_METHOD(
     return PyFloat_FromDouble(gain);
 }
 
-PLB_PY_METHOD(decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
-              "Learn speeds from a sample of objects, on the rank that has the sample.  here:\n"
-              "mean seconds of each object on its present rank; work: the user's estimates;\n"
-              "each (n,) float64 or None.  Fills speed, (p,) float64 (all zero: equal speeds).")
+PLB_PY_METHOD(
+    decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
+    "Learn speeds from a sample of objects; call it on the rank with the sample.  here:\n"
+    "mean seconds of each object on its present rank; work: the user's estimates;\n"
+    "each (n,) float64 or None.  Fills speed, (p,) float64 (all zero: equal speeds).")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -261,8 +263,8 @@ PLB_PY_METHOD(decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
 }
 
 PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
-              "Take the result of the rank that placed, on all ranks: `figures` and `speed` as\n"
-              "`place` has filled them.  speed None: all ranks are equally fast.")
+              "Set the result of `place`; call it on all ranks.  figures, speed: as filled by\n"
+              "`place` on the rank that has the loads; speed None: all ranks are equally fast.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;

@@ -72,8 +72,8 @@ typedef struct plb_wish {
     int32_t lag;
     bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast,
                      or wants none */
-    int64_t decided_at; /* the iteration that led to this decision, as numbered for the trigger
-                           (from `first` on) */
+    int64_t decided_at; /* number, counted from `first`, of the iteration that led to this
+                           decision */
     plb_verdict_t why;  /* the verdict that led to this decision; before it, the last verdict */
 } plb_wish_t;
 
@@ -82,7 +82,7 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
-    int64_t iteration;       /* the iteration, as numbered for the trigger (from `first` on) */
+    int64_t iteration;       /* number of the iteration, counted from plb_wish_t.first */
     int64_t yes, no; /* the lowest rank that wants an LB step, and the lowest rank that does not;
                         equal: there is no dispute */
 } plb_dispute_t;

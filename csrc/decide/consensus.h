@@ -185,7 +185,7 @@ void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 /** Whether this rank counts as ended in its statistics of `iteration`. */
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
 
-/** Take the root's ruling on the statistics of `iteration`, which are reduced now. */
+/** Take the root's ruling on the statistics of `iteration`, whose reduction is complete. */
 int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
                         plb_actions_t *out, plb_err_t *err);
 

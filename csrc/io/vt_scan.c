@@ -7,8 +7,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* The target of the functions that read fields: `scan` grows; the other fields belong to the JSON
- * object that is being read. */
+/* What the functions that read a field write to.  `scan` collects the objects that were read; the
+ * other fields are the object that is being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;

@@ -254,7 +254,7 @@ bool plb_settings_learns(const plb_settings_t *self)
     return self->unlike < 0 ? chosen_by_pylb && self->lag == 0 : self->unlike;
 }
 
-/* A trigger that the user chose is never overruled. */
+/* Only "auto" is checked: any other trigger is the user's choice, which is never overruled. */
 bool plb_settings_watches(const plb_settings_t *self)
 {
     return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;

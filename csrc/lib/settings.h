@@ -42,9 +42,11 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 /** Whether LB steps are to be switched off while they do not pay. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the ranks' speeds are to be learned. plb_settings_watches: whether pylb checks that the
- * last LB step achieves what it predicted.  Python's Advisor has the same rules. */
+/** Whether the ranks' speeds are to be learned.  Python's Advisor has the same rules for this and
+ * for plb_settings_watches. */
 bool plb_settings_learns(const plb_settings_t *self);
+
+/** Whether pylb checks that the last LB step has achieved what it predicted. */
 bool plb_settings_watches(const plb_settings_t *self);
 
 /** Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the

@@ -32,7 +32,7 @@ typedef struct plb_learner {
     double *log_speed; /* [p] mean 0 */
     double *suspected; /* [p] below 0: logarithm of the assumed speed of a rank that is suspected
                           (suspicion.h); 0: not suspected */
-    double *guess;     /* [p] the speeds of the last fit, used or not */
+    double *guess;     /* [p] like log_speed, from the last fit, whether or not it is in use */
     double *error;     /* [p] standard errors of log_speed; infinite: unknown */
     plb_speeds_t fit;  /* result of the last fit that had any data */
     plb_evidence_t evidence;

@@ -232,7 +232,7 @@ static void move(search_t *s, int32_t v, int32_t to)
         if (add_pin(s, e, to) == 1) {
             wake_pins(s, e, -1); /* the other pins of e can now follow to `to` without loss */
         } else if (left == 1) {
-            /* if its last pin in `from` moves, too, e no longer touches `from` */
+            /* one pin of e is left in `from`: if it moves, too, e no longer touches `from` */
             wake_pins(s, e, from);
         }
     }

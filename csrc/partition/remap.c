@@ -60,7 +60,7 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Assign names so that objects of the largest total size stay in their part. */
+/* Name the parts so that the total size of the objects that stay in their part is largest. */
 static int by_parts(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -100,7 +100,8 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Assign the remaining names so that objects of the largest total size stay on their rank. */
+/* Name the remaining parts so that the total size of the objects that stay on their rank is
+ * largest. */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;

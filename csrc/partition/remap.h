@@ -1,6 +1,6 @@
-/* Renumbers new parts such that objects of the largest total size stay in their part.  Among these
- * solutions, takes the one in which objects of the largest total size stay on their rank.  This is
- * the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
+/* Renumbers new parts such that the total size of the objects that stay in their part is largest.
+ * If several solutions are equal, the total size of those that stay on their rank decides.  This
+ * is the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 

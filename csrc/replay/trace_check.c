@@ -32,7 +32,7 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Check that loads are seconds * speed, because a user may change only the loads. */
+/* Check that loads are seconds * speed: a user may have changed the loads, but not the seconds. */
 static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err)
 {
     for (int64_t k = a; k < b; k++) {

@@ -43,7 +43,7 @@ class Curve:
         return np.arange(*self.first[self.comm.rank : self.comm.rank + 2])
 
     def refined(self, step):
-        """Return which cells of this rank are near the disk."""
+        """Return which cells of this rank are refined: those near the disk."""
         centre = 0.2 + 0.6 * step / STEPS  # along the diagonal
         return ((self.place[self.mine] - centre) ** 2).sum(axis=1) < 0.2**2
 

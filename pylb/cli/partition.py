@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ratio",
         type=float,
         default=1.0,
-        help="halo exchanges between two repartitions (default: 1)",
+        help="number of halo exchanges between two repartitions (default: 1)",
     )
     imbalance = "allowed ratio of the largest part to its share (default: %(default)s)"
     add("--imbalance", type=float, default=1.03, help=imbalance)

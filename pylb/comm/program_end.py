@@ -67,7 +67,7 @@ class ExitingAgreement(Agreement):
         """
         if self.running is not None and self.running.serve(seconds):
             self.running = None
-        if not self.transport.pending:  # no step has begun: other ranks may be in a loop with a lag
+        if not self.transport.pending:  # the last step begins when a loop with a lag has ended
             if self.running is None:
                 self.begin_exit(error)
             return None

@@ -87,7 +87,7 @@ class Settings:
         return self.trigger.name not in ASKED_FOR
 
     def load(self) -> None:
-        """Load the libraries that may be needed now, so that loading them delays no LB step.
+        """Load now the libraries that LB steps may need, so that loading them delays no LB step.
 
         Zoltan starts MPI, so with "auto" it is loaded only when it is chosen for the first time.
         """

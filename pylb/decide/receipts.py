@@ -226,7 +226,7 @@ class Receipt:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of the LB step itself: its cost without the warm-up."""
+        """Seconds of the LB step itself: `cost` without `seconds_warm_up`."""
         warm_up = self.seconds_warm_up
         return self.cost if math.isnan(warm_up) else self.cost - warm_up
 

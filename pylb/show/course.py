@@ -109,12 +109,12 @@ class Course:
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Cost of the LB step after each iteration, (m,) seconds, including its warm-up."""
+        """Cost of the LB step after each iteration, (m,) seconds; with `seconds_warm_up`."""
         return self._after_each("cost")
 
     @functools.cached_property
     def step_seconds(self) -> F64:
-        """Seconds of the LB steps alone at the end of each iteration, (m,)."""
+        """Seconds of the LB step after each iteration, (m,); without `seconds_warm_up`."""
         return self._after_each("step_seconds")
 
     def _after_each(self, name: str) -> F64:
@@ -132,15 +132,20 @@ class Course:
 
     @property
     def saved(self) -> F64:
-        """Seconds that LB steps have saved up to the end of each iteration, minus their cost."""
+        """Seconds that LB steps have saved so far, minus their cost, after each iteration, (m,)."""
         return saved(self.balancings, self.n_iterations)
 
 
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
-    """Return the seconds that LB steps have saved up to each of `m` iterations, minus their cost.
+    """Return what LB steps have saved so far, minus their cost, at the end of each iteration.
 
     The gain of an LB step is divided equally among the iterations in which it was saved.  An LB
     step whose gain is not known yet does not count.
+
+    Returns
+    -------
+    (m,) float64
+        Seconds.
     """
     out = np.zeros(m)
     for r in balancings:

@@ -128,7 +128,7 @@ def coded(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def loads(course: Course) -> dict[str, Any]:
-    """Return the loads of the ranks over the iterations, reduced to a screen, and the LB steps."""
+    """Return the ranks' loads with as many points as a screen can show, and the LB steps."""
     picture = aggregate.picture(
         course.times,
         course.elapsed,

@@ -164,7 +164,10 @@ def _first_tasks(trace: Trace) -> I64:
 
 
 def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Return loads and LB steps of a replay, reduced to a screen, and the recorded maxima."""
+    """Return loads and LB steps of a replay, with as many points as a screen can show.
+
+    The maxima of the recorded run are added for comparison.
+    """
     out = aggregate.picture(
         run.rank_times,
         run.metrics["max"],

@@ -138,7 +138,7 @@ def place(snapshot, name, **options):
 
 
 def arrays(snapshot):
-    """Return the copies of everything in a snapshot."""
+    """Return copies of all arrays of a snapshot."""
     values = [getattr(snapshot, field.name) for field in dataclasses.fields(snapshot)]
     flat = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
     return [part.copy() for part in flat if isinstance(part, np.ndarray)]

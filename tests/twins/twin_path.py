@@ -8,7 +8,10 @@ NOTHING, MOVED, ZEROED = range(3)
 
 
 class Twin:
-    """Advance every rank as far as possible, in turns, until none can continue."""
+    """The longest path to the end of each rank.
+
+    Ranks advance in turns, each as far as it can, until none can continue.
+    """
 
     def __init__(self, run, change=NOTHING, procedure=-1, source=-1, target=-1, kept=False):
         self.ops = [

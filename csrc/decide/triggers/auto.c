@@ -132,6 +132,7 @@ static double times(const plb_trigger_t *self, int param)
     return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
 }
 
+/* Return e, the part of an imbalance u that an LB step can remove. */
 static double excess(const state_t *s, double u)
 {
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
@@ -318,14 +319,15 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
 
-/* Estimate what the next iteration would save if an LB step came before it: its u without an LB
- * step, minus its u with one.  With an LB step, u is the usual one of first iterations after LB
- * steps. Without, it is the present u or, after a first iteration, the usual one of second
- * iterations. Each LB step that came at once, after a cycle of one iteration, halves the
- * estimate, because the usual u becomes out of date.  If no cycle had a second iteration yet, the
- * part of u that the last LB step did not predict is taken, once, as the effect of random
- * changes.  Returns -INFINITY if nothing is known, or if there is time to observe more
- * iterations. */
+/* Estimate the seconds that an LB step now would save in the next iteration: the expected
+ * imbalance u of that iteration without an LB step, minus the expected u with one.
+ *   - With an LB step: the mean u of past iterations that came first after an LB step.
+ *   - Without one: in the second iteration of a cycle, its u; in the first one, the mean u of past
+ *     second iterations.
+ * After k cycles of one iteration in a row, the difference is divided by 2^k, because there was no
+ * new second iteration.  If there never was one, the estimate is DRIFT times the part of u that
+ * the last LB step did not predict; this may lead to one LB step only.  Returns -INFINITY if
+ * nothing is known, and from the third iteration of a cycle on, when other criteria decide. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;

@@ -194,9 +194,10 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* Encode a message of integers for each rank: for each part, -1 - part and then the rows of the
- * objects that go to it. place[r]: index in words[] of the next integer for rank r; last[r]: the
- * part encoded last for rank r. words is NULL: the integers are only counted. */
+/* Encode a message for each other rank r.  It is a list of integers: for each part, -1 - part,
+ * then the indices, on rank r, of the objects that go to this part.  place[r]: index in words[] of
+ * the next integer for rank r; last[r]: the part that was last encoded for rank r.  words NULL:
+ * only count the integers. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {

@@ -393,7 +393,7 @@ static int search(pairs_t *self, double limit, plb_err_t *err)
     return ret;
 }
 
-/* List the things and, in the same order, those of each rank. */
+/* Store the things rank by rank; list those of each rank that have a load, in the same order. */
 static int list_things(pairs_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -204,7 +204,7 @@ static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
         while (v & 1) {
             v /= 2;
         }
-        if (v == 0) { /* no subtree on the right is left */
+        if (v == 0) { /* there is no subtree further to the right */
             return -1;
         }
         v++;

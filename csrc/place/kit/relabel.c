@@ -23,7 +23,7 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    /* for each part, the index of its pair with the present rank; -1: none */
+    /* at[part]: index of the last pair with this part; below `first`: its rank is not r */
     memset(at, -1, (size_t)p * sizeof *at);
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;

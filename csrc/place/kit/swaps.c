@@ -75,9 +75,8 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
 
 /* The two ranks between which a step moves objects. */
 typedef struct pair {
-    /* before, there: present seconds of the rank `from` and of the rank `to`; slower_*: their
-     * seconds per load */
-    double before, there, slower_from, slower_to;
+    double seconds_from, seconds_to;   /* present seconds of each rank */
+    double per_load_from, per_load_to; /* seconds that a load of 1 takes on each rank */
 } pair_t;
 
 static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
@@ -92,8 +91,8 @@ static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
 static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
                               const view_t *y, double talk, double *from, double *to)
 {
-    *from = (y->load - x->load) * ranks->slower_from;
-    *to = (x->load - y->load) * ranks->slower_to;
+    *from = (y->load - x->load) * ranks->per_load_from;
+    *to = (x->load - y->load) * ranks->per_load_to;
     if (self->comm != NULL) {
         *from +=
             x->received[0] - (x->all - x->sent[0]) + (y->all - y->sent[1]) - y->received[1] + talk;
@@ -125,11 +124,12 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     double from, to;
     const double talk = s.j == NOBODY ? 0.0 : self->talk[s.i];
     difference(self, ranks, x, y, talk, &from, &to);
-    from += ranks->before;
-    to += ranks->there;
+    from += ranks->seconds_from;
+    to += ranks->seconds_to;
     const double after = from > to ? from : to;
     s.over = after > self->limit ? after - self->limit : 0.0;
-    if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
+    if (after >= ranks->seconds_from * (1.0 - SLACK) ||
+        (best->i != NOBODY && s.over > best->over)) {
         return; /* the usual case: the step does not help */
     }
     s.gain = saved(x) + saved(y) - 2.0 * talk;

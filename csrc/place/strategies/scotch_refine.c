@@ -40,7 +40,8 @@ out:
     return ret;
 }
 
-/* Lower *imbalance to that of the present placement, if this is better balanced. */
+/* If the present placement has a lower max/mean than *imbalance, lower *imbalance to it, but not
+ * below 1.001. */
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
