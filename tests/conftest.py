@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from functools import cache
@@ -22,6 +23,10 @@ os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 if os.geteuid() == 0:
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+# A shell's background jobs ignore Ctrl-C; the programs that tests interrupt must not inherit this.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 LABS = {
