@@ -31,7 +31,7 @@ typedef struct plb_observation {
     X(FLAT, "the imbalance does not grow")                                                        \
     X(EARLY, "the period is not over")                                                            \
     X(SUSPECT, "the imbalance is above the threshold, but it may be a spike")                     \
-    X(CHEAP, "not yet worth it: an iteration's imbalance costs less than the average per "        \
+    X(CHEAP, "not yet worth it: an iteration's imbalance costs less than the average cost per "   \
              "iteration at the best period")                                                      \
     X(GAIN, "the remaining iterations would not repay an LB step")                                \
     X(EVERY, "the given number of iterations is over")                                            \
@@ -40,8 +40,9 @@ typedef struct plb_observation {
     X(SUDDEN, "the imbalance is above the threshold, and more than its growth explains")          \
     X(UNBALANCED, "a rank is slower than the tolerance allows")                                   \
     X(LOSS, "the imbalance since the last LB step has cost as much as an LB step")                \
-    X(RATE, "an iteration's imbalance costs more than the average per iteration at the best "     \
-            "period")                                                                             \
+    X(RATE,                                                                                       \
+      "an iteration's imbalance costs more than the average cost per iteration at the best "      \
+      "period")                                                                                   \
     X(ASKED, "the user's function asks for it")                                                   \
     X(REPAYS, "an LB step and a batch of balanced iterations take less time than the batch now")  \
     X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \

@@ -60,10 +60,10 @@ def _fits(r: Any) -> str:
     if _is_known(f, "excess"):
         phrases.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
     if _is_known(f, "level"):
-        phrases.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
+        phrases.append(f"an imbalance of {seconds(f['level'])} per iteration was expected to last")
     if _is_known(f, "rate"):
         phrases.append(
-            f"with LB steps at the best known interval, imbalance and LB steps together cost "
+            f"at the best known period, imbalance and LB steps together cost "
             f"{seconds(f['rate'])} per iteration"
         )
     return f"Trigger {r.trigger} found: {'; '.join(phrases)}." if phrases else ""
@@ -122,7 +122,8 @@ def _speeds(r: Any) -> str:
     if not math.isnan(r.suspected):
         return (
             f"All objects of rank {r.suspected:.0f} suddenly took longer by the same factor, so it "
-            f"was taken to be {ratio:.3g} times slower than others, until moves show more."
+            f"was assumed to be {ratio:.3g} times slower than the other ranks, until migrations "
+            "show its speed."
         )
     return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
 
@@ -174,7 +175,7 @@ def _price(r: Any) -> str:
 
 def _outcome(r: Any) -> str:
     since = count(r.iterations, "iteration")
-    ratio = "" if math.isnan(r.realised) else f"their max/mean was {r.realised:.3g}"
+    ratio = "" if math.isnan(r.realised) else f"max/mean was {r.realised:.3g}"
     if math.isnan(r.gain):
         if ratio:
             return f"In the {since} after it, {ratio}."
@@ -193,12 +194,13 @@ def _idle(r: Any) -> str:
         return ""
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
-    aim = "" if r.strategy == OWN else f", to reduce it to {seconds(r.predicted_idle_mean)}"
-    return (
-        f"With the estimated loads, a rank waits {seconds(r.idle_mean)} per iteration for the most "
-        f"loaded one (mean of the ranks){aim}; afterwards it waited "
-        f"{seconds(r.realised_idle_mean)} ({change})."
+    wait = (
+        f"By the estimated loads, a rank waited {seconds(r.idle_mean)} per iteration for the most "
+        "loaded one (mean of the ranks)."
     )
+    aim = f" The LB step was expected to reduce this to {seconds(r.predicted_idle_mean)}."
+    after = f" Afterwards a rank waited {seconds(r.realised_idle_mean)} ({change})."
+    return wait + ("" if r.strategy == OWN else aim) + after
 
 
 def _times(ratio: float) -> str:

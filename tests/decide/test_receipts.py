@@ -324,7 +324,7 @@ def test_sentences_about_an_lb_step():
         "RefineLB was chosen because refinements follow. RefineLB moved 37 objects (1.2 MB), to "
         "reduce max/mean of the estimated loads from 1.5 to 1.05. The LB step cost 44 ms, of which "
         "5 ms for the strategy, 39 ms for moving. It saved 88 ms in the 30 iterations after it, 2 "
-        "times its cost (their max/mean was 1.08)."
+        "times its cost (max/mean was 1.08)."
     )
     r.gain, r.moved = -0.01, False
     assert "It would have cost 10 ms more in the 30 iterations after it" in r.explain()
