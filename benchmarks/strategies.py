@@ -184,7 +184,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small cases only")
     parser.add_argument("--only", default="*", help="pattern of the families to run, e.g. 'mesh*'")
-    parser.add_argument("--budget", type=float, default=20.0, help="most seconds (%(default)s)")
+    parser.add_argument(
+        "--budget", type=float, default=20.0, help="largest number of seconds (%(default)s)"
+    )
     parser.add_argument("--json", metavar="FILE", default="out/strategies.json")
     args = parser.parse_args()
     results: list[dict[str, Any]] = []

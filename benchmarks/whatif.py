@@ -10,7 +10,7 @@ run once more with each rank limited to the same share of a core (`pylb lab`).  
 how fast a processor of the lab is for this program (`Recording.speeds`); no prediction uses the
 same share.
 
-Noise of the machine only makes runs slower.  Therefore each run waits until the cores are still,
+Noise of the machine only makes runs slower.  Therefore each run waits until the cores are quiet,
 for at most `--still` seconds and `--patience` in all; the fastest run of each kind counts; and
 rounds continue until the two fastest runs of each kind agree within `--agree`, at most `--most`
 rounds.
@@ -294,12 +294,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
     parser.add_argument("--rounds", type=int, default=5, help="least number of rounds")
-    parser.add_argument("--most", type=int, default=10, help="most rounds, if runs do not agree")
+    parser.add_argument(
+        "--most", type=int, default=10, help="largest number of rounds, if runs differ"
+    )
     parser.add_argument(
         "--agree", type=float, default=0.02, help="allowed difference of the two fastest runs"
     )
-    parser.add_argument("--still", type=float, default=5, help="seconds to wait for idle cores")
-    parser.add_argument("--patience", type=float, default=300, help="most seconds to wait in all")
+    parser.add_argument(
+        "--still", type=float, default=5, help="seconds to wait for quiet cores, at most"
+    )
+    parser.add_argument(
+        "--patience", type=float, default=300, help="seconds to wait in all, at most"
+    )
     parser.add_argument("--quantum", type=float, help="time slice in s (as recorded)")
     parser.add_argument("--skip-speed", action="store_true", help="do not time the simulation")
     parser.add_argument(

@@ -28,7 +28,7 @@ class Stillness:
     waited : float
         Seconds so far.
     waits, in_vain : int
-        Number of waits, and number of waits that ended without still cores.
+        Number of waits, and number of waits that ended without quiet cores.
     """
 
     def __init__(self, patience: float) -> None:
@@ -38,7 +38,7 @@ class Stillness:
         self.waits = self.in_vain = 0
 
     def wait(self, cores: Iterable[int], longest: float) -> bool:
-        """Wait until each core was fast several times in a row; return whether that was reached."""
+        """Wait until each core was fast several times in a row; return False after `longest`."""
         before, begin = os.sched_getaffinity(0), time.perf_counter()
         cores = sorted(set(cores) & before)
         in_a_row, longest = 0, min(longest, self.patience - self.waited)
@@ -53,7 +53,7 @@ class Stillness:
         return in_a_row == IN_A_ROW
 
     def __str__(self) -> str:
-        text = f"waited {self.waited:.0f} s for still cores before {self.waits} runs"
+        text = f"waited {self.waited:.0f} s for quiet cores before {self.waits} runs"
         return f"{text}, {self.in_vain} times in vain"
 
     def _are_still(self, cores: list[int]) -> bool:

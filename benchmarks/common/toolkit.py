@@ -35,7 +35,7 @@ PARTS = 16
 MOST, SECONDS = 400, 0.4  # a method is called MOST times in a row, or until SECONDS have passed
 TURNS, AGAIN = 3, 12  # number of starts of each program; AGAIN if a ratio is above LIMIT
 LIMIT, SLOW = 1.1, 1.0  # largest ratio; calls of more than SLOW seconds start only once
-STILL, PATIENCE = 2.0, 180.0  # most seconds to wait for still cores: for one start, for all
+STILL, PATIENCE = 2.0, 180.0  # seconds to wait for quiet cores, at most: for one start, for all
 Answer = tuple[list[Any], bool]
 
 

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-/* Most cores of a host; if it has more, the cores of a rank count as unknown. */
+/* Largest number of cores of a host; if it has more, the cores of a rank count as unknown. */
 enum { PLB_CORES_MOST = 1024 };
 
 /* What a rank knows of its cores; sent between ranks as bytes. */

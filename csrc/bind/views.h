@@ -32,7 +32,7 @@
 
 /* ---- one call from Python ------------------------------------------------------------------- */
 
-/* Most arrays that a call can hold while C uses them. */
+/* Largest number of arrays that a call can hold while C uses them. */
 enum { PLB_PY_MAX_HELD = 64, PLB_PY_MAX_MEMORY = 8 };
 typedef struct plb_py_held {
     PyArrayObject *array[PLB_PY_MAX_HELD];

@@ -14,8 +14,8 @@ static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger 
 /* below this fraction of its best speed, a processor counts as paging */
 static const double PAGING = 0.5;
 
-/* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for each
- * bit of the interval's length. */
+/* Largest number of steps of the search.  Newton's method needs about ten; bisection alone needs
+ * one for each bit of the interval's length. */
 enum { MOST_STEPS = 4000 };
 
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)

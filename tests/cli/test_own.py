@@ -92,7 +92,7 @@ def test_a_file_that_would_do_more_than_define_is_refused(capsys, text, said):
 
 
 def test_a_module_that_it_imports_may_not_start_mpi_either():
-    """It is tested in a process of its own, because this one may have started MPI."""
+    """This test starts a new process, because its own may have started MPI."""
     pytest.importorskip("mpi4py")
     Path("mine.py").write_text("import another\ndef f(s): return s.rank\n")
     Path("another.py").write_text("from mpi4py import MPI\n")

@@ -88,8 +88,9 @@ typedef struct state {
     double rate;         /* the last result of best_rate: lowest average cost per iteration */
     double steady;       /* the least `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
-    double young[2]; /* sums of u in the first and in the second iteration after LB steps */
-    double ages[2];  /* weights in the sums `young`; an LB step weighs half as much as the one
+    double young[2]; /* weighted sums of u in the first, and in the second, iteration after LB
+                        steps */
+    double ages[2];  /* sums of the weights in `young`; an LB step weighs half as much as the one
                         after it */
     double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
                                 less */

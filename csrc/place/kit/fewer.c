@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "place/kit/refine.h"
 
-/* The slowest rank may take longer by the fraction NEAR; the aim of the refinement is half of it.
- * FEWER: the result must have less than this fraction of the migrations. */
+/* A refinement replaces rank[] if its slowest rank takes at most 1 + NEAR times as long, and if it
+ * has less than FEWER times as many migrations.  The refinement aims at 1 + NEAR / 2. */
 static const double NEAR = 2e-3, FEWER = 0.5;
 
 static int64_t migrations(const plb_snapshot_t *in, const int32_t *rank)

@@ -42,7 +42,7 @@
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { MOST_ROUNDS = 1 << 16 };
 
-/* Most numbers that step 3 examines, which takes a few tenths of a second. */
+/* Step 3 examines at most so many numbers, which takes a few tenths of a second. */
 static const double WORK = 5e7;
 
 /* A gain below this fraction of the cost is due to rounding. */
