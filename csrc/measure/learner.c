@@ -29,7 +29,7 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
 /* Speeds are proven if the gain of their predictions is PROVEN (evidence.h), which takes at least
  * three intervals; or if they explain the fraction CLEAR of all changes of moved and unmoved
- * objects in the last interval; or if both hold in part. */
+ * objects in the last interval; or if gain / PROVEN + fraction / CLEAR is above 1. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
 /* Factor by which add_unrest increases the measured changes of speeds: they rest on few values. */

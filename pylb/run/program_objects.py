@@ -198,8 +198,8 @@ class ProgramObjects:
         data : object
             Any value that can be pickled.  Later changes do not affect the message.
         copy : bool
-            False saves a copy; the caller promises that neither sender nor receiver modifies the
-            data.
+            False: `data` are not copied, and the caller promises that neither sender nor receiver
+            modifies them.
 
         Raises
         ------

@@ -253,7 +253,8 @@ static void random_traces_run_under_every_strategy(void **state)
     }
 }
 
-/* In two parts, cut anywhere, also with a lag: the same result as in one part, to the last bit. */
+/* A replay in two parts, cut anywhere, also with a lag, has the same result as in one part, to the
+ * last bit. */
 static void parts_are_the_same_as_the_whole(void **state)
 {
     (void)state;

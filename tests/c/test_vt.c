@@ -128,7 +128,8 @@ static void test_every_allocation_fails(void **state)
     assert_true(n > 40);
 }
 
-/* Scan the text in memory of exactly its size; the result must be PLB_OK or PLB_ERR_FORMAT. */
+/* Copy the text into memory of exactly its size and scan it; the result must be PLB_OK or
+ * PLB_ERR_FORMAT. */
 static int alone(const char *text, size_t size)
 {
     plb_err_t err = {0, ""};

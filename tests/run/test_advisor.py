@@ -369,7 +369,7 @@ def raised(program, ranks=3):
 
 
 def by_one(call, normal):
-    """Return a program in which rank 1 uses `call` in step 2; all else uses `normal`."""
+    """Return a program in which rank 1 calls `call` in step 2; all other calls are `normal`."""
 
     def program(comm):
         lb = pylb.Advisor(comm, strategy="GreedyLB", every=3)

@@ -72,9 +72,9 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* Add the bytes of each edge's reverse edge to its bytes[]; false: an edge has no reverse edge.
- * In a symmetric graph, the first entries of row w are, in order, the rows v < w that have an edge
- * to w. */
+/* Set bytes[] of each edge to the sum over both directions; false: an edge has no reverse edge.
+ * In a symmetric graph, row w begins with all v < w that have an edge to w, in ascending order. So
+ * if the rows v are visited in this order, the reverse edge (w, v) is always entry next[w]. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {

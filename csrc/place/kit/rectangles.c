@@ -6,8 +6,7 @@
 #include "base/sort.h"
 #include "place/kit/apportion.h"
 
-/* Compute for each column its fraction of all shares, and its number of processors with a
- * share. */
+/* For each column: its fraction of all shares, and its number of processors with a share. */
 typedef struct columns {
     double *share;
     int64_t *busy;
