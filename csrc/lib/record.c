@@ -183,7 +183,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name beside `path`: nobody can have put a link under this name. */
+/* Create a file with a random name beside `path`: no other user can have put a link there. */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;

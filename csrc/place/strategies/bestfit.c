@@ -425,7 +425,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* nobody can take anything: the donor is stuck */
+    if (given) { /* no receiver can take anything: the donor is stuck */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
