@@ -20,6 +20,8 @@ from compiled import installed
 # Let Open MPI start more ranks than cores, also as root; MPICH ignores these variables.
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+# One host needs no network: to look for one takes MPI_Init a quarter of a second.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
 if os.geteuid() == 0:
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
