@@ -177,7 +177,10 @@ def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float
 
 
 def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """Return the ratio to the bound for parts that fit the mean speeds; no placement is better."""
+    """Return time / bound if the parts fitted the mean speeds exactly; no placement is better.
+
+    It is above 1 because the speeds of the ranks change from one iteration to the next.
+    """
     end = len(run["max"]) if end is None else end
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     mean = sweeps.sum(axis=0) / loads.sum(axis=0)

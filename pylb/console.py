@@ -285,7 +285,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
         padding=(0, 1 if named else 2, 0, 0),  # the box itself adds a blank
         title=title,
         title_justify="left",
-        header_style="",  # under mpiexec there seems to be a terminal, though it may be a file
+        header_style="",  # plain: under mpiexec, a file looks like a terminal, and would get codes
     )
     for name, to_right in head:
         table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)

@@ -11,7 +11,7 @@
  *         int32_t n_ranks, *rank;
  *         PLB_PY_TRY(plb_py_parse(c, &id, &n, &n_ranks));
  *         PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
- *         PLB_PY_RUN(c, plb_homes(id, n, n_ranks, rank));
+ *         PLB_PY_RUN(c, homes(id, n, n_ranks, rank));
  *         return plb_py_out(c, rank);
  *     }
  *

@@ -119,7 +119,8 @@ static inline int plb_phases_rows(const plb_phases_t *self)
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
 void plb_phases_free(plb_phases_t *self);
 
-/** Begin a part of the trace; keep it until the next part begins, or until plb_phases_pause. */
+/** Begin a part of the trace.  The caller keeps the part until the next one begins, or until
+ * plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
 /** Copy what later parts need from the present part; afterwards the caller may free the part. */

@@ -34,7 +34,7 @@ def expected(n, network, messages=0):
 
 @pytest.mark.parametrize("network", [FAST, SLOW])
 def test_the_choice_flips_where_the_time_saved_is_more_than_the_loss(network):
-    loss = 0.01 * 0.1 * 100  # 1 % of 0.1 s more per iteration, for 100 (the period is unknown)
+    loss = 0.01 * 0.1 * 100  # 1 % of 0.1 s in each of 100 iterations (the period is unknown)
     sizes = range(100, 2_000_000, 100)
     flips = next(n for n in sizes if np.subtract(*expected(n, network)) > loss)
     assert chosen(flips - 100, network=network) == "GreedyLB"

@@ -30,9 +30,12 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 
 /** Log a probe.  flag: 1: it has found a message; 0: it was a poll that has found none. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
-/** Log a matched probe. plb_note_mreceive: log the receive of the message that it has found. */
+
+/** Log a matched probe, and remember the message that it has found. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
+
+/** Log the receive of such a message.  plb_made_taken: a nonblocking receive. */
 void plb_note_taken(uint64_t message);
 void plb_made_taken(uint64_t message, MPI_Request request);
 

@@ -75,7 +75,7 @@ typedef MPI_Message *MessageOut;
 #include "mpi_counted.h"
 #endif
 
-/* --- the others --- */
+/* --- all other functions --- */
 
 /* Copies of the handles, which the call may change; and room for statuses. */
 typedef struct many {

@@ -1,4 +1,4 @@
-/* plb_partition: asks pylb's own partitioner any question, also with impossible values.  Every
+/* The partitioner: asks pylb's own partitioner any question, also with impossible values.  Every
  * vertex must get a part, and fixed vertices their own.  V-cycles must keep this, and must not
  * increase the cut if the parts were within their limits.  Sometimes a library answers instead,
  * rightly or wrongly.  Then follows a call that takes a finished partition (finished.h). */

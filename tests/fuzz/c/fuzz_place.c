@@ -1,6 +1,6 @@
-/* plb_place: every strategy on any snapshot.  No object is lost, fixed objects stay, memory limits
- * are kept, a refinement makes nothing worse by its own measure, and the same call gives the same
- * placement.  A failing allocation is an error, and nothing leaks. */
+/* The strategies: every strategy on any snapshot.  No object is lost, fixed objects stay, memory
+ * limits are kept, a refinement makes nothing worse by its own measure, and the same call gives
+ * the same placement.  A failing allocation is an error, and nothing leaks. */
 #include "anything.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
