@@ -143,7 +143,7 @@ out:
 }
 
 /* End a step that has failed.  A new step may begin only if no head was sent: the other ranks
- * could not tell the heads of the two steps apart. */
+ * could not distinguish the heads of the two steps. */
 static void give_up(plb_step_t *self)
 {
     if (self->heads.n > 0) {

@@ -275,8 +275,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* drop nothing while the receipt of the last LB step, which is still needed, is older than the
-     * newest keep / 2 receipts, the only ones that are sure to stay */
+    /* The receipt of the last LB step is still needed.  While it is not among the newest keep / 2
+     * receipts, which are always kept, drop nothing. */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0

@@ -7,11 +7,10 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* Finds an entity by its name.  `ids` numbers the ids; `names` numbers the pairs of an id's number
- * and the id's kind and type. */
+/* Finds an entity by its name (id, kind and type), in two steps. */
 typedef struct names {
-    /* an entity has the number that `names` gives to its name */
-    plb_keys_t ids, names;
+    plb_keys_t ids;   /* gives each id a number below 2^31 */
+    plb_keys_t names; /* gives each key_of(number of the id, name) a number: that of the entity */
 } names_t;
 
 static int64_t key_of(int32_t id, const plb_vt_name_t *name)

@@ -248,8 +248,8 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together, so that the estimator can tell a change of
- * the rank itself (all loads change) from changes of some objects. */
+/* Update the estimates of a rank's objects together, so that the estimator can distinguish a
+ * change of the rank itself (all loads change) from changes of some objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

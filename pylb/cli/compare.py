@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _titles(first: str, second: str) -> tuple[str, str]:
-    """Return the shortest ends of both paths that tell them apart."""
+    """Return the shortest ends of both paths that differ."""
     a, b = Path(first).parts, Path(second).parts
     same = next((n for n in range(1, max(len(a), len(b)) + 1) if a[-n:] != b[-n:]), 1)
     return "/".join(a[-same:]), "/".join(b[-same:])

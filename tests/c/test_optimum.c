@@ -210,7 +210,8 @@ static double exhaustive(const plb_trace_t *t, const plb_candidate_strategy_t *s
     return best;
 }
 
-/* Compare both versions for strategy `first` and the n - 1 strategies after it. */
+/* Compare the search with all schedules, for strategy `first` and the n - 1 strategies after it.
+ */
 static void compare(const plb_trace_t *t, int first, int32_t n, double cost)
 {
     plb_candidate_strategy_t all[3];

@@ -163,7 +163,7 @@ def test_ranks_that_sleep_between_polls(mpiexec, build):
             break
     else:
         if wakes_late():
-            pytest.skip("this machine is too busy to tell sleeping from waiting for a core")
+            pytest.skip("this machine is too busy to distinguish sleeping from waiting for a core")
     assert 0.0004 < run.info["response"] < 0.01  # half of the time between two polls
     assert 0 < run.info["polling"] < 0.3
     assert run.info["nap"] > 0.0005

@@ -347,8 +347,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
 }
 
 /* Find an object that is too heavy for the receiver, but which the receiver should take
- * nevertheless; -1: there is none.  After that, either the two ranks can balance the rest between
- * them, or the excess is smaller, or the excess is on a rank that has lighter objects. */
+ * nevertheless; -1: there is none.  Three cases are worth it: the receiver has room for the
+ * donor's whole excess, and can return other objects; or the excess becomes smaller; or the excess
+ * moves to the receiver, which has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
