@@ -388,11 +388,11 @@ out:
     return ret;
 }
 
-/* Let the strategy place for the loads expected 1, 2, ... forecasts ahead (cycle.h), and keep the
- * placement that loses least until the next LB step.  Stop at the first placement that loses more
- * than the one before.  Also try neighbours on different ranks: they stay balanced however their
- * region changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects; false:
- * do not. */
+/* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (cycle.h), and keep
+ * the placement that loses least until the next LB step.  Stop at the first placement that loses
+ * more than the one before.  Also try neighbours on different ranks: they stay balanced however
+ * their region changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects;
+ * false: do not. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {

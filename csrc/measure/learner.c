@@ -155,7 +155,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
     self->now.usual = all;
 }
 
-/* Test the speeds that were fitted before against the new placement. */
+/* Test whether the speeds of the last fit predict the new placement. */
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;

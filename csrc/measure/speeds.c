@@ -54,7 +54,7 @@ typedef struct fit {
     const plb_moved_t *in;
     int32_t p;
     float *weight;   /* [m] weights by Huber's rule */
-    float *miss;     /* [m] y + s minus the mean of its object */
+    float *miss;     /* [m] y + s of each observation, minus the mean over its object */
     uint32_t *count; /* [BINS] number of observations for each bin of |miss| */
     double *share;   /* [n] 1 / (sum of an object's weights); of an object with two observations:
                         the strength of the spring between their ranks */

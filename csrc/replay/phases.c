@@ -142,7 +142,7 @@ out:
     return ret;
 }
 
-/* Return a copy of an array of the ranks in `room`; NULL if the array is NULL. */
+/* Copy an array of the ranks to `room`, and return the copy; NULL if the array is NULL. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {

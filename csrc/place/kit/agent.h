@@ -86,8 +86,8 @@ typedef struct plb_agent {
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds after which all ranks would end together */
     double mean_speed;
-    double least; /* seconds that no placement can beat: the average, the longest object and the
-                     fixed objects take as long */
+    double least; /* lower bound of the slowest rank's seconds: the largest of the average, the
+                     time of the longest object, and the times of the ranks' fixed objects */
 
     plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;

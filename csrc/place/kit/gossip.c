@@ -504,7 +504,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = MORE * self->failed; /* no more than that if all loads are zero */
+    const double more = MORE * self->failed; /* not above `failed` if that is zero */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only the memory limits are exceeded: allow more time */

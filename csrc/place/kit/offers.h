@@ -13,8 +13,8 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] begin and end of each rank's entries */
     plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
-    int32_t *next, *prev; /* [entries] where the search for the entry nearest to k that was not
-                             taken goes on: at next[k] upwards, at prev[k] downwards */
+    int32_t *next, *prev; /* [entries] if entry k was taken, the search for the nearest one that
+                             was not taken continues at next[k] upwards, at prev[k] downwards */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;

@@ -38,8 +38,8 @@ typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
     plb_offers_t offers; /* objects of the donors, in lists that are not sorted */
-    double *comm;        /* [p] seconds in which each rank sends; NULL: messages do not count */
-    double limit;        /* seconds: the threshold */
+    double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
+    double limit; /* seconds: the threshold */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -gap; the gap is the load that the rank can still take.  A key
                             that is too low is corrected when it is on top */

@@ -19,7 +19,7 @@ static const double SLACK = 1e-9;
 
 typedef struct swaps {
     plb_ranks_t *ranks;
-    double *comm; /* [p] seconds that each rank sends; NULL: messages do not count */
+    double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
     double limit, work;
     plb_affinity_t affinity;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */

@@ -10,10 +10,10 @@
  * after which the slower of the two ranks is fastest.  If several steps reach the limit, take the
  * one of these that saves most communication.
  *
- * comm[p]: seconds that each rank sends; NULL: messages are not part of the ranks' times.  alpha,
- * beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then the lowest rank,
- * then the lowest object there.  Ends if no step helps the slowest rank, or after a bounded amount
- * of work. */
+ * comm[p]: seconds that each rank spends on sending; NULL: messages are not part of the ranks'
+ * times.  alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then
+ * the lowest rank, then the lowest object there.  Ends if no step helps the slowest rank, or after
+ * a bounded amount of work. */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);
 
