@@ -18,33 +18,49 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("anywidget")
 pytest.importorskip("h5py")
 
-# Fewer ranks and iterations in the tests than on the pages.
-MILLION, LARGE = ("1_000_000", "65_536") if EXPLORES else ("120_000", "16_384")
+# In the tests, fewer ranks, iterations and points of a picture than on the pages.
+MILLION, LARGE = ("1_000_000", "65_536") if EXPLORES else ("120_000", "8_192")
 FEWER = {
     "1_000_000": MILLION,
     "65_536": LARGE,
+    "2048": "1024",
     "n_ranks=10_000": "n_ranks=1_000",
     "iterations=200": "iterations=80",
+    '"retina"': '"png"',
 }
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+AFRESH = "%reset -f\nimport os\nos.environ['PYLB_DATA'] = {!r}\ndel os"
 
 
-def executed(path, monkeypatch, data):
-    """Return the notebook's cells, executed by this Python."""
+@pytest.fixture(scope="module")
+def client():
+    """Return a client whose kernel runs one notebook after the other: imports take seconds."""
     import nbclient  # importing it takes seconds
     import nbformat
 
     package = Path(pylb.__file__).parents[1]
-    monkeypatch.setenv("PYTHONPATH", f"{package}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.setenv("PYLB_DATA", str(data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{package}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        where = {"metadata": {"path": str(FOLDER)}}
+        made = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=300, resources=where)
+        with made.setup_kernel():
+            yield made
+
+
+def executed(client, path, data):
+    """Return the notebook's cells, executed by this Python without the variables of another one."""
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
         for number, fewer in FEWER.items():
             cell.source = cell.source.replace(number, fewer)
-    resources = {"metadata": {"path": str(path.parent)}}
-    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
-    return notebook.cells
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(AFRESH.format(str(data))))
+    client.nb = notebook
+    client.execute(cleanup_kc=False)
+    return notebook.cells[1:]
 
 
 def printed(cells):
@@ -123,8 +139,8 @@ def test_every_notebook_has_its_row():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_runs_on_a_generated_run(path, monkeypatch, tmp_path):
-    cells = executed(path, monkeypatch, tmp_path)
+def test_runs_on_a_generated_run(client, path, tmp_path):
+    cells = executed(client, path, tmp_path)
     said, pictures, more = EXPECTED[path.stem]
     assert said in printed(cells)
     assert len(shown(cells, "image/png")) >= pictures
@@ -135,8 +151,8 @@ def test_runs_on_a_generated_run(path, monkeypatch, tmp_path):
         assert [kinds(cell) for cell in cells] == [kinds(cell) for cell in kept]
 
 
-def test_recorded_run_on_the_recorded_run(monkeypatch, data):
+def test_recorded_run_on_the_recorded_run(client, data):
     path = next(path for path in NOTEBOOKS if path.stem == "recorded_run")
-    cells = executed(path, monkeypatch, data.resolve())
+    cells = executed(client, path, data.resolve())
     assert len(shown(cells, "image/png")) >= 3
     assert "<Replay by cards, every 3: 10 phases" in printed(cells)
