@@ -1,8 +1,8 @@
-/* Allocations of the library fail on the last rank:  LD_PRELOAD=no_malloc.so no_memory RECORD
+/* Allocations of the library fail on the last rank:  LD_PRELOAD=no_malloc.so no_memory RECORD STEP
  *
  * A session opens, uses and closes an advisor.  In the first one, no allocation fails; in the next
- * one, allocation 0 fails, then 1, and so on, until a session ends before its allocation fails.  A
- * call must return PYLB_ERR_NOMEM.  Closing frees all but the handle (24 bytes), which stays, so
+ * one, allocation 0 fails, then STEP, and so on, until a session ends before its allocation fails.
+ * A call must return PYLB_ERR_NOMEM.  Closing frees all but the handle (24 bytes), which stays, so
  * that the library can recognise and refuse it later. */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -128,10 +128,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    const int step = argc > 2 ? atoi(argv[2]) : 1;
     for (int kind = 0; kind < 5; kind++) {
         int before = session(kind, argv[1]), n = 0, fails = before == PYLB_OK;
         const int64_t blocks = live();
-        for (int64_t at = 0; fails; at++, n++) {
+        for (int64_t at = 0; fails; at += step, n++) {
             fail_at(rank == n_ranks - 1 ? at : -1);
             const int code = session(kind, argv[1]);
             fails = rank == n_ranks - 1 ? failed() : 0;

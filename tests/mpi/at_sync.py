@@ -305,7 +305,7 @@ class Ring:
 
 def objects_at_their_own_pace(comm):
     """Some objects of a rank are ahead of others, without a lag (as in the thesis) and with one."""
-    n, steps = 10, 60
+    n, steps = 10, 40
     spread = 0
     for lag in (math.inf, 1, 4):
         lb = pylb.Balancer(

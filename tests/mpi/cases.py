@@ -45,14 +45,14 @@ def random_programs(comm):
     out = []
     for seed in range(5):
         n = [1, 7, 13, 20, 40][seed]
-        lb, mine = programs.run_balanced(comm, seed, n, 6, load=lambda key, block: key % 5)
+        lb, mine = programs.run_balanced(comm, seed, n, 4, load=lambda key, block: key % 5)
         every = {}
         for states in comm.allgather(mine):
             assert not every.keys() & states.keys(), "an object lives twice"
             every.update(states)
-        assert every == programs.run_twin(seed, n, 6)
+        assert every == programs.run_twin(seed, n, 4)
         out.append([every[key] for key in sorted(every)])
-        assert sum(map(len, comm.allgather(lb.history))) == 5 * comm.size
+        assert sum(map(len, comm.allgather(lb.history))) == 3 * comm.size
     return out
 
 
@@ -184,14 +184,14 @@ def shadow(comm):
     def run(**options):
         lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + (key * block[0]) % 7, **options)
         fill(lb, n=24, block=[1])
-        for n in (70, 3, 20):
+        for n in (35, 3, 15):
             for it in lb.iterate(n):
                 for key, block in lb.local():
                     block[0] = 1 + it // 4
                     lb.send((key + 1) % 24, key, b"12345")
-                if it == 30 and lb.rank == 0:
+                if it == 15 and lb.rank == 0:
                     lb.add(100, [1], migratable=False)
-                if it == 80 and 100 in dict(lb.local()):
+                if it == 42 and 100 in dict(lb.local()):
                     lb.remove(100)
         return lb
 
@@ -229,7 +229,7 @@ def next_to_nothing(comm):
         for when in ({"every": 3}, {"trigger": "metabalancer"}, {}, {"every": 10**9}):
             for load in (0.0, 1.0):
                 lb = fill(pylb.Balancer(comm, load=lambda key, block, x=load: x, **when), n=n)
-                assert list(lb.iterate(20)) == list(range(20))
+                assert list(lb.iterate(8)) == list(range(8))
                 assert list(lb.iterate(0)) == []
                 assert lb.iterations.max[-1] == load * -(-n // comm.size)
                 done = [r.iteration for r in lb.history.balancings]
