@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 from stuck_mpiexec import PATIENCE, Watch, processes
 
@@ -20,13 +19,12 @@ def test_only_an_mpiexec_that_had_ranks_is_stuck():
 
 def test_processes_knows_names_and_parents():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        time.sleep(0.05)
         found = processes()
         child.communicate(b"\n")
         zombie = os.fork()
         if zombie == 0:
             os._exit(0)
-        time.sleep(0.05)
+        os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
         assert zombie not in processes()
         os.waitpid(zombie, 0)
     assert found[child.pid][1] == os.getpid()
