@@ -56,7 +56,7 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.  They start hundreds of Pythons, which need compiled modules.
-PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|mpich|none)

@@ -1,14 +1,13 @@
 """Fixtures for all tests."""
 
+import contextlib
 import fcntl
 import os
-import re
 import shlex
 import shutil
 import signal
 import sys
 import tempfile
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,9 +16,11 @@ import pytest
 import stuck_mpiexec
 from compiled import installed
 
-# Let Open MPI start more ranks than cores, also as root; MPICH ignores these variables.
+# Let Open MPI start more ranks than cores, also as root, and not bind the ranks of several tests to
+# the same core; MPICH ignores these variables.
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+os.environ.setdefault("OMPI_MCA_hwloc_base_binding_policy", "none")
 # One host needs no network: to look for one takes MPI_Init a quarter of a second.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 if os.geteuid() == 0:
@@ -31,20 +32,26 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-LABS = {
-    "test_cli_all.py",
-    "test_lab.py",
-    "test_lab_hosts.py",
-}  # tests that use the machine's control groups and networks
+# Workers begin with the files that take longest, so that none is left over at the end; while labs
+# run on one of them, the others have tests without ranks.
+LONGEST = (
+    *("test_lab_groups.py", "test_lab_hosts.py", "test_notebooks.py", "test_browser.py"),
+    *("test_mpi.py", "test_at_sync.py", "test_lib.py", "test_c.py", "test_blocks.py"),
+    *("test_same_bits.py", "test_advisor_mpi.py", "test_own_loop.py", "test_partition_mpi.py"),
+    *("test_operations.py", "test_live.py", "test_dying_ranks.py", "test_examples.py"),
+    *("test_checkpoint.py", "test_trace.py", "test_growth.py", "test_rounds.py", "test_leave.py"),
+)
 SLOW = {
-    *LABS,
     "test_browser.py",
     "test_c.py",
+    "test_cli_all.py",
     "test_consensus.py",
     "test_examples.py",
     "test_fortran.py",
     "test_graph_strategies.py",
     "test_growth.py",
+    "test_lab_groups.py",
+    "test_lab_hosts.py",
     "test_live.py",
     "test_notebooks.py",
     "test_odd_calls.py",
@@ -55,9 +62,8 @@ SLOW = {
 }
 
 
-def needs_the_machine(item):
-    """Say whether a test starts ranks, which need cores, or labs, which affect the machine."""
-    return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
+def starts_ranks(item):
+    return "mpiexec" in getattr(item, "fixturenames", ())
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -65,44 +71,55 @@ def pytest_ignore_collect(collection_path, config):
     return (config.getoption("markexpr") == "not slow" and collection_path.name in SLOW) or None
 
 
+def place_in_line(item):
+    name = item.path.name
+    first = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+    return first, name not in SLOW, item.path
+
+
 def pytest_collection_modifyitems(config, items):
-    """Mark the tests that `make check` leaves out; under xdist, begin with their files."""
+    """Mark the tests that `make check` leaves out; under xdist, sort the files."""
     for item in items:
-        if needs_the_machine(item) or item.path.name in SLOW:
+        if starts_ranks(item) or item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: item.path not in slow)
+        items.sort(key=place_in_line)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Share out files, like xdist; but one worker gets all those with tests that need the machine.
-
-    So no worker waits until the other has released the machine.
-    """
+    """Share out files, like xdist; but one worker gets all labs, so that none waits for another."""
     from xdist.scheduler import LoadFileScheduling
-
-    @cache
-    def lane(path):
-        text = (config.rootpath / path).read_text()
-        starts_ranks = re.search(r"def \w+\([^)]*\bmpiexec\b", text)
-        return "machine" if starts_ranks or Path(path).name in LABS else path
 
     class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return lane(nodeid.partition("::")[0])
+            path = nodeid.partition("::")[0]
+            return path.replace("test_lab_hosts", "test_lab_groups")
 
     return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@contextlib.contextmanager
+def machine(how):
+    """Use the machine alone (LOCK_EX), or beside others (LOCK_SH).
+
+    The queue lets nobody pass one that waits to be alone.
+    """
+    name = Path(tempfile.gettempdir(), f"pylb-tests-{os.getuid()}")
+    with open(f"{name}.lock", "w") as lock, open(f"{name}.queue", "w") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(lock, how)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Let one process at a time run a test that needs the machine, from set-up to tear-down."""
-    if not needs_the_machine(item):
+    """Let no test start ranks or a lab beside a lab, from set-up to tear-down."""
+    lab = item.get_closest_marker("lab")
+    if not (lab or starts_ranks(item)):
         return (yield)
-    with open(Path(tempfile.gettempdir(), f"pylb-tests-{os.getuid()}.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with machine(fcntl.LOCK_EX if lab else fcntl.LOCK_SH):
         return (yield)
 
 

@@ -96,6 +96,7 @@ def test_bad_input_is_one_line_and_code_2(name, capfd):
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.lab
 def test_a_lab_writes_as_json_what_was_used(capfd):
     if cli.main(["lab", "--share", "0.5", "--json", "used.json", "--", "echo", "hello"]) == 2:
         pytest.skip(capfd.readouterr().err)

@@ -23,6 +23,7 @@ from pylb.lab import network as network_module
 from pylb.lab.shares import SLACK
 
 pytest.importorskip("yaml")
+pytestmark = pytest.mark.lab
 
 TWO = LabPlan(
     hosts=(

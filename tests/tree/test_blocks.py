@@ -35,6 +35,7 @@ def test_python_on_the_pages(mpiexec, tmp_path):
     assert len(pages) >= 18
 
 
+@pytest.mark.lab
 def test_python_on_the_page_of_labs(here, mpiexec):
     names = {"pylb": pylb}
     try:
@@ -162,8 +163,12 @@ def follow(lines, capfd):
             assert code == 0, f"{line}\n{said}"
 
 
+def marks(text):
+    return pytest.mark.lab if "pylb lab" in text else ()
+
+
 BLOCKS = [
-    pytest.param(page, block, id=f"{name_of(page)}:{k}")
+    pytest.param(page, block, id=f"{name_of(page)}:{k}", marks=marks(block))
     for page in PAGES
     if page.name != "your_code.md"  # tests/examples/test_own_loop.py
     for k, block in enumerate(SHELL.findall(page.read_text()))
@@ -177,7 +182,10 @@ def test_shell_on_the_pages(page, block, here, mpiexec, capfd):
     follow(commands(block), capfd)
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda c: c.__name__)
+HELP = [pytest.param(c, id=c.__name__, marks=marks(c.EXAMPLES)) for c in cli.COMMANDS]
+
+
+@pytest.mark.parametrize("command", HELP)
 def test_examples_of_the_help(command, here, mpiexec, capfd):
     if command in (cli.whatif, cli.procedures, cli.record):
         recording(here)
