@@ -20,14 +20,14 @@ class Pairs:
     def search(self, limit):
         """Exchange objects until the limit is met, or the lowest limit that can be met."""
         low, before = limit, float("inf")
-        if self.meet(limit):
+        if self.meet(limit, limit):
             return
         while self.work > 0:
             most = max(map(self.seconds, range(self.q.p)))
             if most - low <= 4e-3 * limit or not most - low < before:
                 return
             before, middle = most - low, 0.5 * (low + most)
-            low = low if self.meet(middle) else middle
+            low = low if self.meet(middle, 1.001 * middle) else middle
 
     def seconds(self, r):
         return self.q.background[r] + self.loads[r] / self.q.speed[r]
@@ -38,15 +38,15 @@ class Pairs:
     def over(self, r):
         return -self.gap(r) / self.q.speed[r]
 
-    def meet(self, limit):
+    def meet(self, limit, enough):
         q = self.q
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         check, goal, longest, moved = self.work, float("inf"), float("inf"), []
         while True:
             donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
-            if not donors:
+            most = limit + max(map(self.over, donors), default=0)
+            if most <= enough:
                 return True
-            most = limit + max(map(self.over, donors))
             if most <= (1 - 2e-3) * longest:
                 longest, moved = most, []
             excess = sum(map(self.over, donors))

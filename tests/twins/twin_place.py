@@ -377,7 +377,7 @@ class BestFit:
 
     def limit(self):
         q = self.q
-        loads, room = q.sums(q.rank), 0.002 if self.few else 0.0
+        loads, room = q.sums(q.rank), 0.003 if self.few else 0.0
         return max(bound(q, loads, self.grain), threshold(q, 1 + max(room, self.above), loads))
 
     def refine(self):

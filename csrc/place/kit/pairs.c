@@ -342,9 +342,9 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
-/* Try to bring all ranks below the limit; *met: whether this has succeeded.  If not, undo the last
- * migrations, which have hardly reduced the maximum. */
-static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
+/* Try to bring all ranks below the limit; *met: whether the slowest rank now takes at most
+ * `enough` seconds.  If not, undo the last migrations, which have hardly reduced the maximum. */
+static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
@@ -357,12 +357,12 @@ static int meet(pairs_t *self, double limit, bool *met, plb_err_t *err)
     self->goal = INFINITY;
     bool helps = true;
     self->journal.before = longest(self);
-    while (ret == PLB_OK && helps && self->donor.n > 0 && self->work > 0.0 && !stalls(self)) {
+    while (ret == PLB_OK && helps && longest(self) > enough && self->work > 0.0 && !stalls(self)) {
         ret = relieve(self, &helps, err);
         plb_journal_keep(&self->journal, longest(self), 1.0 - PLB_JOURNAL_NEAR);
         PLB_THEN(plb_interrupted(64));
     }
-    *met = self->donor.n == 0;
+    *met = longest(self) <= enough;
     if (!*met) {
         undo(self);
     }
@@ -375,7 +375,7 @@ static int search(pairs_t *self, double limit, plb_err_t *err)
 {
     bool met;
     double low = limit, before = INFINITY;
-    int ret = meet(self, limit, &met, err);
+    int ret = meet(self, limit, limit, &met, err);
     if (met) {
         return ret;
     }
@@ -387,7 +387,7 @@ static int search(pairs_t *self, double limit, plb_err_t *err)
             break;
         }
         before = most - low;
-        ret = meet(self, middle, &met, err);
+        ret = meet(self, middle, (1.0 + 0.5 * PLB_JOURNAL_NEAR) * middle, &met, err);
         low = met ? low : middle;
     }
     return ret;

@@ -56,7 +56,7 @@ static const double CLOSE = 1e-4;
 static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
 /* If there are few objects per rank, the limit is raised by this fraction of it. */
-static const double ROOM = 0.002;
+static const double ROOM = 0.003;
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
