@@ -245,34 +245,37 @@ static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
     }
 }
 
-static void every_failed_allocation(const char *trigger, const char *strategy, bool again)
+/* n_iterations: enough for a gain, a preview and an LB step. */
+static void every_failed_allocation(const char *trigger, const char *strategy, bool again,
+                                    int64_t n_iterations)
 {
     program_t p = {.failed = 1};
     int64_t n = 0;
     for (; p.failed > 0; n++) {
         plb_mem_fail_at(n);
-        const int ret = run(&p, trigger, strategy, again, 24);
+        const int ret = run(&p, trigger, strategy, again, n_iterations);
         plb_mem_fail_at(-1);
         assert_int_equal(ret, again || p.failed == 0 ? PLB_OK : PLB_ERR_NOMEM);
         assert_true(ret != PLB_OK || p.steps > 0);
         unmake(&p.made);
     }
+    assert_true(p.gains > 0 && p.previews > 0 && p.steps > 0);
     assert_true(n > 50);
 }
 
 static void test_every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    every_failed_allocation("auto", NULL, false);
-    every_failed_allocation("periodic", NULL, false);
-    every_failed_allocation("auto", "GreedyLB", false);
+    every_failed_allocation("auto", NULL, false, 24);
+    every_failed_allocation("periodic", NULL, false, 24);
+    every_failed_allocation("auto", "GreedyLB", false, 16);
 }
 
 static void test_what_failed_can_be_tried_again(void **state)
 {
     (void)state;
-    every_failed_allocation("auto", NULL, true);
-    every_failed_allocation("threshold", "RefineLB", true);
+    every_failed_allocation("auto", NULL, true, 24);
+    every_failed_allocation("threshold", "RefineLB", true, 24);
 }
 
 static void test_the_decider_asks_for_gains_previews_and_lb_steps(void **state)
