@@ -322,13 +322,8 @@ def test_generated_runs_under_another_placement(ranks, style, data):
         assert [p.read_bytes() for p in again] == [p.read_bytes() for p in sources]
 
 
-@examples(400)
-@given(
-    st.integers(0, 10 ** 40) | st.integers(0, 2**64),
-    st.integers(-60, 45),
-    st.sampled_from(["e", "E", "e+", ".", "0e", "00.00e"]),
-)  # fmt: skip
-def test_numbers_are_rounded_as_python_does(digits, exponent, form):
+def number_text(digits, exponent, form):
+    """Return a number as JSON may write it."""
     text = f"{digits}"
     if form == ".":
         text = text.rjust(max(1, -exponent) + 1, "0")
@@ -337,18 +332,36 @@ def test_numbers_are_rounded_as_python_does(digits, exponent, form):
         text += f"{form}{abs(exponent)}"
     else:
         text += f"{form}{exponent}"
-    text = re.sub(r"^0+(?=\d)", "", text)
-    task = '{"entity": {"type": "object", "id": 1, "home": 0, "migratable": true}, "node": 0, '
-    file = f'{{"phases": [{{"id": 0, "tasks": [{task}"time": {text}}}]}}]}}'
-    assert json.loads(file)
+    return re.sub(r"^0+(?=\d)", "", text)
+
+
+numbers = st.builds(
+    number_text,
+    st.integers(0, 10**40) | st.integers(0, 2**64),
+    st.integers(-60, 45),
+    st.sampled_from(["e", "E", "e+", ".", "0e", "00.00e"]),
+)
+
+
+def read_times(texts, folder):
+    path = Path(folder, "one.json")
+    task = '{{"entity": {{"type": "object", "id": {}, "home": 0, "migratable": true}}, "node": 0, '
+    tasks = [f'{task.format(i)}"time": {text}}}' for i, text in enumerate(texts)]
+    path.write_text(f'{{"phases": [{{"id": 0, "tasks": [{", ".join(tasks)}]}}]}}')
+    assert load(path)
+    return pylb.Trace.read(path).task_load.tolist()
+
+
+@examples(40)
+@given(st.lists(numbers, min_size=10, max_size=10))
+def test_numbers_are_rounded_as_python_does(texts):
+    small = [text for text in texts if float(text) <= 1e30]
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "one.json")
-        path.write_text(file)
-        if float(text) <= 1e30:
-            assert pylb.Trace.read(path).task_load[0] == float(text)
-        else:
-            with pytest.raises(pylb.errors.FormatError, match="at most 1e30"):
-                pylb.Trace.read(path)
+        assert read_times(small, folder) == [float(text) for text in small]
+        for text in texts:
+            if text not in small:
+                with pytest.raises(pylb.errors.FormatError, match="at most 1e30"):
+                    read_times([text], folder)
 
 
 # ---- writing --------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def commands(text):
 
 def is_own(line):
     """Say whether a line is a command of pylb, which can run in this process."""
-    return line.startswith("pylb ") and ">" not in line
+    return line.startswith("pylb ")
 
 
 def interrupted(words):
@@ -148,19 +148,22 @@ def follow(lines, capfd):
             assert shell.returncode == 0, shell.stderr
             continue
         for line in group:
+            line, _, output = line.partition(" > ")
             words = shlex.split(line, comments=True)[1:]
             if words[0] in ("lab", "record") and tuple(words) in done:
                 continue  # these commands take seconds
             done.add(tuple(words))
             if words[0] == "demo" and "--iterations" not in words:
-                words += ["--iterations", "40"]  # the default takes seconds
+                words += ["--iterations", "20"]  # the default takes seconds
             if words[0] == "watch" and "--once" not in words:
                 interrupted(words)
                 continue
-            code, said = cli.main(words), capfd.readouterr().err
+            code, (out, said) = cli.main(words), capfd.readouterr()
             if code == 2 and words[0] in ("lab", "record"):
                 pytest.skip(said)  # the command is not permitted here, or its part is not built
             assert code == 0, f"{line}\n{said}"
+            if output:
+                Path(output).expanduser().write_text(out)
 
 
 def marks(text):

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from pylb.cli.main import main
+
 pytest.importorskip("h5py")
 HERE = Path(__file__).parents[1] / "mpi"
 EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
 
 
 @pytest.mark.slow
-def test_the_recorder_has_no_memory(mpiexec, tmp_path):
+def test_the_recorder_has_no_memory(mpiexec, tmp_path, monkeypatch, capfd):
     of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
     if of_pypi or not sys.platform.startswith("linux"):
         pytest.skip("no mpicc of this MPI, or not Linux with glibc")
@@ -22,15 +24,15 @@ def test_the_recorder_has_no_memory(mpiexec, tmp_path):
     subprocess.run(["mpicc", source, "-o", program, "-ldl"], check=True)
     source = HERE / "no_malloc.c"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
-    env = {**os.environ, "LD_PRELOAD": str(library), "NO_MALLOC_IN": "pylb/_record"}
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("NO_MALLOC_IN", "pylb/_record")
     at, step, whole = 0, 1 if EXPLORE else 25, False
     while not whole:
-        words = [sys.executable, "-m", "pylb", "record", "-o", tmp_path / "run", "--"]
-        words += [*mpiexec, "-n", "2", program, str(at)]
-        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
-        said = done.stdout + done.stderr
-        whole = "whole" in done.stdout and "failed" not in done.stdout
-        assert whole == (done.returncode == 0), said
-        assert whole or "pylb record: out of memory: the program ends" in said
+        words = ["record", "-o", str(tmp_path / "run"), "--", *mpiexec, "-n", "2"]
+        code = main([*words, str(program), str(at)])
+        out, said = capfd.readouterr()
+        whole = "whole" in out and "failed" not in out
+        assert whole == (code == 0), out + said
+        assert whole or "pylb record: out of memory: the program ends" in out + said
         at += step
     assert at > step
