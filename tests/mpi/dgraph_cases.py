@@ -1,7 +1,7 @@
-"""Colours and orders on any number of ranks: ``mpiexec -n 3 python tests/mpi/dgraph_cases.py``."""
+"""Colours and orders on any number of ranks; partition_cases.py runs these cases."""
 
 import numpy as np
-from each_case import main, raised
+from each_case import raised
 from scipy import sparse
 
 import pylb
@@ -119,7 +119,3 @@ def wrong_use(comm):
 
 
 CASES = (colors, orders, wrong_use)
-
-
-if __name__ == "__main__":
-    main(CASES)

@@ -1,8 +1,13 @@
-"""pylb.partition over communicators: ``mpiexec -n 3 python tests/mpi/partition_cases.py``."""
+"""pylb.partition over communicators: ``mpiexec -n 3 python tests/mpi/partition_cases.py``.
+
+The cases of dgraph_cases.py follow in the same start.
+"""
 
 import itertools
 import warnings
+from importlib.util import find_spec
 
+import dgraph_cases
 import numpy as np
 from each_case import main
 
@@ -474,7 +479,8 @@ def again(comm):
 
 
 CASES = (graphs, points, repartition, names, levels, trees, others, plain, lopsided, again, wrong)
+BUILT = dgraph_cases.CASES if find_spec("pylb._dgraph") else ()
 
 
 if __name__ == "__main__":
-    main(CASES)
+    main(CASES + BUILT)

@@ -1,4 +1,4 @@
-"""Distributed colouring and ordering: Zoltan and PT-Scotch."""
+"""Colouring and ordering on one process; tests/mpi/dgraph_cases.py has the cases for several."""
 
 import sys
 from importlib.util import find_spec
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import every_case_is_done
 
 import pylb
 from pylb import _core
@@ -16,12 +15,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import dgraph_cases
 
 built = pytest.mark.skipif(find_spec("pylb._dgraph") is None, reason="no Zoltan with PT-Scotch")
-
-
-@built
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "dgraph_cases.py")
 
 
 @built
