@@ -26,6 +26,7 @@ ELSEWHERE = {  # other tests run them
     "README.md",  # tests/tree/test_docs.py
     "lab",  # tests/lab/test_lab.py
 }
+ALONE = {"virtual"}  # its programs get a `comm` of virtual ranks
 comm = MPI.COMM_WORLD
 
 
@@ -264,7 +265,8 @@ def meet():
 
 def main(folder):
     for page, blocks in pages().items():
-        together = any(re.search(r"\bcomm\b|COMM_WORLD", text) for _, text in blocks)
+        talks = any(re.search(r"\bcomm\b|COMM_WORLD", text) for _, text in blocks)
+        together = talks and page.stem not in ALONE
         if comm.rank == 0:
             print(page.relative_to(ROOT), len(blocks), flush=True)
             os.makedirs(folder / page.stem)

@@ -120,7 +120,7 @@ for key in range(lb.rank, 8, lb.n_ranks):
     lb.add(key, key)
 for it in lb.iterate(200, progress=True):
     for key, _ in lb.local():
-        time.sleep(0.001 * (1 + key % 4))
+        time.sleep(0.0002 * (1 + key % 4))
     for _ in range(6000):  # wait until the test has seen the running program
         if it != 150 or os.path.exists("seen"):
             break

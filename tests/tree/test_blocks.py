@@ -126,9 +126,9 @@ def is_own(line):
 
 
 def interrupted(words):
-    """Run the command, and send Ctrl-C after a second; the command must end at once."""
+    """Run the command, and send Ctrl-C after half a second; the command must end at once."""
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         assert cli.main(words) in (0, 130)
     finally:
