@@ -169,6 +169,7 @@ def test_mutated_files_never_crash(tmp_path):
         mutant = bytearray(seed)
         for _ in range(draw.choice([1, 1, 1, 2, 5])):
             mutate(mutant, draw)
+        path.unlink(missing_ok=True)  # to write over a file waits for the disk
         path.write_bytes(mutant)
         try:
             trace = pylb.Trace.read(path)
