@@ -58,7 +58,8 @@ def _fits(r: Any) -> str:
     if _is_known(f, "residual") and f["residual"] > 1.0:
         phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
     if _is_known(f, "excess"):
-        phrases.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
+        cost = seconds(f["excess"])
+        phrases.append(f"the imbalance had cost {cost} since the last LB step or the start")
     if _is_known(f, "level"):
         phrases.append(f"an imbalance of {seconds(f['level'])} per iteration was expected to last")
     if _is_known(f, "rate"):
