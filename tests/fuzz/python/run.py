@@ -113,8 +113,10 @@ def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int
             board.put(seed, counts)
             signal.setitimer(signal.ITIMER_PROF, LIMIT)
             signal.setitimer(signal.ITIMER_REAL, WAIT)
-            (folder / target.name).write_bytes(case(target, seed))
-            kind, said = outcome(target, folder / target.name)
+            path = folder / target.name
+            path.unlink(missing_ok=True)  # to write over a file waits for the disk
+            path.write_bytes(case(target, seed))
+            kind, said = outcome(target, path)
             if said:
                 os.write(write, said.encode(errors="replace")[:400])
                 os._exit(1)
