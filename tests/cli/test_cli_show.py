@@ -172,7 +172,7 @@ for key in range(4):
     lb.add(key, key)
 for it in lb.iterate(12):
     for key, _ in lb.local():
-        time.sleep(0.01)
+        time.sleep(0.05)
     while it == 10 and not os.path.exists(sys.argv[2]):
         time.sleep(0.01)
 """
