@@ -401,7 +401,7 @@ def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
     q = twins.Plain(s)
     bound = twins.bound(q, q.sums(q.rank)) if q.n else 0.0
     bound = max(bound, twins.Restarts(q, None, twins.BestFit(s).alike(), False).crowd())
-    assert plan.after.max <= max(greedy.after.max * (1 + 1e-4), bound * 1.0022)
+    assert plan.after.max <= max(greedy.after.max * (1 + 1e-4), bound * 1.0032)
     if plan.after.max == plan.before.max:
         assert plan.migrations == 0
 
