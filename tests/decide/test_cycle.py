@@ -156,9 +156,10 @@ def test_losses_agree_with_the_twin(seed, believed):
     assert made["predicted"] == pytest.approx(s.with_rank(rank).metrics.max_over_mean)
 
 
-def test_a_drift_that_lasts_is_placed_for():
+@pytest.mark.parametrize("seed", [2, 5, 6])
+def test_a_drift_that_lasts_is_placed_for(seed):
     """A rank whose loads grow by a tenth per iteration keeps fewer objects."""
-    load, drift, home, nbytes = case(1)
+    load, drift, home, nbytes = case(seed)
     said = waiting(loads_at(load, drift, 1.0, 1), home) - waiting(load, home)
     taken = place(load, drift, home, nbytes, grown=said, cost=0.5)[0]
     assert taken["ahead"] >= 1
