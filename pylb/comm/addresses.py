@@ -9,6 +9,7 @@ that it has asked for.
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,12 @@ class Addresses:
         self._asked_for = NO_KEYS  # objects that this rank has asked for by `ask`
         self._most = FEW  # with more entries in `_asked`, this rank forgets unused ones
         self.n_objects = 0
+        agreement.objects_on = WeakMethod(self.on)  # for an error, if the rank has died
+
+    def on(self, rank: int) -> I64:
+        """Return the keys of the objects on a rank, as far as this rank knows, sorted."""
+        tables = self._here, self._asked
+        return np.unique(np.concatenate([t.keys()[t.find(t.keys()) == rank] for t in tables]))
 
     @property
     def nbytes(self) -> int:
@@ -167,14 +174,17 @@ class Addresses:
             key = twice.min()
             same = born == key
             first, second, *_ = sorted([*owner[same], *known[same & (known >= 0)]])
-            raise DuplicateKeyError(
-                f"key {key} was added twice: on rank {first} and on rank {second}"
+            where = (
+                f": on rank {first} and on rank {second}"
+                if first != second
+                else f" on rank {first}"
             )
+            raise DuplicateKeyError(f"key {key} was added twice{where}")
 
     # ---- addresses -------------------------------------------------------------------------------
 
     def find(self, keys: I64) -> I32:
-        """Return the rank of each object that is not here; -1: this rank does not know it."""
+        """Return the rank of each object that is not here; -1: unknown to this rank."""
         home = self._home(keys) == self._rank
         out = self._asked.find(keys)
         out[home] = self._here.find(keys[home])
@@ -196,7 +206,7 @@ class Addresses:
         return self._here.find(keys)
 
     def answer(self, keys: I64, source: I64) -> dict[int, I64]:
-        """Note that ranks send to objects whose home is this rank.
+        """Record which ranks send messages to objects whose home is this rank.
 
         keys: the object of each message; source: the rank that sent the message.  Returns, for each
         sender, the rows (key, rank) that it should `learn`.
@@ -287,7 +297,7 @@ class Addresses:
     # ---- ranks that have asked -------------------------------------------------------------------
 
     def _answers(self, keys: I64, asker: I64) -> I64:
-        """Note which rank asks for each key; return rows (asker, key, rank of the object).
+        """Record which rank asks for each key; return rows (asker, key, rank of the object).
 
         This rank is the home of the keys.  A key that does not exist has no row.
         """

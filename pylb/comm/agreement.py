@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from pylb import errors
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends, Transport
-from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
+from pylb.errors import DomainError, MPIError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
@@ -216,12 +217,14 @@ class Agreement:
     at : str
         Where this rank is in the program, in words, for error messages.
     last_step : (kind, iteration, arguments)
-        The last step that this rank has taken.
+        The most recent step that this rank has taken.
     plans : int
         Number of plans made so far, the same on all ranks.
     running : OpenLoop or None
         A loop with a lag on this communicator that is not complete.  If this rank has left it, the
         rank helps the other ranks to complete it before the next step.
+    objects_on : weak reference to a method, or None
+        The method returns the keys of the objects that are on a rank, as far as this rank knows.
     held : bool
         Whether an existing object, e.g. a Balancer, needs this agreement.  If not, everything is
         freed with the user's communicator.
@@ -233,6 +236,7 @@ class Agreement:
         self.at = "before the first iteration"
         self.last_step: tuple[int, int, str] = (Step.START, 0, "")
         self.running: OpenLoop | None = None
+        self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
         self._network: Network | None = None
         self._cores: Cores | None = None
@@ -240,7 +244,7 @@ class Agreement:
 
     @property
     def last_step_in_words(self) -> str:
-        """The last step that this rank has taken, in words."""
+        """The most recent step that this rank has taken, in words."""
         return _in_words([*self.last_step, ""])
 
     @property
@@ -323,7 +327,10 @@ class Agreement:
         self.last_step = (sample[0], sample[1], words)
         if error is not None:
             sends = self.messages_about(error)
-        record, received = self.transport.step(sample, sends, into)
+        try:
+            record, received = self.transport.step(sample, sends, into)
+        except MPIError as why:
+            raise self.explained(why) from None
         stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
@@ -368,6 +375,10 @@ class Agreement:
         text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
+    def explained(self, error: MPIError) -> MPIError:
+        """Return an error of MPI; if ranks have died, its message names them and their objects."""
+        return error
+
     def raise_for(self, stats: Stats, received: Sends) -> None:
         """Raise the error that the merged contributions report, the same on all ranks."""
         leaving = stats.kind == Step.EXIT
@@ -409,7 +420,7 @@ class Agreement:
         if kind == Step.ANSWER:
             return DomainError(
                 f"the trigger answers differently after iteration {iteration}: {answers}; expected "
-                "the same on all ranks, computed from the figures of the cycle alone"
+                "the same on all ranks, computed only from the values of the cycle"
             )
         return DomainError(f"arguments differ between ranks: {answers}")
 

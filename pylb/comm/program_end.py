@@ -23,6 +23,7 @@ _agreements: list[ExitingAgreement] = []
 _process = 0
 _guarded = False
 ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
+MOST_NAMED = 20  # largest number of lost objects that an error names
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
 
@@ -43,6 +44,25 @@ class ExitingAgreement(Agreement):
         if self in _agreements:
             _agreements.remove(self)
         self.transport.free()
+
+    def explained(self, error: MPIError) -> MPIError:
+        dead = self.transport.died()
+        if not dead:
+            return error
+        return MPIError(
+            "; ".join(f"rank {rank} has died{self._loss(rank)}" for rank in dead)
+            + f" (noticed {self.last_step_in_words}: {error})"
+        )
+
+    def _loss(self, rank: int) -> str:
+        """Return the known objects of a dead rank, in words."""
+        objects_on = self.objects_on() if self.objects_on is not None else None
+        keys = objects_on(rank).tolist() if objects_on is not None else []
+        if not keys:
+            return ""
+        more = ", ..." if len(keys) > MOST_NAMED else ""
+        shown = ", ".join(map(str, keys[:MOST_NAMED])) + more
+        return f"; of its objects, this rank knows {len(keys)}: {shown}"
 
     def stop(self, error: BaseException | None) -> None:
         """Leave a loop with a lag, or join the step of the other ranks: this program ends.

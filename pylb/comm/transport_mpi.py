@@ -86,6 +86,15 @@ class MPITransport:
         """Whether a step was begun and is not complete."""
         return self._native.pending  # type: ignore[no-any-return]
 
+    def died(self) -> list[int]:
+        """Return the ranks that have died, if MPI tolerates that (ULFM); otherwise none."""
+        try:
+            failed = self.comm.Get_failed()
+        except (NotImplementedError, RuntimeError):  # this MPI or this run cannot tell
+            return []
+        ranks = failed.Translate_ranks(None, self.comm.Get_group())
+        return sorted(ranks)
+
     def exchanger(self) -> MPIExchanger:
         """Return the exchanger of these ranks.  Collective the first time."""
         self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
@@ -99,8 +108,8 @@ class MPITransport:
         """Measure one collective step, and a transfer of at most `MOST` bytes.  Collective.
 
         A transfer into new memory is measured, because it is several times slower than one into
-        memory that was used before.  The least of several times counts: if a rank waits for its
-        core, the first LB step would seem too expensive to be tried.
+        memory that was used before.  The smallest of several times counts: a time in which a
+        rank waits for its core would make the first LB step seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
         a_step = self._fastest(TIMES, lambda: self.allgather(b""))

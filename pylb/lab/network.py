@@ -29,7 +29,7 @@ LONGEST_QUEUE = "50ms"
 LEAST_BURST = 65_536  # bytes: the largest segment that the kernel passes to a network card
 TICK = 0.004  # seconds; with a bucket of less than rate * TICK bytes, the rate is not reached
 
-# A host has the machine's file systems, but its own host names.
+# A host has the machine's file systems, but its own host name and its own /etc/hosts.
 ENTER = """\
 #!/bin/sh
 # enter HOST COMMAND...: become the command on that host of the lab
@@ -148,6 +148,7 @@ class HostNetwork:
             "prte_default_hostfile": hostfile,
             "prte_if_include": "eth0",
             "hwloc_default_binding_policy": "none",
+            "rmaps_default_mapping_policy": "slot:oversubscribe",  # fill the hosts in turn
         }
         return {
             **{f"OMPI_MCA_{key}": value for key, value in open_mpi.items()},

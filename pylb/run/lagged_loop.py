@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 from pylb import _core
 from pylb.comm.agreement import Step
-from pylb.errors import RemoteError, StateError, UnknownKeyError
+from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
 from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import no_messages
 from pylb.run.run_state import RunState
 
-TAKE = 1024  # statistics that have arrived are taken after this number of iterations
+TAKE = 1024  # number of iterations after which `iterate` records the statistics that have arrived
 PATIENCE = 10.0  # seconds after which a waiting rank prints a message
 log = logging.getLogger("pylb")
 
@@ -63,9 +63,8 @@ class LaggedLoop(IterationLoop):
     def _reached(self, protocol: AtSyncProtocol, key: int) -> Any:
         objects = self._state.objects
         try:
-            if objects.load is None:
-                return protocol.core.reached(key)
-            return protocol.core.reached(key, objects.given_load(key))
+            load = None if objects.load is None else objects.given_load(key)
+            return protocol.core.reached(key, load)
         except KeyError:
             raise UnknownKeyError(f"key {key}: no such object on this rank") from None
 
@@ -101,6 +100,8 @@ class LaggedLoop(IterationLoop):
                 if answer is not go or objects.stale:
                     self._turn(protocol, answer)
             self._end(protocol)
+        except MPIError as why:
+            raise state.agreement.explained(why) from None
         finally:
             objects.in_loop = False
             if self._protocol is not None:  # left by break, an error or an interrupt
@@ -138,7 +139,8 @@ class LaggedLoop(IterationLoop):
         if n == 0:
             return None
         state.objects.in_loop = True
-        # Shadow mode moves nothing, so it can decide after the iterations.
+        # Shadow mode never moves objects (`balances` is False), so it need not decide during an
+        # iteration: it makes its decisions later, in `catch_up`.
         self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
         state.objects.join = self._join if each else None
         return self._protocol

@@ -115,7 +115,7 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
         assert "MPIError: MPI_ERR_OTHER" in said
         assert f"rank {odd}: MPI" in said
     elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
-        assert re.search(rf"rank {odd} |\],{odd}\]", said), said  # mpiexec names the rank
+        assert re.search(rf"rank {odd} |[\]\d],{odd}\]", said), said  # mpiexec names the rank
     if way != "lag":
         assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
     with pytest.raises(MissingFileError):  # an incomplete checkpoint does not count
@@ -155,7 +155,7 @@ def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_pat
     """Rank 0 raises because shadow mode has no checkpoints, while rank 1 raises another error."""
     code, _, said = launch(mpiexec, 2, HERE / "dying.py", "CHECKPOINT", "raise", tmp_path, "shadow")
     assert code != 0
-    assert "StateError: checkpoint(): expected" in said
+    assert "StateError: checkpoint() in shadow mode" in said
     assert "ValueError: broken at CHECKPOINT" in said
     assert "did not come within" not in said
 
