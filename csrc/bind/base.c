@@ -106,8 +106,8 @@ PLB_PY_FN(clock_enter, "source:s seconds:d pace:d",
 }
 
 PLB_PY_FN0(clock_leave,
-           "Let this thread use the machine's clock again.  Returns the last time of the\n"
-           "thread's own clock, in seconds.")
+           "Let this thread use the machine's clock again.  Returns the final time of\n"
+           "the thread's own clock, in seconds.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
 }
@@ -141,10 +141,12 @@ PLB_PY_FN0(cores,
     return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
 }
 
-PLB_PY_FN(crowd, "all:O rank:i",
-          "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
-          "The first three describe the group of ranks with the fewest cores per rank; words:\n"
-          "e.g. \"4 ranks share 2 cores\".  capped: a quota limits this rank and no other.")
+PLB_PY_FN(
+    crowd, "all:O rank:i",
+    "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
+    "The first three describe the group of ranks with the fewest cores per rank; words:\n"
+    "e.g. \"4 ranks share 2 cores\".  capped: whether a quota limits this rank, and no other\n"
+    "rank shares that quota.")
 {
     PyObject *all;
     int32_t rank;

@@ -12,8 +12,7 @@ PLB_PY_FN(route, "destination:i4 n_ranks:i",
     int32_t n_ranks;
     plb_route_t found;
     PLB_PY_TRY(plb_py_parse(c, &destination, &n, &n_ranks));
-    PLB_PY_RAISE_IF(n_ranks < 1, PyExc_ValueError,
-                    "destination, n_ranks: expected an array, 1 or more");
+    PLB_PY_RAISE_IF(n_ranks < 1, PyExc_ValueError, "n_ranks: expected 1 or more");
     PLB_PY_RUN(c, plb_route_init(&found, destination, n, n_ranks, &c->err));
     return Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
                          plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
@@ -97,8 +96,8 @@ PLB_PY_FN(home, "ids:i8 n_ranks:i",
 
 enum { MOST_COLUMNS = 3 };
 
-/* Return the rows start ... end - 1 of the route's order as an array; their entries come from
- * `columns`. */
+/* Return the rows that the route sends to its peer number `peer`, as an (m, k) array.  Row i has
+ * the i-th entry of each of the k columns. */
 static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
                               const int64_t *const column[], Py_ssize_t n_columns)
 {
@@ -154,7 +153,7 @@ static PyMethodDef methods[] = PLB_PY_METHODS(fn, route, rows_to, gather, scatte
 
 typedef struct table {
     PyObject_HEAD plb_table_t core;
-    PyArrayObject *staged; /* the ids of the call of stage() that waits for commit(), or NULL */
+    PyArrayObject *staged; /* the ids given to stage() and not committed yet, or NULL */
     int64_t *slot;
 } table_t;
 
@@ -197,7 +196,7 @@ static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *id
 
 PLB_PY_METHOD1(
     table, stage, ids,
-    "Make room for ids, whose entries commit() then writes.  Returns None.  If an id is\n"
+    "Reserve entries for ids; commit() then writes these entries.  Returns None.  If an id is\n"
     "given twice, nothing is staged, and the first two indices of that id are returned.")
 {
     PyArrayObject *a = ids_of(self, c, ids);

@@ -18,7 +18,7 @@ typedef struct lane {
     PyObject *exchanger;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
-    plb_py_order_t go, come; /* of the arrays that are sent and received */
+    plb_py_order_t go, come; /* order of the rows that are sent (go) and received (come) */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
@@ -40,8 +40,8 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
-                     "expected ascending ranks, and starts that begin with 0 and never decrease, "
-                     "one more than there are ranks");
+                     "expected ascending ranks, and one start more than there are ranks; the "
+                     "starts begin with 0 and never decrease");
     return 0;
 }
 
@@ -61,9 +61,8 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
     PLB_PY_PASS(check_side(rank, start, n, n_ranks, side));
     const int64_t rows = plb_py_order_rows(order, &travel);
     PLB_PY_REFUSE_IF(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
-                     "order, offset: expected valid indices, offsets "
-                     "that do not decrease, and as many rows as "
-                     "travel");
+                     "order, offset: expected valid indices, offsets that do not decrease, and "
+                     "as many rows as the last entry of start");
     return rows;
 }
 
@@ -109,7 +108,7 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Whether `object` is a contiguous array of `rows` rows of this lane's kind. */
+/* Whether `object` is a contiguous array of `rows` rows of this lane's dtype and shape. */
 static int fits(const lane_t *self, PyObject *object, int64_t rows)
 {
     if (!PyArray_CheckExact(object)) {
@@ -125,7 +124,7 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
-/* Return a new reference to `out`.  If that is None, return a new array, in which rows that
+/* Return a new reference to `out`.  If `out` is None, return a new array, in which rows that
  * receive nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
@@ -206,7 +205,7 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD0(lane, wait, "Wait for the exchange and return the received rows.")
 {
-    PLB_PY_RAISE_IF(!self->busy, PyExc_RuntimeError, "nothing is under way");
+    PLB_PY_RAISE_IF(!self->busy, PyExc_RuntimeError, "no exchange is under way");
     return lane_finish(self, c);
 }
 
@@ -274,7 +273,8 @@ PLB_PY_METHOD0(exchanger, free, "Free the duplicate.  Collective.  No exchange m
 static PyMethodDef exchanger_methods[] = PLB_PY_METHODS(exchanger, fail, free);
 
 PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm:O",
-            "Runs exchanges on a duplicate of a communicator of mpi4py. Collective.", )
+            "Runs exchanges on a duplicate of a communicator of mpi4py.  The constructor is\n"
+            "collective.", )
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
@@ -294,10 +294,12 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
     return lane_memory(self, c, comm);
 }
 
-PLB_PY_TYPE(lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
-            "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple\n"
-            "with (rank, start, order, offset) and the number of items of what is sent, then the\n"
-            "same of what is received.", )
+PLB_PY_TYPE(
+    lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
+    "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple\n"
+    "(out, items, in, new_items).  out is (rank, start, order, offset) for the array that\n"
+    "is sent, and items its number of items; in and new_items are the same for the array\n"
+    "that is received.", )
 
 static int constants(PyObject *module)
 {

@@ -186,9 +186,10 @@ PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
     return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-PLB_PY_METHOD(comm, wait, "seconds:d",
-              "Wait for the step under way. Returns (record, received), or None after that many\n"
-              "seconds.")
+PLB_PY_METHOD(
+    comm, wait, "seconds:d",
+    "Wait for the step under way.  Returns (record, received), or None if the step is not\n"
+    "complete after that many seconds.")
 {
     double s;
     PLB_PY_TRY(plb_py_parse(c, &s));
@@ -329,8 +330,8 @@ PLB_PY_PROPERTIES(comm, COMM)
 
 PLB_PY_TYPE(
     comm, "pylb._mpi.Comm", "comm:O",
-    "Collective steps on pylb's own duplicate of a communicator of mpi4py.  Making one is\n"
-    "collective.",
+    "Collective steps on pylb's own duplicate of a communicator of mpi4py.  The constructor\n"
+    "is collective.",
     {Py_tp_getset, comm_getset}, )
 
 PLB_PY_FN0(library_version, "Return the version of the MPI library with which this module is\n"

@@ -81,7 +81,7 @@ typedef struct plb_py_help_row {
 } plb_py_help_row_t;
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n);
 
-/** Return a new tuple with (name, default, least, most, unit, help) of each parameter. */
+/** Return a new tuple with (name, default, minimum, maximum, unit, help) of each parameter. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 
 /** Return the metrics by name: of one struct as a new dict, of n structs as a dict of arrays. */
@@ -91,7 +91,7 @@ PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 /** Return the speeds that a learner has found, (p,); None: all ranks seem equally fast. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
-/** Return the figures of a verdict (decide/trigger.h) by name, as a new dict. */
+/** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */
 PyObject *plb_py_figures(const plb_verdict_t *verdict);
 
 #endif

@@ -78,10 +78,11 @@ static void trigger_fini(trigger_t *self)
     plb_trigger_free(&self->core);
 }
 
-PLB_PY_METHOD(trigger, observe, "iteration:l max:d mean:d",
-              "Take the figures of an iteration that is over: maximum and mean of the ranks'\n"
-              "seconds.  Returns True if an LB step is due.  Iteration numbers must increase;\n"
-              "an iteration from before the last LB step changes nothing.")
+PLB_PY_METHOD(
+    trigger, observe, "iteration:l max:d mean:d",
+    "Observe an iteration that has ended: maximum and mean of the ranks' seconds.  Returns\n"
+    "True if an LB step is due.  Iteration numbers must increase; an iteration from\n"
+    "before the most recent LB step changes nothing.")
 {
     plb_observation_t o;
     PLB_PY_TRY(plb_py_parse(c, &o.iteration, &o.max, &o.mean));
@@ -91,20 +92,21 @@ PLB_PY_METHOD(trigger, observe, "iteration:l max:d mean:d",
 
 PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
-              "max_over_mean: the prediction of the LB step, for the loads on which it was\n"
-              "based.  misled: True: these loads were from before a jump; False: they were not.")
+              "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
+              "was based.  misled: True: these loads were from before a jump; False: they were\n"
+              "not.")
 {
     int64_t iteration;
     double cost, max_over_mean;
-    int misled = 0;
+    bool misled = false;
     PLB_PY_TRY(plb_py_parse(c, &iteration, &cost, &max_over_mean, &misled));
-    self->core.misled = misled != 0;
+    self->core.misled = misled;
     return PLB_PY_NONE(c,
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
 PLB_PY_METHOD(trigger, expect, "end:n cost:d",
-              "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
+              "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
               "None: unknown.  cost: expected seconds of an LB step; nan: unknown.")
 {
     int64_t end;
@@ -113,8 +115,9 @@ PLB_PY_METHOD(trigger, expect, "end:n cost:d",
     return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 
-PLB_PY_METHOD0(trigger, state,
-               "Return the last verdict and its figures as a dict; nan for an unknown figure.")
+PLB_PY_METHOD0(
+    trigger, state,
+    "Return the most recent verdict and its numbers as a dict; unknown numbers are nan.")
 {
     const plb_verdict_t *v = &self->core.verdict;
     PyObject *out = plb_py_figures(v);
@@ -154,9 +157,9 @@ static bool has_considered(plb_reason_t reason)
       "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
-      "Reason of the last verdict, in words.")                                                    \
+      "Reason of the most recent verdict, in words.")                                             \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
-      "Whether the trigger, in its last verdict, considered an LB step and decided against it.")
+      "Whether the most recent verdict considered an LB step and decided against it.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
 static PyObject *trigger_repr(PyObject *object)

@@ -103,7 +103,7 @@ PLB_PY_METHOD0(advisor, abandon, "Cancel the LB step that is due, after a failur
 }
 
 PLB_PY_METHOD0(advisor, judge,
-               "Write into the receipt of the last LB step how much it has saved so far.")
+               "Write into the receipt of the most recent LB step how much it has saved so far.")
 {
     return PLB_PY_NONE(c, plb_advisor_judge(&self->core, &c->err));
 }
@@ -121,7 +121,7 @@ PLB_PY_PROPERTIES(advisor, ADVISOR)
 PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
             "Drives a `Decider` for a program that moves its data itself.  places: True: the\n"
             "decider says when to rebalance and where data go; False: only when.\n"
-            "csrc/decide/advisor.h has the order of calls.",
+            "csrc/decide/advisor.h says in which order to call its methods.",
             {Py_tp_getset, advisor_getset}, )
 
 /* ---- steps ---- */
@@ -177,7 +177,7 @@ PLB_PY_METHOD1(
 }
 
 PLB_PY_METHOD1(steps, end, sample,
-               "Leave: contribute for the last time.  Afterwards `next` takes the records that\n"
+               "Leave: contribute a final sample.  Afterwards `next` takes the records that\n"
                "are still under way.")
 {
     plb_stats_t mine;
@@ -214,7 +214,7 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
-              "Contribute for the last time (sample None: contribute nothing), and wait until no\n"
+              "Contribute a final sample (None: contribute nothing), and wait until no\n"
               "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
               "none is under way; False if the time is over: call it again.")
 {
@@ -241,7 +241,8 @@ static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, nex
       "Number of records that were begun and not taken.")                                         \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
       "Whether ranks are in different steps, have failed or left.")                               \
-    X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken, a tuple.")
+    X(steps, record, plb_py_stats(&self->core.all),                                               \
+      "The record that was taken most recently, a tuple.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",

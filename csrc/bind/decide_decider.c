@@ -34,7 +34,7 @@ static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in
     return whole->run(whole, in, opts, out, err);
 }
 
-/* ---- a new one ---- */
+/* ---- a new decider ---- */
 
 /* Read a candidate from (what, name, refinement, looks_at, params); what: a name in the table
  * of strategies, or a callable. */
@@ -107,10 +107,12 @@ PLB_PY_METHOD(decider, limit, "bytes:l",
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(decider, expect, "end:n cost:d moving:d=nan",
-              "Set what is known before the run.  end: the number of the last iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.\n"
-              "moving: the part of it that would be spent on objects if all moved; nan: unknown.")
+PLB_PY_METHOD(
+    decider, expect, "end:n cost:d moving:d=nan",
+    "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
+    "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.\n"
+    "moving: the part of this cost that would be spent on objects if all objects moved;\n"
+    "nan: unknown.")
 {
     int64_t end;
     double cost, moving = NAN;
@@ -134,10 +136,10 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(
     decider, next, "asked:p may_preview:p",
-    "Return what to do now, one of ASKS.  NOTHING; JUDGE: call `judge` with the seconds that\n"
-    "the last LB step has saved; PREVIEW: call `preview`, which computes whether a new\n"
-    "placement would save time; BALANCE: rebalance.  asked: an LB step is due; may_preview:\n"
-    "False at the end of a loop.")
+    "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
+    "seconds that the most recent LB step has saved; PREVIEW: call `preview`, which\n"
+    "computes whether a new placement would save time; BALANCE: rebalance.  asked: whether\n"
+    "an LB step is due; may_preview: False at the end of a loop.")
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -146,7 +148,8 @@ PLB_PY_METHOD(
                      PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD(decider, judge, "gain:d", "Set the seconds that the last LB step has saved so far.")
+PLB_PY_METHOD(decider, judge, "gain:d",
+              "Set the seconds that the most recent LB step has saved so far.")
 {
     double gain;
     PLB_PY_TRY(plb_py_parse(c, &gain));
@@ -170,7 +173,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(
     decider, choose, "reason:i=-1 n_objects:l=0",
     "Begin an LB step, and choose its strategy.  reason: number of the reason; -1: that\n"
-    "of the last verdict.  n_objects: number of objects on all ranks; 0: not known, then\n"
+    "of the most recent verdict.  n_objects: number of objects on all ranks; 0: not known, then\n"
     "a central strategy is selected.  Returns the index of the strategy, and the index of\n"
     "a refinement that may replace it, or -1.")
 {
@@ -199,7 +202,7 @@ static int read_snapshot(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 static int check_keys(const plb_database_t *db)
 {
     PLB_PY_REFUSE_IF(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
-                     "the snapshot has no keys, which learning of speeds needs");
+                     "the snapshot has no keys: expected keys, because speeds are learned");
     return 0;
 }
 
@@ -329,7 +332,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 }
 
 PLB_PY_METHOD0(decider, receipts,
-               "Return every receipt so far as a dict; the last one is up to date.")
+               "Return a list of all receipts so far, as dicts; the newest one is up to date.")
 {
     plb_decider_settle(&self->core);
     PyObject *out = PyList_New(0);
@@ -353,7 +356,7 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
       "Whether an estimate of the cost of a first LB step would be used.")                        \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
-      "Whether `judge` has anything new: iterations have passed since the last call.")            \
+      "Whether `judge` has anything new: iterations have passed since its previous call.")        \
     X(decider, ledger,                                                                            \
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \

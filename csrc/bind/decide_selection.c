@@ -57,7 +57,7 @@ PLB_PY_METHOD(
     return PLB_PY_NONE(c, plb_selector_balanced(&self->core, candidate, &o, &c->err));
 }
 
-PLB_PY_METHOD0(selector, choice, "Return the choice for the last iteration as a dict.")
+PLB_PY_METHOD0(selector, choice, "Return the choice for the most recent iteration as a dict.")
 {
     static const plb_py_field_t fields[] =
         PLB_PY_FIELDS(plb_choice_t, needed, candidate, max_over_mean, utilization, communication_s,
@@ -96,13 +96,15 @@ PLB_PY_TYPE(selector, "pylb._core.Selector", "candidates:L alpha:d beta:d params
             "parameter that selection() lists.  Use pylb.Selector.", )
 
 PLB_PY_FN0(selection,
-           "Return (name, default, least, most, unit, help) of each parameter of the selection.")
+           "Return (name, default, minimum, maximum, unit, help) of each parameter of the\n"
+           "selection.")
 {
     return plb_py_params(plb_selection_params, PLB_N_SELECTION);
 }
 
 PLB_PY_FN0(ledger,
-           "Return (name, default, least, most, unit, help) of each parameter of the ledger.")
+           "Return (name, default, minimum, maximum, unit, help) of each parameter of the\n"
+           "ledger.")
 {
     return plb_py_params(plb_ledger_params, PLB_N_LEDGER);
 }

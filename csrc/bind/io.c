@@ -28,8 +28,8 @@ static PyMethodDef scan_methods[] = {{0}};
 
 PLB_PY_TYPE(
     scan, "pylb._core.vt_scan", "text:O name:s",
-    "The index of one rank's LBDatafile, which keeps `text` (a buffer).  name: the file's\n"
-    "name for error messages.  The GIL is released.", )
+    "An index of the text of one rank's LBDatafile.  text: a buffer, which the index keeps.\n"
+    "name: the file's name for error messages.  The GIL is released.", )
 
 static const plb_vt_scan_t *scan_of(PyObject *object)
 {
@@ -172,7 +172,7 @@ PLB_PY_TYPE(plan, "pylb._core.vt_plan",
             "goes to rank[i].", )
 
 PLB_PY_FN(vt_write, "plan:O rank:i",
-          "Return the text of one rank's file, bytes.  The GIL is released.")
+          "Return the text of one rank's file as bytes.  The GIL is released.")
 {
     PyObject *object;
     int32_t r;

@@ -76,10 +76,9 @@ static void learner_fini(learner_t *self)
     }
 }
 
-PLB_PY_METHOD(
-    learner, observe, "key:i8 rank:i4 seconds:f8 work:f8?",
-    "Add the times of objects under another placement, in seconds.  work: the user's own\n"
-    "estimates, or None.")
+PLB_PY_METHOD(learner, observe, "key:i8 rank:i4 seconds:f8 work:f8?",
+              "Add the seconds that objects took under one more placement.  work: the user's own\n"
+              "estimates, or None.")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -126,7 +125,7 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
       "Standard deviation of an observation, in logarithms.")                                     \
     X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
-      "Whether each rank's speed has changed since the previous placement.")                      \
+      "Whether the speed of any rank has changed since the previous placement.")                  \
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
       "Fraction of the variance of moved objects' times that the speeds explain.")                \
     X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
@@ -163,9 +162,10 @@ PLB_PY_METHOD0(repeats, begin, "Start again: from now on the ranks have differen
     Py_RETURN_NONE;
 }
 
-PLB_PY_METHOD(repeats, observe, "seconds:f8@ busy:b1@",
-              "Add a measurement.  busy: whether each rank had rows.  Returns whether no rank is\n"
-              "far from its mean.")
+PLB_PY_METHOD(
+    repeats, observe, "seconds:f8@ busy:b1@",
+    "Add a measurement.  busy: whether each rank had rows.  Returns whether the seconds of\n"
+    "every busy rank are near their mean.")
 {
     const double *seconds;
     const bool *busy;
@@ -174,9 +174,10 @@ PLB_PY_METHOD(repeats, observe, "seconds:f8@ busy:b1@",
     return PyBool_FromLong(plb_repeats_observe(&self->core, seconds, busy));
 }
 
-PLB_PY_METHOD(repeats, predicted, "seconds:f8@ expected:f8@ which:b1@",
-              "Learn how large the noise is, by comparing measured times with times that were\n"
-              "predicted from measurements of nearly the same parts.")
+PLB_PY_METHOD(
+    repeats, predicted, "seconds:f8@ expected:f8@ which:b1@",
+    "Learn how large the noise is, by comparing measured times with times that were\n"
+    "predicted from measurements of nearly the same parts.  which: the ranks to compare.")
 {
     const double *seconds, *expected;
     const bool *which;

@@ -49,6 +49,12 @@ static int read_question(plb_py_call_t *c, bool groups, question_t *q)
                          "%s has %lld entries: expected %lld", lengths[i].name,
                          (long long)lengths[i].is, (long long)lengths[i].expected);
     }
+    for (int32_t i = 0; i < n; i++) {
+        PLB_PY_REFUSE_IF(
+            q->flows.start[i] < (i > 0 ? q->flows.start[i - 1] : 0) || q->flows.start[i] > m,
+            PyExc_ValueError, "start[%d] is %lld: expected rising numbers, 0 ... %lld", i,
+            (long long)q->flows.start[i], (long long)m);
+    }
     PLB_PY_PASS(check_range(c, "to", q->flows.to, m, n, false));
     PLB_PY_PASS(check_range(c, "place", q->place, n, n, true));
     return 0;
@@ -61,7 +67,7 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
 }
 
 PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
-          "Return two figures of the flows between parts: the sum of bytes times hops, and the\n"
+          "Return two numbers for the flows between parts: the sum of bytes times hops, and the\n"
           "bytes over the most loaded link.")
 {
     question_t q;
@@ -73,7 +79,7 @@ PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
 
 PLB_PY_FN(map_parts, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4",
           "Return a new place for each part, such that the hop-bytes are at most those of the\n"
-          "given `place`.")
+          "given `place`.  Two parts change places only if they are in the same group.")
 {
     question_t q;
     int32_t *place;

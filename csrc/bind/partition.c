@@ -55,7 +55,7 @@ PLB_PY_FN(
     "coords:f8@?=None fixed:i4@?=None old:i4@?=None old_cost:i4@?=None part:i4@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
     "library is None, from `part`.  Then they are refined by `cycles` V-cycles.\n"
-    "csrc/partition/question.h has the arguments.  Arrays of int32 (share and coords:\n"
+    "csrc/partition/question.h explains the arguments.  Arrays of int32 (share and coords:\n"
     "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {
     const char *name;
@@ -79,7 +79,7 @@ PLB_PY_FN(
     PLB_PY_TRY(finish(&q, m, nets, pins));
     PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
     if ((library == NULL) != (given != NULL)) {
-        PLB_PY_RAISE(PLB_ERR_VALUE, "library and part: expected one of the two, not both");
+        PLB_PY_RAISE(PLB_ERR_VALUE, "library and part: expected exactly one of the two");
         return NULL;
     }
     PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
@@ -106,7 +106,7 @@ PLB_PY_FN(connectivity, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i",
         .n_nets = q.n_nets,
         .net_start = (int32_t *)q.net_start,
         .pin = (int32_t *)q.pin,
-        .net_weight = (int32_t *)q.net_weight}; /* the cast is safe: this array is only read */
+        .net_weight = (int32_t *)q.net_weight}; /* the casts are safe: the arrays are only read */
     int ret = plb_partition_check(&q, &c->err);
     for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
         if (q.fixed[v] < 0) { /* plb_partition_check accepts -1, which means: not fixed */
@@ -148,9 +148,9 @@ typedef struct rows_question {
 } rows_question_t;
 
 PLB_PY_FN(scan_rows, "name:s start:I+ to:I first:l objects:l",
-          "Check rows.  Returns (loops, skew): the number of edges from an object to itself,\n"
-          "and a sum of hashes.  The graph is symmetric if the sum of skew over all ranks is 0.\n"
-          "Arrays of int32 and int64 are not copied.")
+          "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
+          "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
+          "skew over all ranks is 0.  Arrays of int32 and int64 are not copied.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -178,9 +178,9 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
 }
 
 PLB_PY_FN(graph_quality, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
-          "Return (cut, cut weight, boundary) of each part, volume, pairs of neighbours.\n"
-          "The rows must have passed scan_rows; every object of another rank is among the\n"
-          "ghosts.")
+          "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/quality.h explains\n"
+          "them.  The first three have an entry for each part.  The rows must have passed\n"
+          "scan_rows; every object of another rank is among the ghosts.")
 {
     rows_question_t q;
     int64_t n_pairs = 0, *pair = NULL;
@@ -209,8 +209,8 @@ PLB_PY_FN(nets_quality, "start:I+ pin:I weight:f8? parts:i first:l part:i4 ghost
 }
 
 PLB_PY_FN(part_sums, "part:i4 parts:i weight:f8@? columns:i",
-          "Return the number of objects of each part, then each column of the weights,\n"
-          "one after the other.")
+          "Return the number of objects of each part; then, for each column of the weights, its\n"
+          "sum over the objects of each part.")
 {
     const int32_t *part;
     const double *weight;
@@ -218,7 +218,8 @@ PLB_PY_FN(part_sums, "part:i4 parts:i weight:f8@? columns:i",
     int32_t parts, columns;
     PLB_PY_TRY(plb_py_parse(c, &part, &n, &parts, &weight, &n_weights, &columns));
     PLB_PY_RAISE_IF(parts < 1 || columns < 0 || (weight == NULL ? 0 : n_weights) != n * columns,
-                    PyExc_ValueError, "parts, weight: expected 1 or more, (n, columns)");
+                    PyExc_ValueError,
+                    "parts: expected 1 or more; weight: expected the shape (n, columns)");
     double *sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns));
     PLB_PY_RUN(c, plb_part_sums(part, n, parts, weight, columns, sums, &c->err));
     return plb_py_sealed(c, sums);
@@ -228,7 +229,7 @@ PLB_PY_FN(remap,
           "parts:i ranks:i ... share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@? "
           "on_rank:f8@?",
           "Return the new number of each part, chosen such that as much data as possible stays\n"
-          "in place; csrc/partition/remap.h.")
+          "in place; see csrc/partition/remap.h.")
 {
     plb_new_names_t in = {0};
     PLB_PY_TRY(plb_py_parse(c, &in.n_parts, &in.n_ranks));
@@ -243,7 +244,7 @@ PLB_PY_FN(remap,
 
 PLB_PY_FN(moves, "part:i4 old:i4? parts:i first:l ids:i8?",
           "Return (row, id, new part) of the objects of one process that change their part, in\n"
-          "ascending order of the rows; csrc/partition/moves.h.")
+          "ascending order of the rows; see csrc/partition/moves.h.")
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};

@@ -45,10 +45,10 @@ PLB_PY_FN(
     settle,
     "comm:O * parts:i part:i4@? n_weights:i rename:p ... dist:i8@+ old:i4@? ids:i8@? weight:f8@? "
     "size:f8@? share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@?",
-    "Return (new number of each part or None; part and rank of each object; id, row,\n"
-    "rank, part of the objects that leave; the same of those that arrive; number of\n"
-    "objects and weights of each part; number and size of all objects that change their\n"
-    "part).  Collective; csrc/partition/ranks/settle.h.")
+    "Return (new number of each part or None; part and rank of each object; id, row, rank\n"
+    "and part of the objects that leave their part; the same for those that come to a part\n"
+    "of this rank; number of objects and weights of each part; number and size of all\n"
+    "objects that change their part).  Collective; see csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};
     plb_new_parts_t *p = &in.parts;

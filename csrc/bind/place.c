@@ -157,7 +157,8 @@ PLB_PY_FN(apportion, "share:f8 n:l",
     int64_t p = -1, n;
     PLB_PY_TRY(plb_py_parse(c, &share, &p, &n));
     PLB_PY_RAISE_IF(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
-                    "share, n: expected an array and a number 0 ... %lld", PLB_FPM_MOST_ROWS);
+                    "share: expected one or more entries; n: expected 0 ... %lld",
+                    PLB_FPM_MOST_ROWS);
     int64_t *parts = plb_py_new(c, NPY_INT64, p);
     return PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err), plb_py_out(c, parts));
 }
@@ -165,14 +166,14 @@ PLB_PY_FN(apportion, "share:f8 n:l",
 static int check_shares(int64_t p)
 {
     PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX, PyExc_ValueError,
-                     "share: expected an array, one for each rank");
+                     "share: expected one entry for each rank, 1 or more");
     return 0;
 }
 
 PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
-          "column: the column of each rectangle, either as given, or chosen for the least sum\n"
-          "of half perimeters; perimeter: that sum.")
+          "column: the column of each rectangle, either as given, or chosen such that the sum of\n"
+          "half perimeters is as small as possible; perimeter: that sum.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -192,8 +193,10 @@ PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
     return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
 }
 
-PLB_PY_FN(rectangles_place, "share:f8 column:i4 rows:l cols:l",
-          "Return box[p, 4]: for each rectangle, first row and end, first column and end.")
+PLB_PY_FN(
+    rectangles_place, "share:f8 column:i4 rows:l cols:l",
+    "Return box[p, 4]: for each rectangle, its first row and the row after its last one, then\n"
+    "the same for its columns.")
 {
     const double *share;
     const int32_t *column;

@@ -1,5 +1,6 @@
-/* Room place, distributed strategies: the agent of one rank (place/kit/agent.h), whose notes the
- * caller sends and receives; and the messages and bytes of a placement on virtual ranks. */
+/* Room place, distributed strategies: the agent of one rank (place/kit/agent.h), whose notes
+ * (short messages to other agents) the caller sends and receives; and the messages and bytes of a
+ * placement on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -172,7 +173,7 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
             "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d background:d "
             "memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? edge_object:i4 "
             "edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
-            "One rank in a distributed placement; csrc/place/kit/agent.h has the fields.",
+            "One rank in a distributed placement; csrc/place/kit/agent.h explains the arguments.",
             {Py_tp_getset, agent_getset}, )
 
 /* ---- virtual ranks -------------------------------------------------------------------------- */

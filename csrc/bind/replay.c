@@ -52,8 +52,8 @@ static void replay_fini(replay_t *self)
 PLB_PY_METHOD(
     replay, loop, "first:l n:l cost:d moving:d=nan",
     "Begin a loop of n iterations; the first one has the number `first`.  The next phases\n"
-    "belong to it.  cost: expected seconds of a first LB step, or nan; moving: the part of it\n"
-    "that would be spent on objects if all of them moved, or nan.")
+    "belong to it.  cost: expected seconds of a first LB step; moving: the part of this cost\n"
+    "that would be spent on objects if all objects moved; nan: unknown.")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PY_TRY(plb_py_parse(c, &loop.first, &loop.n, &loop.cost, &loop.moving));
@@ -83,9 +83,9 @@ PLB_PY_METHOD1(
 
 PLB_PY_METHOD(
     replay, settle, "left:O early:p=False",
-    "Let the decider observe the last phase that was fed, although the next phase is not\n"
-    "known yet.  left: a trace with one phase, the objects that exist now; None: those of\n"
-    "the last phase.  early: True: the loop was left before its end.")
+    "Let the decider observe the most recent phase that was fed, although the next phase is\n"
+    "not known yet.  left: a trace with one phase, the objects that exist now; None: those\n"
+    "of the most recent phase.  early: True: the loop was left before its end.")
 {
     PyObject *left = Py_None;
     bool early = false;
@@ -99,7 +99,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(
     replay, metrics, "begin:l",
     "Return (metrics as a dict of arrays, seconds) of the phases from number `begin` on.\n"
-    "The figures of earlier phases are forgotten, unless the times of the ranks are kept.")
+    "The values of earlier phases are forgotten, unless the times of the ranks are kept.")
 {
     plb_replay_t *core = &self->core;
     int64_t begin;

@@ -64,8 +64,8 @@ PLB_PY_FN(program_run, "program:O trigger:O cost:d",
                      Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
 }
 
-/* Read strategies as a list of (entry of the table or callable, looks_at); `params` has the
- * parameters of all of them, one after the other.  0, or -1 with an exception. */
+/* Read strategies from a tuple of (name or callable, looks_at); `params` has the parameters of
+ * all strategies, one after the other.  0, or -1 with an exception. */
 static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
                          plb_candidate_strategy_t *out)
 {

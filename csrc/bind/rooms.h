@@ -10,14 +10,14 @@ int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
 /** Get a strategy from the table by name, or make one from a Python callable.  0, or -1 with an
- * exception.  The callable is called as f(snapshot, *params), with a pylb.Snapshot whose
- * arrays are copies, and returns a rank for each object.  `object` must exist as long as `out`
+ * exception.  The callable is called as f(snapshot), with a pylb.Snapshot whose arrays are
+ * copies, and returns a rank for each object.  `object` must exist as long as `out`
  * is used. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- *  messages_open.  0, or -1 with an exception. */
+ *  messages_open, background.  0, or -1 with an exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
@@ -41,15 +41,16 @@ const plb_keys_t *plb_py_keys(PyObject *object);
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
 
-/** End the time interval that the loop over a pylb._core.Recorder is measuring now, and add it to
- * the present object. */
+/** End the time interval that the loop over a pylb._core.Recorder is measuring now, and add its
+ * length to the load of the object that is being measured. */
 void plb_py_recorder_cut(PyObject *recorder);
 
 /** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE or
  * PLB_ESTIMATE_ROWS, by its size.  The caller must check that the size is one of these. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
-/* X(name): the rooms of pylb._core, and of pylb._mpi; each is a plb_py_room_t plb_py_NAME. */
+/* X(name): the files that make up pylb._core, and those that make up pylb._mpi.  Each file defines
+ * a plb_py_room_t with the name plb_py_NAME. */
 /* clang-format off */
 #define PLB_PY_CORE_ROOMS(X)                                                                      \
     X(base) X(model) X(model_topology) X(measure) X(measure_speeds) X(comm)                       \
@@ -64,7 +65,7 @@ PLB_PY_CORE_ROOMS(X)
 PLB_PY_MPI_ROOMS(X)
 #undef X
 
-/* The module pylb._NAME with these rooms. */
+/* Define the module pylb._NAME, with what these files add to it. */
 #define PLB_PY_ROOM_OF(name) &plb_py_##name,
 #define PLB_PY_ROOMS_MODULE(name, text, ROOMS)                                                    \
     static int name##_exec(PyObject *module)                                                      \

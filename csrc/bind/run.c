@@ -14,10 +14,11 @@ typedef struct atsync {
     PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
     PyObject *recorder;          /* owned */
     PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
-    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole */
+    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole, so it ends an
+                           iteration for all its objects at once */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.object_store.Store */
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
-    bool idle;     /* true: since `wait` began, no object has ended an iteration or gone on */
+    bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
     plb_wait_t wait;
     PyThreadState *state;
 } atsync_t;
@@ -103,8 +104,8 @@ static int bind_each(atsync_t *self, plb_py_call_t *c, PyObject *keys)
     return -1;
 }
 
-/* Join the loop as a rank without objects of its own; the first call also begins the first
- * iteration. */
+/* Join the loop as a rank that runs as a whole.  The first call also begins the first iteration;
+ * later calls do nothing. */
 static int bind_whole(atsync_t *self, plb_py_call_t *c)
 {
     plb_err_t *err = &c->err;
@@ -207,8 +208,8 @@ static int check_bound(const atsync_t *self, bool each)
 {
     PLB_PY_REFUSE_IF(self->slot == NULL || (self->index_of != NULL) != each, PyExc_RuntimeError,
                      "%s",
-                     each ? "bind() the keys of objects before reached()"
-                          : "bind() None as keys before at_sync()");
+                     each ? "expected a call of bind() with keys before reached()"
+                          : "expected a call of bind() with keys=None before at_sync()");
     return 0;
 }
 
@@ -247,7 +248,7 @@ enum { atsync_reached_how = METH_FASTCALL };
 PyDoc_STRVAR(
     atsync_reached_doc,
     "reached($self, key, load=None, /)\n--\n\n"
-    "End an iteration of one object; or ask again, if the last answer was pause. Returns\n"
+    "End an iteration of one object; or ask again, if the previous answer was pause. Returns\n"
     "one of `answers`: go, pause, balance, end or failed.  load: the load of the\n"
     "iteration in seconds; None: the measured time.  Never waits.");
 static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
@@ -259,14 +260,15 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
     PLB_PY_RAISE_IF(n_args < 1 || n_args > 2, PyExc_TypeError,
                     "expected a key and a load, not %zd arguments", n_args);
     const Py_ssize_t i = index_of(self, args[0]);
-    const double load = i >= 0 && n_args > 1 ? PyFloat_AsDouble(args[1]) : 0.0;
+    const bool given = n_args > 1 && args[1] != Py_None;
+    const double load = i >= 0 && given ? PyFloat_AsDouble(args[1]) : 0.0;
     PLB_PY_TRY(PyErr_Occurred());
     int ret = PLB_OK;
     const int64_t now = now_ns(), slot = self->slot[i];
     if (plb_atsync_runs(&self->core, slot)) {
         double *seconds = (double *)PyArray_DATA(self->seconds) + i;
         plb_py_recorder_cut(self->recorder);
-        *seconds = n_args > 1 ? load : *seconds;
+        *seconds = given ? load : *seconds;
         ret = plb_atsync_reached(&self->core, slot, seconds, 1, now, &err);
         end_pass(self, i);
         self->idle = false;
@@ -279,7 +281,7 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 PLB_PY_METHOD0(
     atsync, ask,
     "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
-    "If no object has ended an iteration since the last call, the call sleeps for up to\n"
+    "If no object has ended an iteration since the previous call, the call sleeps for up to\n"
     "0.2 ms.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
@@ -346,12 +348,12 @@ PLB_PY_METHOD(
 PLB_PY_METHOD0(
     atsync, rows,
     "Return (m, 9) float64, a row for each iteration whose statistics have become known\n"
-    "since the last call: time, max, mean, idle, utilization, min, messages and bytes\n"
+    "since the previous call: time, max, mean, idle, utilization, min, messages and bytes\n"
     "over all ranks; load of this rank.")
 {
     PyObject *out = plb_py_copy2(self->core.row, self->core.n_rows,
                                  sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
-    /* the rows are free again, so a long loop needs no more memory */
+    /* the rows can now be overwritten, so a long loop needs no more memory */
     self->core.n_rows = out == NULL ? self->core.n_rows : 0;
     return out;
 }
@@ -384,7 +386,7 @@ static PyObject *final_of(const plb_atsync_t *core)
       "The final iteration that has been announced, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
-      "The present iteration of this rank.")
+      "The current iteration of this rank.")
 PLB_PY_PROPERTIES(atsync, ATSYNC)
 
 /* ---- the type ------------------------------------------------------------------------------- */
@@ -422,7 +424,8 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
                         self->estimates);
 }
 
-/* Only the recorder refers to objects of the program: clearing it breaks every cycle. */
+/* Only the recorder refers to objects of the program: clearing it breaks every reference cycle.
+ */
 static int atsync_clear(PyObject *object)
 {
     Py_CLEAR(((atsync_t *)object)->recorder);
@@ -445,10 +448,10 @@ PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",
     "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
     "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
-    "made by pylb._mpi.Comm; None: there is one rank.  decider: the one that has this\n"
-    "trigger, which observes each iteration; or None.  answers: the objects to return for\n"
-    "go, pause, balance, end and failed.  lag: the lag; 0: none.  balance: False: only\n"
-    "measure.",
+    "made by pylb._mpi.Comm; None: there is one rank.  decider: the Decider that\n"
+    "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
+    "for go, pause, balance, end and failed.  lag: after how many iterations statistics must\n"
+    "be known; 0: no lag (csrc/decide/atsync.h).  balance: False: only measure.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

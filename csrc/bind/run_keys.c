@@ -79,8 +79,8 @@ static PyMethodDef keys_methods[] = PLB_PY_METHODS(keys, add, find, places);
 PLB_PY_PROPERTIES(keys, KEYS)
 
 PLB_PY_TYPE(keys, "pylb._core.Keys", "keys:O=None",
-            "Different keys, with an index 0 ... n-1 each.  keys: a contiguous array of int64\n"
-            "that must not change; None: they are added one by one.",
+            "Distinct keys, each of which has an index 0 ... n-1.  keys: a contiguous array of\n"
+            "int64 that must not change; None: the keys are added one by one.",
             {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )
 
 const plb_keys_t *plb_py_keys(PyObject *object)

@@ -17,18 +17,18 @@ typedef struct mail {
     pile_t out;     /* letters sent in this iteration */
     pile_t coming;  /* arrived, but not delivered yet */
     pile_t astray;  /* arrived, but the target object is on another rank */
-    pile_t in;      /* delivered: the messages of the last iteration */
+    pile_t in;      /* delivered: the messages of the previous iteration */
     int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
-    int64_t at; /* index of the object that was looked up last */
+    int64_t at; /* index of the object that was looked up most recently */
     plb_talk_t talk;
     int64_t casts; /* number of multicasts so far */
 } mail_t;
 
 /* ---- piles ---------------------------------------------------------------------------------- */
 
-/* Make room for another letter in a pile.  0, or -1 with an exception. */
+/* Increase the capacity of a pile, for another letter.  0, or -1 with an exception. */
 static int grow(pile_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -72,7 +72,7 @@ static int visit_pile(const pile_t *self, visitproc visit, void *arg)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* An integer argument as a key; -1 with an exception. */
+/* Read an integer argument as a key; 0, or -1 with an exception. */
 static int key_of(PyObject *object, const char *name, int64_t *key)
 {
     int overflow = 0;
@@ -99,7 +99,7 @@ static const plb_keys_t *keys_of(const mail_t *self)
 }
 
 /* Return the index of an object that is here, or -1.  Programs mostly look up objects one after
- * the other. */
+ * the other, so the most recent index and the next one are tried first. */
 static int64_t place_of(mail_t *self, int64_t key)
 {
     const plb_keys_t *keys = keys_of(self);

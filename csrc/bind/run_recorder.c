@@ -18,18 +18,18 @@ typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyArrayObject *keys;
     PyObject *values;
-    PyObject *pair; /* the last (key, object); reused unless the loop's body has kept it */
+    PyObject *pair; /* the previous (key, object); reused unless the loop's body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* index of the next object; the one before it is being measured */
-    int64_t last;    /* ns: when the present object began */
+    int64_t last;    /* ns: when the current object began */
 } loop_t;
 
 static void stop_clock(loop_t *self, int64_t now)
 {
     if (self->next > 0) {
         double *seconds = PyArray_DATA(self->seconds);
-        const int64_t ns = now - self->last; /* otherwise the clock has stepped back */
+        const int64_t ns = now - self->last; /* negative if the clock has stepped back */
         seconds[self->next - 1] += ns > 0 ? 1e-9 * (double)ns : 0.0;
     }
 }
@@ -213,9 +213,10 @@ PLB_PY_FN(
     end_pass, "loads:O table:O window:O",
     "Update the table of estimates with loads[n], the loads of one iteration; then add them\n"
     "to window[n], and set them to zero.  The table has ESTIMATE_ROWS rows of n numbers:\n"
-    "rows 0-3: estimated load, number of iterations, two figures of the estimator's state;\n"
+    "rows 0-3: estimated load, number of iterations, two numbers of the estimator's state;\n"
     "rows 4-7: the same four, but only from iterations on the present rank; row 8: a load\n"
-    "that may be a spike, or 0.  Or it has only the first four rows (ESTIMATE_HERE).")
+    "that may be a spike, or 0.  A table may also have only the first four rows\n"
+    "(ESTIMATE_HERE).")
 {
     PyObject *object[3];
     PLB_PY_TRY(plb_py_parse(c, &object[0], &object[1], &object[2]));

@@ -7,8 +7,8 @@ typedef struct head {
     int16_t ndim;
     int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
                       bytes each. Negative: minus that number, and the receivers share the data */
-    int64_t extra; /* of an array: 1 if its layout is that of Fortran; of frozen data: number of
-                      bytes; of an integer: its value */
+    int64_t extra; /* for an array: 1 if its layout is that of Fortran; for frozen data: number of
+                      bytes; for an integer: its value; for a float: its bits */
 } head_t;
 
 enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
@@ -205,8 +205,8 @@ static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, 
     }
 }
 
-/* Return a pointer to the further targets of a message, and skip them.  They are in the wire, so
- * not aligned. */
+/* Return a pointer to the further targets of a message, and skip them.  The pointer points into
+ * the wire, so it may not be aligned. */
 static const char *get_targets(reader_t *self, const head_t *head)
 {
     const char *at = self->at;

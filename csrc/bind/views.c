@@ -106,8 +106,8 @@ enum { LONGEST_NAME = 64 };
 typedef struct item {
     const char *name; /* ends with a colon */
     char kind, size;
-    bool none, more, any, in_place;
-    bool by_keyword;      /* it, or an item before it, follows a `*` */
+    bool none, more, any, in_place; /* the flags ? + @ ! */
+    bool by_keyword;                /* it, or an item before it, follows a `*` */
     const char *fallback; /* the default, which ends with a space or the spec; NULL: none */
 } item_t;
 
@@ -327,7 +327,7 @@ static inline int read_item(plb_py_held_t *held, const item_t *item, PyObject *v
                       (const void **)&ints->data, n);
 }
 
-/* Read as `*spec` says, and advance it. */
+/* Read the items of `*spec` into the targets, and advance `*spec`. */
 static int read_all(plb_py_source_t *self, plb_py_held_t *held, const char **spec, va_list targets)
 {
     item_t item = {.by_keyword = false};
@@ -639,7 +639,7 @@ static char *signed_text(const char *name, const char *first, const char *spec)
     return out;
 }
 
-/* Sign the methods whose text begins with a spec. */
+/* Put a signature before the text of each method whose text begins with a spec. */
 static int sign_methods(PyMethodDef *methods, const char *first)
 {
     for (PyMethodDef *m = methods; m != NULL && m->ml_name != NULL; m++) {
@@ -650,7 +650,7 @@ static int sign_methods(PyMethodDef *methods, const char *first)
     return 0;
 }
 
-/* Sign the constructor and the methods of a type, and set its flags. */
+/* Make the signatures of a type's constructor and methods, and set its flags. */
 static int finish_type(PyType_Spec *spec)
 {
     for (PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {

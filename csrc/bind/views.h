@@ -1,5 +1,5 @@
-/* Common to all bindings: calls from Python, NumPy arrays as C views, C arrays as NumPy arrays,
- * codes as exceptions, bound types.
+/* What all bindings share: calls from Python, NumPy arrays as C arrays and back, error codes as
+ * exceptions, Python types that hold a C struct.
  *
  * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
  * A binding reads its arguments, makes its outputs, makes one call of the core and returns:
@@ -32,7 +32,7 @@
 
 /* ---- one call from Python ------------------------------------------------------------------- */
 
-/* Largest number of arrays that a call can hold while C uses them. */
+/* Largest numbers of arrays, and of blocks from plb_py_memory, that a call can hold. */
 enum { PLB_PY_MAX_HELD = 64, PLB_PY_MAX_MEMORY = 8 };
 typedef struct plb_py_held {
     PyArrayObject *array[PLB_PY_MAX_HELD];
@@ -41,9 +41,11 @@ typedef struct plb_py_held {
 
 /* Where values are read from: arguments, or the attributes of an object. */
 typedef struct plb_py_source {
-    PyObject *const *args;                 /* [n_args], then the values of the keywords */
-    Py_ssize_t n_args, n_read, n_keywords; /* _read, _keywords: those that were read already */
-    PyObject *keywords, *kwargs;           /* a tuple of names; or a dict; or both NULL */
+    PyObject *const *args; /* [n_args], then the values of the keywords */
+    /* n_read, n_keywords: numbers of positional arguments and of keywords that were read already
+     */
+    Py_ssize_t n_args, n_read, n_keywords;
+    PyObject *keywords, *kwargs; /* a tuple of names; or a dict; or both NULL */
     PyObject *object;
 } plb_py_source_t;
 
@@ -258,13 +260,14 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** Return the data of a contiguous array of n entries of this type, or of records of `size` bytes;
- * borrowed, never copied.  NULL with an exception. */
+/** Check that `object` is a contiguous array: of n entries of this type (plb_py_in_place, which
+ * returns the data), or of records of `size` bytes (plb_py_records, which returns the array).  The
+ * result is borrowed, never copied.  NULL with an exception. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
-/** View communicators: `start` says where the members of each begin in `member`.  0, or -1 with an
- * exception. */
+/** View communicators: start[i] says where the members of communicator i begin in `member`.  0, or
+ * -1 with an exception. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
 /** View a list of str (name, value, ...) as an array of texts.  The texts belong to the list, the
@@ -437,7 +440,7 @@ typedef struct plb_py_room {
     int (*more)(PyObject *module);
 } plb_py_room_t;
 
-/** Add them to the module.  0, or -1 with an exception. */
+/** Add what `room` contains to the module.  0, or -1 with an exception. */
 int plb_py_add(PyObject *module, const plb_py_room_t *room);
 
 /** Add an attribute (stolen; NULL: an exception is pending) to a module; 0, or -1 with an

@@ -90,9 +90,10 @@ PLB_PY_METHOD0(simulation, run,
 
 PLB_PY_METHOD0(
     simulation, times,
-    "Return (p, 7) float64, for each rank: the second at which it ended, or that it has\n"
-    "reached; seconds of work, of waiting in MPI, and of pauses; number of operations\n"
-    "done; how it ended (a plb_end_t); number of messages to it that it has not received.")
+    "Return (p, 7) float64.  For each rank: the time in seconds at which it ended, or which\n"
+    "it has reached so far; seconds of work, of waiting in MPI, and of pauses; number of\n"
+    "operations done; how it ended (a plb_end_t); number of messages to it that it has not\n"
+    "received.")
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
@@ -121,7 +122,7 @@ static PyMethodDef simulation_methods[] =
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ share:f8 "
             "period:d overhead:d eager:l quantum:d polling:d waiting:i as_recorded:p",
-            "Simulates recorded operations on a target machine; see\n"
+            "Simulates recorded operations on a target machine; the arguments are explained in\n"
             "csrc/whatif/simulator/simulator.h.", )
 
 PLB_PY_FN0(op_layout,

@@ -98,7 +98,7 @@ static plb_path_hop_t **hops_of(const plb_streams_t *streams)
     return hop;
 }
 
-/* The results; all arrays except `stretch` are outputs of the call. */
+/* The results; all arrays except `stretch` (the segments of the path) are outputs of the call. */
 typedef struct longest {
     int64_t *ns, *by_rank, *by_procedure;
     plb_stretch_t *stretch; /* [n] owned */
@@ -106,7 +106,7 @@ typedef struct longest {
     int32_t stuck;
 } longest_t;
 
-/* Find the longest path: its stretches, and the parts of it on each rank and in each procedure. */
+/* Find the longest path: its segments, and how long it is on each rank and in each procedure. */
 static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n_procedures,
                 longest_t *out, plb_err_t *err)
 {
@@ -150,9 +150,9 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 
 PLB_PY_FN(critical_path, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
           "Return four results: the nanoseconds of the longest path to each rank's end; the\n"
-          "stretches of the critical path, (k, 4) int64: rank, first and last operation,\n"
+          "segments of the critical path, (k, 4) int64: rank, first and last operation,\n"
           "nanoseconds; its nanoseconds on each rank and in each procedure; and the number of\n"
-          "ranks that wait forever (if any do, there are no stretches).")
+          "ranks that wait forever (if any do, there are no segments).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};

@@ -58,15 +58,16 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     return ranks;
 }
 
-PLB_PY_FN(partition,
-          "comm:O dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
-          "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
-          "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
-          "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
-          "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
-          "or None). Collective over comm (None: only this process);\n"
-          "csrc/partition/libraries/zoltan.h has the arguments.  Arrays of the right type are\n"
-          "not copied; options is [name, value, ...]. The GIL is released.")
+PLB_PY_FN(
+    partition,
+    "comm:O dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
+    "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
+    "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
+    "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
+    "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
+    "or None). Collective over comm (None: only this process);\n"
+    "csrc/partition/libraries/zoltan.h explains the arguments.  Arrays of the right type are\n"
+    "not copied; options is [name, value, ...]. The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -106,9 +107,11 @@ PLB_PY_FN(partition,
     return result;
 }
 
-PLB_PY_FN1(spare, comm,
-           "Return which of the structures that are kept with comm this rank does not use now,\n"
-           "as bits of a number.  `partition` may use those that no rank uses.  Local.")
+PLB_PY_FN1(
+    spare, comm,
+    "Return, as bits of a number, which of the Zoltan structures that are kept with comm are\n"
+    "unused on this rank.  `partition` may take those that are unused on all ranks.\n"
+    "Local.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(comm);
     PLB_PY_GET(handle);
@@ -161,14 +164,15 @@ PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
     PLB_PY_GET(lo = rows(&c->held, low, dims, &n));
     PLB_PY_GET(hi = rows(&c->held, high, dims, &m));
     PLB_PY_RAISE_IF(n != m || (name != NULL && n_names != parts), PyExc_ValueError,
-                    "lo and hi: expected the same number of rows");
+                    "lo, hi: expected the same number of rows; name: expected one for each part");
     int64_t *start = plb_py_new(c, NPY_INT64, n + 1);
     PLB_PY_RUN(c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err));
     return Py_BuildValue("NN", plb_py_sealed(c, start), plb_py_take(part, start[n], NPY_INT32));
 }
 
 PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
-          "Return (lo, hi) of the region of each part under RCB, one after the other.")
+          "Return (lo, hi), the corners of the region of each part under RCB: n_dims numbers for\n"
+          "each part.")
 {
     PyObject *capsule;
     int32_t dims, parts;

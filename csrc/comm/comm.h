@@ -41,7 +41,7 @@ int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, i
 /** Duplicate `user`.  Collective, blocks. */
 int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 
-/** Free the duplicate, if there is one; then the call is collective. */
+/** Free the duplicate, if there is one (only then is the call collective). */
 void plb_comm_free(plb_comm_t *self);
 
 /** Wait for a request, and let other ranks use the processor meanwhile (base/wait.h). */

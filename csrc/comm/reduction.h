@@ -22,7 +22,7 @@ typedef struct plb_reducer {
 
 void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm);
 
-/** Make room for `depth` reductions at a time.  The first call is collective and may block.
+/** Allocate memory for `depth` reductions at a time.  The first call is collective and may block.
  * PLB_ERR_STATE: reductions are under way. */
 int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
 

@@ -129,8 +129,8 @@ static int send_parcel(plb_step_t *self, const plb_parcel_t *p, plb_err_t *err)
     MPI_Request *slot = NULL;
     char *wire = NULL;
     const int64_t n = head_size(p);
-    PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE, "a parcel for rank %d has %d parts: too many",
-                p->peer, p->n);
+    PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE,
+                "a parcel for rank %d has %d parts: too many for one message", p->peer, p->n);
     PLB_NEW(wire, n);
     self->wire[self->n_wires++] = wire;
     write_head(p, wire);
@@ -153,10 +153,18 @@ static void give_up(plb_step_t *self)
     }
 }
 
+static int check_unbroken(const plb_step_t *self, plb_err_t *err)
+{
+    PLB_FAIL_IF(self->phase == PLB_STEP_BROKEN, err, PLB_ERR_STATE,
+                "an earlier step failed while it was sending: no more steps are possible");
+    return PLB_OK;
+}
+
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err)
 {
     int ret = PLB_OK;
+    PLB_PASS(check_unbroken(self, err));
     PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
                 "a collective step is already under way");
     self->mine = *mine;
@@ -237,8 +245,7 @@ static int test(plb_step_t *self, bool *done, plb_err_t *err)
     int ret = PLB_OK, reduced = 0;
     bool over = false;
     *done = false;
-    PLB_FAIL_IF(self->phase == PLB_STEP_BROKEN, err, PLB_ERR_STATE,
-                "sending to the other ranks has failed");
+    PLB_PASS(check_unbroken(self, err));
     if (self->comm->size > 1 && self->phase != PLB_STEP_DRAINING &&
         (ret = receive_heads(self, err)) != PLB_OK) {
         goto out;

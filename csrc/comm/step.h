@@ -19,7 +19,7 @@
 #include "measure/stats.h"
 
 typedef struct plb_parcel {
-    int peer, n;
+    int peer, n; /* the other rank; the number of parts */
     void **part;
     int64_t *size;
 } plb_parcel_t;
@@ -34,17 +34,17 @@ typedef struct plb_requests {
 } plb_requests_t;
 
 typedef enum plb_phase {
-    PLB_STEP_IDLE,
-    PLB_STEP_SENDING,
-    PLB_STEP_REDUCING,
-    PLB_STEP_DRAINING,
-    PLB_STEP_BROKEN /* a step failed after it had sent some heads: no more steps are possible */
+    PLB_STEP_IDLE,     /* no step is under way */
+    PLB_STEP_SENDING,  /* not all heads of this rank have been received */
+    PLB_STEP_REDUCING, /* the reduction is not complete */
+    PLB_STEP_DRAINING, /* large parts are not complete */
+    PLB_STEP_BROKEN    /* a step failed after it had sent some heads: no more steps are possible */
 } plb_phase_t;
 
 typedef struct plb_step {
     plb_comm_t *comm;
     plb_phase_t phase;
-    int parity;
+    int parity;            /* 0 in even steps, 1 in odd steps; chooses the tags */
     plb_stats_t mine, all; /* this rank's record; the merged record, valid when `done` */
     plb_requests_t heads, parts;
     MPI_Request reduction;
@@ -65,8 +65,8 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
 
 /** Wait until self->all is the merged record and all parcels have arrived, for at most
  * `timeout_ns` nanoseconds (negative: no limit); other ranks can use the processor meanwhile.
- * *done: whether they have arrived.  If not, or after PLB_ERR_INTERRUPTED, the step is still under
- * way: call this again. */
+ * *done: whether the step is complete.  If not, or after PLB_ERR_INTERRUPTED, it is still under
+ * way: call this function again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

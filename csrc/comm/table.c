@@ -65,7 +65,7 @@ int64_t plb_table_bytes(const plb_table_t *self)
            self->room * (self->data_bytes + (int64_t)sizeof *self->spare);
 }
 
-/* ---- room ----------------------------------------------------------------------------------- */
+/* ---- capacity ------------------------------------------------------------------------------- */
 
 static void copy_entry(const plb_table_t *from, int64_t i, plb_table_t *to, int64_t j)
 {

@@ -21,12 +21,12 @@ typedef struct plb_table {
                        yet written */
     int64_t *local; /* [n_slots] local id; NULL: the table has none */
     int32_t *row;   /* [n_slots] row of the entry in the user data; NULL: the table has none */
-    int64_t n_slots, n;
+    int64_t n_slots, n; /* size of the hash table; number of entries */
     bool has_local;
     char *data;
-    int64_t data_bytes; /* bytes of user data per entry; may be 0 */
-    int32_t *spare;     /* [n_spare] rows that are free after removals */
-    int32_t n_rows, room, n_spare;
+    int64_t data_bytes;            /* bytes of user data per entry; may be 0 */
+    int32_t *spare;                /* [n_spare] rows that are free after removals */
+    int32_t n_rows, room, n_spare; /* `room`: capacity of `data` and `spare`, in rows */
 } plb_table_t;
 
 void plb_table_init(plb_table_t *self, int64_t data_bytes, bool has_local);
@@ -38,9 +38,9 @@ int64_t plb_table_bytes(const plb_table_t *self);
 /** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
 int32_t plb_home(int64_t id, int32_t n_ranks);
 
-/** Make room for id[n], and set slot[n]: the slot of an existing entry, or of a new one.  A new
- * entry is staged: plb_table_find does not find it yet.  PLB_ERR_KEY: an id occurs twice;
- * twice[2] are its first two indices, and no entry stays staged. */
+/** Find or create the entries of id[n], and set slot[n], the slot of each.  A new entry is staged:
+ * it has no values until plb_table_commit writes them.  PLB_ERR_KEY: an id occurs twice; twice[2]
+ * are its first two indices, and the new entries are removed again. */
 int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *slot, int64_t *twice,
                     plb_err_t *err);
 

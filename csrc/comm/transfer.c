@@ -147,8 +147,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Wait until request i is complete; *code: MPI's error code.  Sleeps only when the bytes of the
- * message should have arrived. */
+/* Wait until request i is complete; *code: MPI's error code.  Sleeps only after the time in which
+ * a message of this size should have arrived. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
                   int *code)
 {

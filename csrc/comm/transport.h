@@ -10,10 +10,10 @@ typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
-    const int64_t *sizes;             /* [size] bytes of each rank in the last gather */
+    const int64_t *sizes;             /* [size] bytes of each rank in the most recent gather */
 
-    /** Make room for `depth` reductions of records at a time.  If one rank fails, all return an
-     * error. */
+    /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all return
+     * an error. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
@@ -21,8 +21,8 @@ struct plb_transport {
      * no other rank waits for it.  All ranks then return an error, which names this rank. */
     int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, plb_err_t *err);
 
-    /** Return `ret` if it is an error, else the error of the lowest rank that has one: if one rank
-     * has failed, all fail. */
+    /** Return `ret` if it is an error, else the lowest error code of all ranks: if one rank has
+     * failed, all fail. */
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
     /** Announce that this rank takes part in no more gathers; ranks that wait for it in a gather

@@ -6,7 +6,7 @@
 typedef struct alone {
     plb_transport_t face;
     plb_reduction_t reduction;
-    int64_t bytes; /* of the last gather */
+    int64_t bytes; /* bytes of this rank in the most recent gather */
 } alone_t;
 
 static int reserve(plb_transport_t *face, int depth, plb_err_t *err)

@@ -53,7 +53,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
     const int32_t p = in->n_ranks;
     double *busy = NULL;
     plb_groups_t leaving = {0}; /* objects by their present rank */
-    int32_t *sender = NULL;     /* [p] the last rank that was counted as a sender to this rank */
+    int32_t *sender = NULL;     /* [p] the rank most recently counted as a sender to this rank */
     *seconds = 0.0;
     PLB_NEW0(busy, p);
     PLB_TRY(plb_groups_init(&leaving, in->rank, in->n_objects, p, err));

@@ -45,8 +45,8 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Estimate the seconds of the first LB step, before any was measured.  The busiest rank sends
- * away `objects` objects, with `bytes` bytes in all. */
+/** Estimate the seconds of the first LB step, before any was measured.  The busiest rank packs and
+ * unpacks `objects` objects each, and sends `bytes` bytes. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
 
 #endif

@@ -76,8 +76,8 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds)
 
 /* ---- models built online -------------------------------------------------------------------- */
 
-/* Drop the inner point, other than `keep`, that lies closest (in relative distance) to the line
- * between its neighbours. */
+/* Drop the inner point whose speed is closest (by the relative difference) to the line between its
+ * neighbours, but never the point `keep`.  Return the new number of points. */
 static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
 {
     int64_t least = -1;

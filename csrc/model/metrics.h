@@ -10,7 +10,7 @@
     X(max, "s", "time of the most loaded rank: the time of the iteration")                        \
     X(mean, "s", "mean over the ranks: the best that any placement on equal ranks can give")      \
     X(min, "s", "time of the least loaded rank")                                                  \
-    X(std, "s", "standard deviation over the ranks (divided by p)")                               \
+    X(std, "s", "standard deviation over the p ranks (sum of squares divided by p)")              \
     X(max_over_mean, "", "max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature)")    \
     X(percent, "%", "100 (max/mean - 1); vt and LBAF call (max/mean - 1) the imbalance I")        \
     X(efficiency, "", "mean/max (load balance of POP and TALP)")                                  \
@@ -25,7 +25,7 @@ typedef struct plb_metrics {
 
 /** Compute every metric of time[n], n >= 1.  If all times are 0, the ratios are 1: no rank waits.
  *
- *  Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
+ * Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);
 
 #endif

@@ -19,8 +19,8 @@ static int check_start(const plb_snapshot_t *s, plb_err_t *err)
                     (long long)start[e], (long long)least, (long long)most);
     }
     PLB_FAIL_IF(start != NULL && start[n] != s->n_pins, err, PLB_ERR_VALUE,
-                "multicast_start[%lld] is %lld: expected %lld, the receivers given", (long long)n,
-                (long long)start[n], (long long)s->n_pins);
+                "multicast_start[%lld] is %lld: expected %lld, the length of multicast_dst",
+                (long long)n, (long long)start[n], (long long)s->n_pins);
     return PLB_OK;
 }
 
@@ -54,8 +54,8 @@ static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
 {
     for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
         PLB_FAIL_IF(s->block[i] < -1 || s->block[i] >= s->n_blocks, err, PLB_ERR_RANGE,
-                    "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i, s->block[i],
-                    s->n_blocks - 1);
+                    "block[%lld] is %d: expected -1 (no block) or the index of one of %d blocks",
+                    (long long)i, s->block[i], s->n_blocks);
     }
     return plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err);
 }
@@ -106,9 +106,10 @@ static void to_seconds(const plb_snapshot_t *s, double *time)
     }
 }
 
-/* Successive objects are often on the same rank: the sum of such a run stays in a register.  The
- * order of additions, and so the bits, are those of the plain loop.  With short runs this loop is
- * slower, because the branch at the end of a run is mispredicted. */
+/* Successive objects are often on the same rank.  The sum of such a run of objects stays in a
+ * register (add_runs).  The order of additions, and so the bits, are those of the plain loop.  For
+ * shorter runs, add_runs is slower than the plain loop, because the branch at the end of a run is
+ * mispredicted. */
 enum { FEW_A_RUN = 4 };
 
 static int64_t runs_of(const int32_t *rank, int64_t n)
@@ -162,7 +163,7 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
     double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
         const double load = s->load[i * s->n_components];
-        if (s->rank[i] != r0) { /* long runs only, see FEW_A_RUN */
+        if (s->rank[i] != r0) { /* as in add_runs */
             out->before[r0] = sum;
             r0 = s->rank[i];
             sum = out->before[r0];

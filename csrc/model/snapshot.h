@@ -1,6 +1,6 @@
 /* The snapshot of the load database, which all parts of pylb exchange.
  *
- * A struct of arrays that the caller owns.  A NULL array means the default: all objects may
+ * It is a struct of arrays that the caller owns.  A NULL array means the default: all objects may
  * migrate, all speeds are 1, no background load, no memory limit.  Units are seconds and bytes.
  *
  * The time of a rank in one iteration is
@@ -19,7 +19,7 @@ typedef struct plb_snapshot {
     int32_t n_ranks;
     int32_t n_components;  /* number of loads of an object: 1, or one for each phase or kind of
                               processor */
-    const double *load;    /* [n_objects * n_components], object-major */
+    const double *load;    /* [n_objects * n_components] all loads of object 0, then of 1, ... */
     const int32_t *rank;   /* [n_objects] the present rank of each object */
     const int64_t *key;    /* [n_objects] a number for each object that identifies it for the whole
                               run; or NULL */
@@ -33,7 +33,7 @@ typedef struct plb_snapshot {
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages; /* edge_messages is NULL: each edge is one message */
     /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
-    int64_t n_multicasts, n_pins;
+    int64_t n_multicasts, n_pins;     /* n_pins: number of receivers of all multicasts */
     const int32_t *multicast_src;     /* [n_multicasts] the sender */
     const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
                                        * to start[e + 1] - 1 in multicast_dst */
@@ -53,11 +53,11 @@ typedef struct plb_snapshot {
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } plb_snapshot_t;
 
-/** Check that every value is finite, not negative and in range.  The error names array, index and
- * value. */
+/** Check that every value is finite and in its range.  The error names array, index and value. */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
-/** Check that a placement has valid ranks, and that objects which may not migrate stay. */
+/** Check that a placement has valid ranks, and leaves objects that may not migrate where they are.
+ */
 int plb_snapshot_check_placement(const plb_snapshot_t *self, const int32_t *rank, plb_err_t *err);
 
 static inline double plb_speed(const plb_snapshot_t *self, int32_t r)

@@ -188,10 +188,10 @@ static void swap(mapper_t *self, int32_t a, int32_t b)
     self->part[self->place[b]] = b;
 }
 
-/* Greedy mapping: take the part that exchanges most bytes with the placed parts (ties: the lowest
- * part), and put it on the free place of its group that adds fewest hop-bytes (ties: the place
- * with fewest hops to all taken places, then the lowest).  This is TopoLB (Agarwal, Sharma and
- * Kale, IPDPS 2006), but only placed parts count. */
+/* Greedy mapping: take the part that exchanges the most bytes with the placed parts (ties: the
+ * lowest part), and put it on the free place of its group that adds the fewest hop-bytes (ties:
+ * the place with the fewest hops to all taken places, then the lowest).  This is TopoLB (Agarwal,
+ * Sharma and Kale, IPDPS 2006), except that bytes to parts that have no place yet are ignored. */
 static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -245,9 +245,10 @@ out:
     return ret;
 }
 
-/* Exchange the places of pairs of parts, for each part the pair that saves most hop-bytes, until
- * nothing saves more than rounding errors.  A part next to all its partners is skipped: its cost
- * is already the least possible, one hop per byte (two in a tree). */
+/* Exchange the places of pairs of parts, for each part with the partner that saves the most
+ * hop-bytes, until no exchange saves more than rounding errors.  A part that is next to all parts
+ * with which it exchanges bytes is skipped: its cost is already the smallest possible, one hop per
+ * byte (two in a tree). */
 static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };

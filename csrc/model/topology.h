@@ -17,8 +17,8 @@ enum { PLB_TOPOLOGY_LEVELS = 16 };
 typedef struct plb_topology {
     plb_topology_kind_t kind;
     int n_levels;
-    int32_t size[PLB_TOPOLOGY_LEVELS]; /* tree: children of a vertex, from the root on; torus: its
-                                        * extents */
+    int32_t size[PLB_TOPOLOGY_LEVELS]; /* tree: children of a vertex of each level, the root first;
+                                        * torus: the length of each dimension */
     int32_t n_places;                  /* the product of the sizes */
 } plb_topology_t;
 

@@ -23,7 +23,8 @@ def whole(
     except TypeError:
         out = least - 1
     if not least <= out < below or isinstance(value, bool):
-        raise DomainError(f"{name} is {value!r}: expected {what}, {least} or more")
+        limits = f"{least} or more" if below == 1 << 63 else f"{least} ... {below - 1}"
+        raise DomainError(f"{name} is {value!r}: expected {what}, {limits}")
     return out
 
 
@@ -51,7 +52,7 @@ def number(name: str, value: Any) -> float:
 
 
 def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
-    """Convert the value to an array; an error of the value's own methods is passed on."""
+    """Convert the value to an array; other errors, from the value's own methods, are passed on."""
     try:
         return np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as why:
@@ -81,7 +82,7 @@ def seconds(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         out = -1.0
     if not 0.0 <= out <= 1e30:
-        raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
+        raise DomainError(f"{name} is {value!r}: expected seconds, from 0 to 1e30")
     return out
 
 

@@ -21,8 +21,8 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
-W_COMM = 0.1  # the value of DRUM's authors; a program that communicates much may need more
-SHOWN = 8  # a repr of more than 4 SHOWN lines leaves out the middle
+W_COMM = 0.1  # weight of communication, by DRUM's authors; some programs may need more
+SHOWN = 8  # a repr of more than 4 * SHOWN lines leaves out the middle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,8 +87,11 @@ class Machine:
             given = np.asarray(getattr(self, name), float)
             if given.size == 0:
                 given = np.full(shape, np.nan)
-            if given.shape != shape or (given < 0).any():
-                raise DomainError(f"{name} has shape {given.shape}: expected {shape}, values >= 0")
+            if given.shape != shape or (given < 0).any() or np.isinf(given).any():
+                raise DomainError(
+                    f"{name} has shape {given.shape}, or values that are negative or infinite: "
+                    f"expected {shape}, finite numbers, 0 or more"
+                )
             object.__setattr__(self, name, given)
         leaf = np.empty(len(leaves), np.int32)
         leaf[ranks] = leaves
@@ -233,10 +236,11 @@ class Machine:
     def parse(cls, text: str) -> Machine:
         """Build a machine from a string, e.g. ``"node:2 socket:2 rank:8"``.
 
-        The string has the levels from the root on, and how many places of a level are below each
-        place of the level before.  Properties stand in brackets, one value for each of these
-        places, and are repeated cyclically: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.
-        The speeds of all levels are multiplied.
+        The string lists the levels from the root down.  The number after a level says how many of
+        its places are below each place of the previous level.  Properties are in brackets, with one
+        value for each of these places; fewer values are repeated cyclically:
+        ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  The speeds of all levels are
+        multiplied.
 
         Raises
         ------

@@ -13,9 +13,9 @@ from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
-REPEATS = 3, 20  # least and greatest number of repeats for each size
-# After this number of seconds, no more repeats of a size: if ranks share cores, a message may take
-# a whole time slice.
+REPEATS = 3, 20  # smallest and largest number of repeats for each size
+# Seconds after which a size is not repeated any more: if ranks share cores, a message may take a
+# whole time slice.
 ENOUGH = 1e-2
 
 
@@ -41,7 +41,7 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> Network:
-        """Convert an argument `network`, (alpha, beta); DomainError if it is something else."""
+        """Convert an argument `network`; DomainError if it is not (alpha, beta) in seconds."""
         alpha, beta = checks.floats("network", given, 2).tolist()
         return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 
@@ -69,6 +69,7 @@ class Network(NamedTuple):
         Raises
         ------
         DomainError
+            The arrays do not fulfil these conditions.
         """
         x, y = np.asarray(bytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
         if x.ndim != 1 or x.shape != y.shape:
@@ -76,7 +77,10 @@ class Network(NamedTuple):
                 f"bytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
             )
         if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
-            raise DomainError("sizes must be zero or more, and times above zero")
+            raise DomainError(
+                "bytes or seconds have a value out of range: expected finite bytes, 0 or more, and "
+                "finite seconds above 0"
+            )
         if len(np.unique(x)) < 2:
             raise DomainError(f"bytes has {len(np.unique(x))} different sizes: expected 2 or more")
         design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
@@ -96,7 +100,8 @@ def measure_network(comm: Any) -> Network:
     size and pair the fastest of some repeats counts, because delays only make messages slower; the
     mean over the pairs is fitted.  It takes some milliseconds.  Collective; may block.
 
-    With one rank, alpha and beta are 0.  Those of a virtual cluster are known, not measured.
+    With one rank, alpha and beta are 0.  On a virtual cluster, alpha and beta are known, so they
+    are not measured.
 
     Raises
     ------

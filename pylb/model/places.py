@@ -22,7 +22,7 @@ class Place:
     Attributes
     ----------
     kind : str
-        "machine", "switch", "node", "socket", "rank", or a word of the user's.
+        "machine", "switch", "node", "socket", "rank", or any other word.
     name : str
     children : tuple of Place
         Empty: this place is a leaf, where a rank runs.
@@ -54,10 +54,14 @@ class Place:
 
     def __post_init__(self) -> None:
         if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
-            raise DomainError(f"speed of {self.kind} {self.name} is {self.speed!r}: expected >= 0")
+            raise DomainError(
+                f"speed of {self.kind} {self.name} is {self.speed!r}: expected a finite number, 0 "
+                "or more"
+            )
         if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth < math.inf):
             raise DomainError(
-                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected >= 0"
+                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected a finite "
+                "number, 0 or more, or nan"
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
@@ -86,7 +90,7 @@ def parse(text: str) -> Place:
             )
         levels.append((found["kind"], int(found["count"]), _facts(found["facts"] or "", word)))
     if math.prod(count for _, count, _ in levels) > MOST:
-        raise FormatError(f"{clip(text)!r} has more than {MOST} ranks")
+        raise FormatError(f"{clip(text)!r}: expected at most {MOST} ranks")
     if not levels:
         raise FormatError(f"{text!r} has no levels: expected levels, e.g. 'node:2 rank:4'")
 

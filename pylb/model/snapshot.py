@@ -1,4 +1,4 @@
-"""The snapshot of the load database: the value that passes through every room."""
+"""The snapshot of the load database: the data that all rooms (folders of pylb) exchange."""
 
 from __future__ import annotations
 
@@ -176,13 +176,15 @@ class Snapshot:
         if self.multicasts is not None:
             put(self, "multicasts", _multicasts(self.multicasts))
         if (self.block is None) != (self.block_bytes is None):
-            raise DomainError("block and block_bytes: expected both or neither")
+            raise DomainError(
+                "only one of block and block_bytes is given: expected both or neither"
+            )
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
             if value is not None:
                 put(self, name, _array(name, value, dtype, shape))
         if self.rank.shape != (n,):
-            raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), as load has")
+            raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), like load")
         _core.check_snapshot(self)
 
     @property
@@ -213,7 +215,7 @@ class Snapshot:
         "Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64.",
     )
     multicast_dst = _column(
-        "multicasts", "dst", "Receiving objects of all multicasts, (pins,) int32."
+        "multicasts", "dst", "Receiving objects of all multicasts, (n_pins,) int32."
     )
     multicast_bytes = _column(
         "multicasts", "nbytes", "Bytes per iteration of each multicast, (c,) float64."
@@ -309,7 +311,7 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
 
 
 def _parts(name: str, value: Any, kind: type) -> tuple[Any, ...]:
-    """Return the arrays of a named tuple, the last of which may be absent."""
+    """Return the arrays of a named tuple of type `kind`; the last array may be absent."""
     fields = kind._fields  # type: ignore[attr-defined]
     parts = tuple(value) if isinstance(value, Iterable) else ()
     if not 0 <= len(fields) - len(parts) <= 1:

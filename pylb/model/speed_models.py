@@ -32,8 +32,8 @@ class SpeedModels:
     Parameters
     ----------
     points : sequence of (rows, speed)
-        For each rank two arrays of one length, which may be empty: ascending numbers of rows, and
-        the speed with each of them in rows per second.
+        For each rank, two arrays of the same length, which may be empty: ascending numbers of rows,
+        and the speed with each number of rows, in rows per second.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class SpeedModels:
             for pair in checks.several("points", points, "a pair for each rank")
         ]
         if any(len(pair) != 2 for pair in pairs):
-            raise DomainError("points: expected {PAIR} for each rank")
+            raise DomainError("points: expected a pair of rows and rows per second for each rank")
         if not pairs:
             raise DomainError("points is empty: expected an entry for each rank")
         for rank, (rows, speed) in enumerate(pairs):
             if rows.shape != speed.shape or rows.ndim != 1:
                 raise DomainError(
-                    f"points[{rank}] has {rows.shape} rows and {speed.shape} speeds: expected "
-                    "two arrays of one length"
+                    f"points[{rank}] has rows of shape {rows.shape} and speeds of shape "
+                    f"{speed.shape}: expected two arrays of the same length"
                 )
         self._set(
             np.cumsum([0, *(len(rows) for rows, _ in pairs)], dtype=np.int64),
@@ -121,18 +121,18 @@ class SpeedModels:
         """
         times, counts = checks.vector("seconds", seconds), _whole(counts)
         if not (np.isfinite(times) & (times >= 0)).all():
-            raise DomainError("seconds has a value that is negative or not finite")
+            raise DomainError("seconds: expected finite numbers, 0 or more, one for each rank")
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Forget all earlier points of each rank that has a measurement; keep this one only."""
+        """Replace all points of each rank that has a measurement by this measurement."""
         rows = _whole(counts)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Return models with the points of both; if two contradict, the one of `self` is kept."""
+        """Return models with the points of both; if two contradict, keep the point of `self`."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -176,9 +176,10 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near the given rows, at which they do not page.
+        """Say which ranks have a measured point near the given rows, without paging between them.
 
-        A point is near if its number of rows differs by at most the fraction `part`.
+        A point is near if its number of rows differs by at most the fraction `part`.  The rank must
+        not page with the rows of the point, nor with the given rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]

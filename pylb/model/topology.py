@@ -116,9 +116,10 @@ Flows = tuple[I64, I32, F64]
 
 
 def _flows(snapshot: Snapshot, rank: I32) -> Flows:
-    """Return the bytes between ranks: start, receiver and bytes of each sender's flows.
+    """Return the bytes between ranks as (start, receiver, bytes), sorted by sender.
 
-    A multicast goes once to each rank with receivers.
+    The flows of sender r are those from ``start[r]`` to ``start[r + 1]``.  A multicast goes once to
+    each rank with receivers.
     """
     p = snapshot.n_ranks
     pairs, weights = [np.zeros(0, np.int64)], [np.zeros(0)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 
-MOST_LONELY = 1 << 20  # a file of b bytes may have at most b + MOST_LONELY objects
+MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects, as some need no text
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
@@ -120,11 +120,16 @@ def _metis(file: Path) -> dict[str, Any]:
         raise FormatError(f"{file}, line {lines[0][0]}: format {kind}: expected digits 0 and 1")
     has_size, has_weight, has_edges = (c == "1" for c in kind)
     columns = (int(head[3]) if len(head) > 3 else 1) if has_weight else 0
+    if columns < 0:
+        raise FormatError(
+            f"{file}, line {lines[0][0]}: {columns} weights per vertex: expected 0 or more"
+        )
     rows = _body(file, lines, n)
     skip = has_size + columns
     short = [i for i, row in enumerate(rows) if len(row) < skip]
     if short:
-        raise FormatError(f"{file}: vertex {short[0] + 1} has {len(rows[short[0]])} numbers")
+        found = f"vertex {short[0] + 1} has {len(rows[short[0]])} numbers"
+        raise FormatError(f"{file}: {found}: expected {skip} or more")
     step = 2 if has_edges else 1
     counts = np.array([(len(row) - skip) // step for row in rows], np.int64)
     start = np.concatenate([[0], np.cumsum(counts)])
@@ -180,7 +185,9 @@ def _market(file: Path) -> dict[str, Any]:
     _check_count(file, number, rows, columns, entries)
     width = len(body) // max(entries, 1)
     if width * entries != len(body) or (entries and width < 2):
-        raise FormatError(f"{file}: {len(body)} numbers: expected those of {entries} entries")
+        raise FormatError(
+            f"{file}: {len(body)} numbers: expected {entries} entries of 2 or more numbers each"
+        )
     i = np.array(body[::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     j = np.array(body[1::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     if entries and not (0 <= i.min() <= i.max() < rows and 0 <= j.min() <= j.max() < columns):

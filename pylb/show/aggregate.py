@@ -1,4 +1,4 @@
-"""Combine neighbours into one cell if there are more ranks or iterations than pixels."""
+"""Combine neighbouring ranks or iterations into one cell if there are more of them than pixels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def step(n: int, most: int) -> int:
 
 
 def largest(data: F64, rows: int, columns: int) -> F64:
-    """Return the maximum of each block of `rows` x `columns` values; the last may be smaller.
+    """Return the maximum of each block of `rows` x `columns` values; blocks at the end are smaller.
 
     With the maximum instead of the mean, a single slow rank remains visible.
     """
@@ -28,8 +28,8 @@ def largest(data: F64, rows: int, columns: int) -> F64:
 def brightest(cells: F64) -> float:
     """Return the value that gets the brightest colour.
 
-    It is the maximum.  But if the maximum is more than twice the 95th percentile, it is 1.25 times
-    this percentile, because one spike would give nearly all cells the same dark colour.
+    This is the maximum of the cells.  But if the maximum is more than twice the 95th percentile, it
+    is 1.25 times this percentile: otherwise one spike would make nearly all other cells dark.
     """
     high, most = float(np.quantile(cells, 0.95)), float(cells.max())
     return 1.25 * high if 0 < 2.0 * high < most else most
@@ -49,7 +49,7 @@ def quantized(cells: F64, top: float) -> Any:
 
 
 def last(values: F64, width: int) -> F64:
-    """Return the last of each group of `width` neighbours."""
+    """Return the last value of each group of `width` neighbours."""
     n = len(values)
     return np.asarray(values[np.minimum(np.arange(width - 1, n + width - 1, width), n - 1)])
 

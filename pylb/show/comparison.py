@@ -22,7 +22,7 @@ class Spent(NamedTuple):
     messages : float
         All other time of the whole run: messages, waits for a core, other code in the loops.
     balancing_seconds : float
-        Time of the LB steps, without the slower iterations after them.
+        Time of the LB steps alone.  That iterations after an LB step may be slower does not count.
     seconds : float
         Time of the whole run: in its loops, if that is known; else of its iterations and LB
         steps.
@@ -71,7 +71,7 @@ class Counted(NamedTuple):
 
 
 class StepPair(NamedTuple):
-    """The LB steps of two runs after the same iteration; None: this run had none there."""
+    """The LB steps of two runs after the same iteration; None: the run had no LB step there."""
 
     iteration: int
     first: Receipt | None
@@ -126,7 +126,7 @@ class Comparison(NamedTuple):
         return [f"{a} {what} and {b}" for what, a, b in pairs if a != b]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures, ready for JSON."""
+        """Return all results of the comparison, ready for JSON."""
         runs = [
             {**one._asdict(), **count._asdict()}
             for one, count in zip(self.spent, self.counted, strict=True)

@@ -53,7 +53,7 @@ class Heavy(NamedTuple):
     iterations : int
         Number of iterations in which the object existed.
     rank : int
-        The last rank of the object.
+        The rank on which the object was at the end.
     """
 
     key: int
@@ -74,7 +74,7 @@ class Course:
     elapsed: F64  # (m,) seconds of each iteration, with waiting and messages
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
-    facts: dict[str, Any] = field(default_factory=dict)  # further facts to show, by name
+    facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
     recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
@@ -126,7 +126,7 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the whole run: in its loops if that was measured, else of what is recorded."""
+        """Seconds of the whole run: of its loops if measured, else of iterations and LB steps."""
         known = float(self.elapsed.sum() + self.step_seconds.sum())
         return known if self.in_loops is None else max(self.in_loops, known)
 
@@ -139,7 +139,7 @@ class Course:
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
     """Return what LB steps have saved so far, minus their cost, at the end of each iteration.
 
-    The gain of an LB step is divided equally among the iterations in which it was saved.  An LB
+    The gain of an LB step is divided equally among the iterations of the cycle after it.  An LB
     step whose gain is not known yet does not count.
 
     Returns
@@ -201,12 +201,12 @@ def of(
             f"run is {type(run).__name__}: expected a path, RunRecord, Trace or Replay"
         )
     if out.n_iterations == 0:
-        raise DomainError(f"{out.title}: no complete iteration in it")
+        raise DomainError(f"{out.title} has no complete iteration: expected one or more")
     return out if coords is None else replace(out, coords=coords)
 
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
-    """Read a run record, or the trace of a folder."""
+    """Read a run record, or the trace in a folder."""
     return RunRecord.read(path) if records.is_record(path) else Trace.read(path, stem=stem)
 
 
@@ -234,7 +234,9 @@ def of_stretches(
     title: str,
     names: Mapping[int, str] | None = None,
 ) -> Course:
-    """Make the course of a run of `Balancer`.
+    """Make the course of a run of `Balancer` from its stretches.
+
+    A `Stretch` has consecutive iterations in which no object migrated.
 
     Parameters
     ----------
@@ -243,9 +245,9 @@ def of_stretches(
     figures : three (m,) arrays
         Time, mean and idle seconds of each iteration, see `Iterations`.
     """
-    # A stretch without iterations only lists the objects that remain.
+    # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
-    m = min(len(times), len(figures[0]))  # a record cut short may have more loads than figures
+    m = min(len(times), len(figures[0]))  # a truncated record may have more loads than `figures`
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # How long a rank waited at the end of an iteration is recorded in the next one.
     waited = np.append(idle[1:], 0.0)[:m]

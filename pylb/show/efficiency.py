@@ -36,7 +36,7 @@ class Region(NamedTuple):
     iterations: int
     elapsed: float  # seconds, including the LB steps at the end of its iterations
     useful: float  # seconds that all ranks computed together
-    max_useful: float  # seconds of the rank that computed most in the whole region
+    max_useful: float  # seconds that the rank that computed longest in this region computed
     parallel_efficiency: float
     load_balance: float
     communication_efficiency: float
@@ -44,7 +44,7 @@ class Region(NamedTuple):
 
 
 def regions(course: Course) -> list[Region]:
-    """Return the whole run and, if it had LB steps, the stretches between them."""
+    """Return the whole run and, if it had LB steps, the iterations between them."""
     m = course.n_iterations
     cuts = sorted({0, m, *(i + 1 for i in course.balanced_after if 0 <= i + 1 < m)})
     out = [_region(course, WHOLE, 0, m)]
@@ -84,7 +84,7 @@ def talp(course: Course) -> dict[str, Any]:
     """Return the regions in the JSON format of TALP (DLB 3.5), with times in nanoseconds.
 
     Data that pylb does not measure are absent: version of DLB, instructions, cycles, MPI calls.
-    Figures that TALP does not have are under ``pylb``.
+    Metrics that TALP does not have are under ``pylb``.
     """
     return {
         "producer": f"pylb {__version__}",

@@ -32,7 +32,7 @@ def explore(
     ----------
     run : Trace, RunRecord, Replay or path
     stem : str, optional
-        Which run, if a folder has several.
+        Selects one of several runs in a folder, see `Trace.read`.
     coords : mapping from int to 1 ... 3 floats, optional
         Coordinates of the objects by key, for the view of the objects.  Default: objects that
         communicate are drawn close to each other.
@@ -44,7 +44,8 @@ def explore(
     Returns
     -------
     Explorer
-        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its ``replay`` is the shown run.
+        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its attribute ``replay`` is the run
+        that is shown.
 
     Raises
     ------

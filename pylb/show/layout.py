@@ -58,7 +58,7 @@ class Graph(NamedTuple):
         return cls(np.searchsorted(row, own), to)
 
     def least(self, values: Any) -> Any:
-        """Return the least value among each object and its neighbours, along the first axis."""
+        """Return the smallest value among each object and its neighbours, along the first axis."""
         return np.minimum.reduceat(values[self.to], self.start, axis=0)
 
     def means(self, values: F64) -> F64:
@@ -92,9 +92,9 @@ def _positions(graph: Graph, random: Any) -> F64:
 
 
 def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
-    """Merge objects into parts: each joins the part of its neighbour with the least random number.
+    """Merge objects into parts, and return the part of each object, and the number of parts.
 
-    Returns the part of each object, and the number of parts.
+    Each object gets a random number, and joins the part of the neighbour with the smallest number.
     """
     number = random.permutation(len(graph.start))
     object_of = np.argsort(number)

@@ -21,7 +21,7 @@ from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-MOST_RANKS = 24  # lines of the table; of more ranks, only the slowest are shown
+MOST_RANKS = 24  # lines of the table; if there are more ranks, only the slowest ones are shown
 RECENT = 48  # number of iterations in a spark line
 
 
@@ -76,7 +76,7 @@ def expected(r: Receipt) -> float | None:
 
 
 def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
-    """Return a line for each shown rank: rank, seconds, ratio to the mean, last iterations."""
+    """Return a line for each shown rank: rank, seconds, ratio to the mean, recent iterations."""
     top = max((max(r["recent"]) for r in now["slowest"]), default=0.0)
     mean = now["mean"]
     return [
@@ -90,7 +90,7 @@ def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> 
     ]
 
 
-COLUMNS = ("rank", "last iteration", "/ mean", "the iterations before")
+COLUMNS = ("rank", "last iteration", "/ mean", "recent iterations")
 
 
 def head(now: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ def head(now: dict[str, Any]) -> str:
 
 
 def foot(now: dict[str, Any]) -> str:
-    """Describe the last decision: its expected gain, and its receipt."""
+    """Describe the most recent decision: its expected gain, and its receipt."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
@@ -158,7 +158,7 @@ class LiveRun(Protocol):
 
     @property
     def last_row(self) -> Any:
-        """Figures of the last iteration, or None."""
+        """Metrics of the most recent iteration, or None if there is none."""
 
     @property
     def n_balancings(self) -> int:
@@ -178,15 +178,15 @@ def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
-# Options that change the output of the ranks, or redirect it.
+# Options of launchers that redirect the output of the ranks, or add text to its lines: no bar then.
 ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 
 
 def terminal() -> int | None:
     """Return the width of the terminal to which standard error is connected, or None.
 
-    An MPI launcher reads the standard error of its ranks through a pipe, and writes it to its own
-    standard error.  If the launcher runs on this host, its standard error is examined.
+    An MPI launcher reads the standard error of its ranks through a pipe, and copies the text to its
+    own standard error.  So if the launcher runs on this host, its standard error is examined.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         return None
@@ -252,7 +252,7 @@ class _Bar:
 
 
 class _Lines:
-    """A line for each tenth of the iterations, at most one per second: for files and mpiexec."""
+    """Prints a line for each tenth of the iterations, at most one per second: for files, pipes."""
 
     EVERY = 1.0
 

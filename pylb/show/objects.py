@@ -14,8 +14,8 @@ from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay
 from pylb.show import aggregate, layout
 
-MOST_OBJECTS = 100_000  # of more objects, only a part is shown
-MOST_CELLS = 200_000  # largest number of objects in all frames of a page together
+MOST_OBJECTS = 100_000  # if there are more objects, only each 2nd, 3rd ... one is shown
+MOST_CELLS = 200_000  # limit of the number of objects times the number of stored iterations
 MOST_EDGES = 4000  # largest number of lines between objects
 SAMPLED = 4  # number of iterations whose edges are used
 
@@ -88,9 +88,10 @@ class Objects:
 
 
 class ObjectPicture:
-    """Makes the data of a page about the objects of a run.
+    """Makes the data about the objects of a run that a page shows.
 
-    coords: coordinates of the objects, by key; None: a layout of the communication graph.
+    coords: coordinates of the objects, by key; None: the page uses a layout of the communication
+    graph.
     """
 
     def __init__(self, objects: Objects, coords: Mapping[int, Any] | None = None) -> None:
@@ -151,7 +152,8 @@ class ObjectPicture:
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
         """Return the frames of some iterations, as many as a page may have.
 
-        The `wanted` iterations and those after them come first; the others are spread evenly.
+        Each `wanted` iteration and the iteration after it are preferred; the others are spread
+        evenly.
         """
         m, n = self._objects.n_iterations, -(-len(self._objects.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))

@@ -21,9 +21,9 @@ NANO = 1_000_000_000  # ticks of the clock per second
 def write(course: Course, folder: str | os.PathLike[str]) -> Path:
     """Write the archive, and return its anchor file ``traces.otf2`` in `folder`.
 
-    The regions are iterations, the computing in them, and LB steps.  Migrations are messages
-    between ranks in an LB step, with the number of objects as an attribute.  max/mean is a metric
-    of rank 0.
+    Regions of the archive are the iterations, the computing in them, and the LB steps.  Migrations
+    are messages between ranks in an LB step, with the number of objects as an attribute.  max/mean
+    is a metric of rank 0.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts; also: further rules of its policy."""
+    """Return a page with the JSON `run` and these scripts; also: more rules for its `POLICY`."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
@@ -78,7 +78,7 @@ def framed(run: str, *scripts: str, also: str = "") -> str:
 
 
 def static(*names: str) -> str:
-    """Return the text of files of the page's script or style."""
+    """Return the joined text of files in the folder ``static``."""
     return "\n".join((STATIC / name).read_text(encoding="ascii") for name in names)
 
 
@@ -95,6 +95,7 @@ def data(course: Course) -> dict[str, Any]:
     shown = _chosen(course)
     step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
+    regions = efficiency.regions(course)
     return {
         "title": clip(course.title),
         "pylb": __version__,
@@ -103,8 +104,8 @@ def data(course: Course) -> dict[str, Any]:
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
         "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
-        "regions": [r._asdict() for r in efficiency.regions(course)[:MOST_REGIONS]],
-        "regions_in_all": max(len(course.balanced_after) + 1, 1),
+        "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
+        "regions_in_all": len(regions),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
         "objects": objects(course),
     }
@@ -143,10 +144,10 @@ def loads(course: Course) -> dict[str, Any]:
 
 
 def facts(course: Course) -> list[tuple[str, Any]]:
-    """Return the rows (name, value) of the table beside the title."""
+    """Return the rows (name, value) of the table below the title."""
     whole = efficiency.regions(course)[0]
     objects = sum(int(m.objects.sum()) for m in course.moves)
-    # The bytes in receipts include the messages that objects took along.
+    # The bytes in receipts include the messages that migrated with their objects.
     nbytes = sum(r.bytes for r in course.balancings)
     nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [
@@ -165,7 +166,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
 
 
 def _chosen(course: Course) -> list[Receipt]:
-    """Return all decisions; if there are too many, the LB steps that cost or saved most."""
+    """Return all decisions; if there are too many, first the LB steps that cost or saved most."""
     history = list(course.history)
     if len(history) <= MOST_RECEIPTS:
         return history
@@ -181,7 +182,7 @@ FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
 def listed(r: Receipt) -> dict[str, Any]:
-    """Return the figures of a receipt for its line in the list of decisions."""
+    """Return the values of a receipt for its line in the list of decisions."""
     return {
         "iteration": r.iteration,
         "until": r.until,
@@ -200,7 +201,7 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
-    """Return all data of a decision: figures, explanation, fitted lines and flows."""
+    """Return all data of a decision: values, explanation, fitted lines and migrations."""
     return {
         **listed(r),
         "trigger": clip(r.trigger),

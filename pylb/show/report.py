@@ -30,8 +30,8 @@ def report(
     ----------
     run : RunRecord, Trace, Replay or path
     path : path
-        ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the run
-        and of the stretches between LB steps, in the format of TALP.
+        ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the
+        whole run, and of the iterations between LB steps, in the format of TALP.
     title : str, optional
         Title of the page.  Default: the file's name, or the kind of run.
     names : mapping from int to str, optional
@@ -40,7 +40,7 @@ def report(
         Coordinates of the objects by key, at which the page draws them.  Default: objects that
         communicate are drawn close to each other.
     stem : str, optional
-        Which run, if a folder has several.
+        Selects one of several runs in a folder, see `Trace.read`.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def report(
     """
     out = Path(files.named(path))
     if out.suffix not in SUFFIXES:
-        raise DomainError(f"path is {str(out)!r}: expected a suffix of {', '.join(SUFFIXES)}")
+        raise DomainError(f"path is {str(out)!r}: expected a suffix {' or '.join(SUFFIXES)}")
     shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
     if out.suffix == ".html":
         return page.write(shown, out)

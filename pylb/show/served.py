@@ -45,7 +45,7 @@ class RunFile:
         self._path, self._interval, self._share = Path(path), interval, share
         self._lock = threading.Lock()
         self._due = 0.0  # time from which the file may be read again
-        self._tried = ""  # the state of the file when it was read last
+        self._tried = ""  # the state of the file when it was most recently read
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
@@ -106,14 +106,14 @@ class Server(ThreadingHTTPServer):
     port : int
         Port; 0: any free port.
     interval : float
-        Least number of seconds between two readings of the file.
+        Smallest number of seconds between two readings of the file.
     share : float
         Fraction of a core's time that reading may take.
 
     Raises
     ------
     DomainError
-        The port is not free.
+        The server cannot use the port, e.g. because it is not free.
     """
 
     daemon_threads = True
@@ -139,7 +139,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOSTS[0]}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing if a browser leaves before it has the answer."""
+        """Print nothing if a browser closes the connection before it has the answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -174,4 +174,4 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the standard error belongs to the user."""
+        """Print nothing, since requests would fill the user's terminal."""

@@ -36,7 +36,7 @@ class ExplorerSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
-        """Read the settings that a browser sends; missing ones have their defaults.
+        """Read the settings that a browser sends; missing ones get their defaults.
 
         Raises
         ------
@@ -45,11 +45,11 @@ class ExplorerSettings:
         """
         known = {f.name: f.type for f in dataclasses.fields(cls)}
         if not isinstance(given, Mapping):
-            raise DomainError(f"settings are {given!r}: expected values by name")
+            raise DomainError(f"settings are {given!r}: expected a value for each name")
         out: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
-                raise DomainError(f"{name}: expected one of {', '.join(known)}")
+                raise DomainError(f"no setting {name}: expected one of {', '.join(known)}")
             try:
                 out[name] = _KINDS[str(known[name])](value)
             except (TypeError, ValueError):
@@ -101,9 +101,9 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 def on_ranks(trace: Trace, n_ranks: int) -> Trace:
     """Place the same objects on another number of ranks.
 
-    The list of objects, in order of their ranks, is cut into equal parts, so that neighbours stay
-    neighbours.  An object stays on the rank of its first task.  The new ranks are equal: recorded
-    speeds and background are not used.
+    The objects, in the order of the recorded ranks of their first tasks, are cut into equal parts,
+    one for each new rank; so neighbours stay neighbours.  Then no object migrates any more.  The
+    new ranks are equal: recorded speeds and background are not used.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Return figures of the whole run, for a line of text."""
+    """Return metrics of the whole run, for a line of text."""
     ratio = run.metrics["max_over_mean"]
     return {
         "time": run.time,
@@ -208,6 +208,6 @@ def details(run: Replay, index: int) -> dict[str, Any]:
         There is no such decision.
     """
     if not 0 <= index < len(run.decisions):
-        raise DomainError(f"decision is {index}: the run has {len(run.decisions)}, from 0 on")
+        raise DomainError(f"decision is {index}: expected 0 or more, below {len(run.decisions)}")
     found = run.decisions[index]
     return page.decision(found, course.moves_after(run, found.iteration))

@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # ranks and trace of the last request
+        self._on_ranks = (trace.n_ranks, self.trace)  # ranks and trace of the previous request
         self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={
@@ -103,7 +103,7 @@ class Explorer(anywidget.AnyWidget):
         return dataclasses.replace(asked, n_ranks=0).replay(self._run_of(asked))
 
     def _as_recorded(self, asked: ExplorerSettings) -> Replay:
-        """Replay the recorded placement; the last two results are kept."""
+        """Replay the recorded placement; the two most recent results are kept."""
         key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
         if key not in self._recorded:
             self._recorded[key] = self._replayed(key)
@@ -129,7 +129,7 @@ class Explorer(anywidget.AnyWidget):
     def _objects(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the objects in an iteration and in the next one.
 
-        On request, also the data that do not depend on the iteration.
+        If the message asks for it, also return the data that do not depend on the iteration.
         """
         found = ObjectPicture(Objects.of_replay(self.replay), self._coords)
         i = min(max(int(message["iteration"]), 0), len(self.replay.rank_times) - 1)

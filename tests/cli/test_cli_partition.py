@@ -79,6 +79,7 @@ def test_numpy_files(tmp_path):
         ("a.graph", "2 1\n2\nx\n", "line 3: .*expected integers"),
         ("a.graph", "2 5\n2\n1\n", "1 edges: expected 5"),
         ("a.graph", "2 1 002\n2\n1\n", "format 002"),
+        ("a.graph", "2 1 010 -1\n2\n1\n", "line 1: -1 weights per vertex"),
         ("a.hgr", "1 2 7\n1 2\n", "format 7"),
         ("a.mtx", "hello\n", "expected %%MatrixMarket"),
         (

@@ -47,9 +47,9 @@ def test_neither_part_is_negative_and_no_other_pair_is_closer(power):
 def test_bad_measurements():
     for bytes_, seconds, match in [
         ([1, 2], [1.0], "shapes"),
-        ([1, 2], [1.0, 0.0], "times above zero"),
-        ([1, -2], [1.0, 1.0], "sizes must be"),
-        ([1, np.nan], [1.0, 1.0], "sizes must be"),
+        ([1, 2], [1.0, 0.0], "finite seconds above 0"),
+        ([1, -2], [1.0, 1.0], "bytes or seconds have a value out of range"),
+        ([1, np.nan], [1.0, 1.0], "bytes or seconds have a value out of range"),
         ([8, 8], [1.0, 1.0], "1 different sizes"),
         ([], [], "0 different sizes"),
     ]:

@@ -89,5 +89,5 @@ def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
 def test_an_argument_that_is_not_a_run_is_an_error():
     with pytest.raises(DomainError, match="run is int"):
         pylb.explore(5)
-    with pytest.raises(DomainError, match="colour: expected one of"):
+    with pytest.raises(DomainError, match="no setting colour: expected one of"):
         pylb.explore(pylb.replay.hotspot(2, 4, 2), colour="red")

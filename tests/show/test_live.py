@@ -94,9 +94,11 @@ def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
     pylb.demo.run(n_ranks, 4 * n_ranks, 20, save=tmp_path / "run.h5", every=5)
     for columns, lines in ((80, 24), (200, 50)):
         watched = terminal(WATCH, columns, lines)
-        display = watched.until(r"(?s)the iterations before.*After iteration")
+        display = watched.until(r"(?s)recent iterations.*After iteration")
         assert display[0].startswith(f"20 iterations of {4 * n_ranks} objects on {n_ranks} ranks")
-        assert any(re.search(r"rank +last iteration +/ mean +the iterations", x) for x in display)
+        assert any(
+            re.search(r"rank +last iteration +/ mean +recent iterations", x) for x in display
+        )
         least, most = (shown, shown) if lines == 50 else (min(n_ranks, 5), n_ranks)
         drawn = []
         for _ in range(60):  # the screen may be incomplete when it is read

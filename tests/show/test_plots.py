@@ -229,7 +229,7 @@ def test_migrations_of_one_lb_step_and_of_all(run):
     assert ax.get_title() == f"{r.migrations:,} migrations after iteration {r.iteration}"
     assert 0 < bands(ax) <= r.migrations
     assert plots.migrations(run).get_title() == f"{run.migrations:,} migrations in the whole run"
-    with pytest.raises(DomainError, match="objects moved after"):
+    with pytest.raises(DomainError, match="expected one after which objects moved"):
         plots.migrations(run, 10**6)
     assert bands(plots.migrations(run.trace)) == 0
 

@@ -1,8 +1,8 @@
 """Pictures of a run, drawn by matplotlib: one function for each picture.
 
 Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
-matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels,
-neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
+matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels, groups
+of neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
 safe.
 """
 

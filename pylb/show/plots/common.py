@@ -22,7 +22,7 @@ BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # limits for a heat map: about the pixels of a figure
-MOST_LINES = 12  # if there are more LB steps, no lines are drawn for them across the picture
+MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
 MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
 POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
 
@@ -65,7 +65,7 @@ def ratio(times: F64) -> float:
 def norm(cells: F64, relative: bool) -> Any:
     """Return the scale of colours for seconds, or (`relative`) for ratios to the mean.
 
-    All seconds above `aggregate.brightest` have the same colour; so do all ratios below 1/8.
+    All seconds above `aggregate.brightest` have one colour; all ratios below 1/8 have one colour.
     """
     from matplotlib.colors import LogNorm, Normalize
 
@@ -76,7 +76,7 @@ def norm(cells: F64, relative: bool) -> Any:
 
 
 def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
-    """Mark each LB step above the picture, and by a line if they are few."""
+    """Mark each LB step by a triangle above the picture; if they are few, also by a line."""
     at = np.asarray(balanced_after, dtype=np.float64) + 0.5
     if at.size == 0:
         return
@@ -99,7 +99,7 @@ def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
     """Add a bar that explains the colours.
 
-    It ends in an arrow if some values are above that of the brightest colour.
+    The bar ends in an arrow if some values are above the value of the brightest colour.
     """
     values = drawn.get_array()
     above = values.size > 0 and float(values.max()) > drawn.norm.vmax
@@ -121,7 +121,7 @@ def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
 
 
 def legend(ax: Any) -> None:
-    """Add a legend in one line above the picture, unless nothing has a name."""
+    """Add a legend above the picture if something in it has a label."""
     if not ax.get_legend_handles_labels()[0]:
         return
     close = {"borderaxespad": 0.0, "handlelength": 1.6, "columnspacing": 1.2, "fontsize": "small"}

@@ -12,7 +12,7 @@ from pylb.whatif.prediction import Prediction
 from pylb.whatif.recorder.recording import Recording
 
 MOST_RANKS = 64
-MOST_OPS = 20_000  # largest number of operations of a rank that a picture has room for
+MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
 
 
 def timeline(
@@ -47,8 +47,8 @@ def timeline(
         raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
     if run.n_ranks > MOST_RANKS or max(map(len, run.ops), default=0) > MOST_OPS:
         raise DomainError(
-            f"{run.n_ranks} ranks, {max(map(len, run.ops))} operations of one: expected at most "
-            f"{MOST_RANKS} and {MOST_OPS}"
+            f"the run has {run.n_ranks} ranks with up to {max(map(len, run.ops))} operations: "
+            f"expected at most {MOST_RANKS} ranks and {MOST_OPS} operations of each"
         )
     ax = axes(ax)
     for rank, steps in enumerate(prediction.steps):
@@ -56,7 +56,7 @@ def timeline(
         met = _begins_waiting(run, prediction, rank)
         spans = {
             "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
-            "waits for another": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
+            "waits for a rank": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
         }
         for name, (colour, bars) in spans.items():
             label = name if rank == 0 else None
@@ -85,7 +85,7 @@ def _begins_waiting(run: Recording, prediction: Prediction, rank: int) -> F64:
 
 
 def _line(run: Recording, path: CriticalPath, prediction: Prediction) -> tuple[F64, F64]:
-    """Return the corners of the path: begin and end of each of its stretches, times and ranks."""
+    """Return times and ranks of the corners of the path: begin and end of each of its segments."""
     assert prediction.steps is not None
     met = [_begins_waiting(run, prediction, rank) for rank in range(run.n_ranks)]
     at, who = [], []

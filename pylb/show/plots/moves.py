@@ -42,7 +42,9 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     moves = [m for m in shown.moves if iteration in (None, m.iteration)]
     if iteration is not None and not moves:
         known = [m.iteration for m in shown.moves]
-        raise DomainError(f"iteration is {iteration}: objects moved after {known[:20]}")
+        raise DomainError(
+            f"iteration is {iteration}: expected one after which objects moved, {known[:20]}"
+        )
     ax = axes(ax)
     step, objects = aggregate.between_groups(shown.n_ranks, moves, MOST_GROUPS)
     n, count = len(objects), objects.astype(np.float64)
@@ -73,7 +75,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
 
 
 def _ends(sums: Any) -> Any:
-    """Return where each group begins at the side of the picture."""
+    """Return at which height each group begins at its side of the picture."""
     gap = GAP * sums.sum() / max(len(sums), 1)
     return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
 
@@ -105,8 +107,9 @@ def communication(
 ) -> Axes:
     """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    ``communication(snap)`` and ``communication(snap, plan.rank)`` show before and after.  The
-    diagonal is communication within a rank.  More than 256 ranks are added up in groups.
+    ``communication(snap)`` shows the messages before an LB step, and ``communication(snap,
+    plan.rank)`` after it.  The diagonal is communication within a rank.  More than 256 ranks are
+    added up in groups.
 
     Parameters
     ----------

@@ -135,8 +135,9 @@ def imbalance(
 def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
-    Up to 40 ranks are drawn as bars, in their order.  More are drawn as two curves, each sorted
-    from the slowest rank to the fastest.
+    Up to 40 ranks are drawn as bars, in the order of the ranks.  More than 40 ranks are drawn as
+    two curves: the seconds before and those after, each sorted from the slowest rank to the
+    fastest.
 
     Parameters
     ----------

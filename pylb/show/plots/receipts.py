@@ -34,8 +34,9 @@ MOST_TRIED = 60  # largest number of LB steps for which space for a label is sea
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw maximum and mean over the ranks, and the lines and the period τ of the trigger.
 
-    Before each LB step are the lines that the trigger fitted since the previous LB step.  A bar
-    below them shows the ideal period τ that the trigger computed (Menon 2012, eq. 3.5).
+    Up to each LB step, two lines show what the trigger fitted to the iterations since the previous
+    LB step.  A bar below them shows the ideal period τ that the trigger computed (Menon 2012, eq.
+    3.5).
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
     first = 0
     thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
-    # Each label is used for the first line only, so that it is once in the legend.
+    # Each label is used for the first line only, so that it is in the legend only once.
     labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
@@ -64,7 +65,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
                 r.figures.get(f"{name}_{what}", math.nan) for what in ("slope", "offset")
             )
             if math.isfinite(slope) and math.isfinite(offset):
-                y = offset + slope * (x - first + 1)  # offset: value at the last LB step
+                y = offset + slope * (x - first + 1)  # offset: value at the previous LB step
                 ax.plot(x, y, color=colour, label=labels.pop(name, None), **thick)
         if math.isfinite(r.tau):
             y = np.full(2, 0.03 * ax.get_ylim()[1])
@@ -99,7 +100,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     at = set(best.iterations.tolist())
     if at and max(at) >= len(run.trace):
         raise DomainError(
-            f"best has an LB step after iteration {max(at)}: the run has {len(run.trace)}"
+            f"best has an LB step after iteration {max(at)}: the run has {len(run.trace)} phases"
         )
     ideal = replay(
         run.trace,
@@ -128,9 +129,9 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
     A line goes from max/mean before an LB step to max/mean of the new placement, both with the
-    estimated loads.  A circle shows the measured max/mean in the iterations after it.  Decisions to
-    hold are marked below.  The LB steps that saved or lost most have a label, if there is room:
-    number of migrations, and seconds saved minus cost.
+    estimated loads.  A circle shows the measured max/mean in the iterations after it.  Decisions
+    not to rebalance are marked below.  The LB steps that saved or lost most have a label, as far as
+    labels do not overlap: number of migrations, and seconds saved minus cost.
 
     Parameters
     ----------

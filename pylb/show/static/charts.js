@@ -1,19 +1,19 @@
-// Lines over the iterations: each chart has a height, a title with the names of its lines, and draws
-// itself on the axis of the picture that it belongs to.
+// Charts of lines over the iterations.  Each chart has a height, and a function that draws it, with
+// the names of its lines, on the axis of iterations that all charts of a picture share.
 
-// Where a value of `low` ... `high` is, in a box.
+// Returns a function: the y at which a value of `low` ... `high` is in a box.
 const scaleOf = (box, low, high) => (v) =>
   box.top + box.height * (1 - Math.min(Math.max((v - low) / (high - low || 1), 0), 1));
 
-// The top of an axis for these values.  A few values far above the others leave the picture, or the
-// others would be one flat line.
+// The top of an axis for these values.  A few values far above the others are cut off; with them,
+// the others would be one flat line.
 function topOf(values) {
   const sorted = values.slice().sort((a, b) => a - b), most = sorted[sorted.length - 1];
   const high = sorted[Math.floor(0.95 * (sorted.length - 1))];
   return high > 0 && most > 3 * high ? 1.25 * high : most;
 }
 
-// At the right of the top: how far values go beyond it.
+// If values are above the top of the axis: a text with the largest one, to the right of the top.
 const beyond = (axis, box, values, top, said) => {
   const most = Math.max(...values);
   return most > top * 1.01
@@ -26,7 +26,7 @@ function grid(axis, box, y, low, high, said) {
     text(axis.left - 6, y(value) + 4, said(value), "end")]);
 }
 
-// A path through values of the columns that are seen.
+// A path through the values of the visible columns.
 function through(axis, y, values) {
   let { seen } = axis;
   if (seen.length === 1) seen = axis.range.map((end) => [seen[0][0], end]); // a line, no point
@@ -51,7 +51,8 @@ function namesOf(axis, y, names) {
   return out;
 }
 
-// Seconds of the slowest rank and of the mean, and as recorded.
+// Seconds of the slowest rank, their mean over the ranks, and either the slowest rank of the
+// recorded run or the whole iteration.
 const secondsChart = {
   height: 140,
   draw(axis, box, p, chosen) {
@@ -90,7 +91,7 @@ function fitted(axis, y, p, d) {
   return [fit(f.max_slope, f.max_offset, VERMILLION), fit(f.mean_slope, f.mean_offset, BLUE)];
 }
 
-// max/mean, with what each receipt says of it: estimated before, placed, measured since.
+// max/mean of each iteration; for each LB step, its estimates of max/mean before and after it.
 const ratioChart = {
   height: 90,
   draw(axis, box, p, chosen, decisions) {

@@ -1,9 +1,9 @@
 // The explorer: controls ask the kernel for a replay and show its answer.
 //
-// Only one question is under way at a time.  When its answer comes, the state of the controls is the
-// next question, so that a slider is never more than one picture ahead.
+// Only one request is sent at a time.  If controls change before its answer comes, the next request
+// has their state at that time; so the picture is at most one replay behind a moving slider.
 
-const PATIENCE = 3000; // milliseconds without an answer until the reader is told
+const PATIENCE = 3000; // milliseconds without an answer until the page says so
 const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],
   ["50 \u00b5s, 100 MB/s", 5e-5, 1e-8], ["1 ms, 10 MB/s", 1e-3, 1e-7]];
 const EVERY = "every ...";
@@ -20,7 +20,7 @@ function figuresSaid(f) {
 
 function option(value, text) { return element("option", { value }, text ?? value); }
 
-// Each control: its element, and what it says of the settings.
+// The row of controls, and a function that reads the settings from them.
 function controlsOf(choices, settings, changed) {
   const select = (label, values, value) => {
     const box = element("select", { "aria-label": label }, ...values.map((v) => option(v)));
@@ -68,7 +68,7 @@ function controlsOf(choices, settings, changed) {
     const idle = BASELINES.includes(c.strategy.value), speed = Number(c.speed.value);
     for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && byEvery], [c.cost, !idle],
       [c.rank, speed !== 1], [c.network, choices.edges]]) {
-      box.disabled = !matters; // and greyed out: it changes nothing
+      box.disabled = !matters; // also grey: it has no effect with these settings
       box.closest("label").classList.toggle("idle", !matters);
     }
     return { strategy: c.strategy.value, trigger: byEvery ? "" : c.trigger.value,
@@ -91,7 +91,8 @@ function controlsOf(choices, settings, changed) {
 function render({ model, el }) {
   const status = element("p", { class: "status", ...LIVE });
   let waiting = null, again = false, asked = 0;
-  let wanted = null, asking = false; // the iteration whose objects are asked for next
+  let wanted = null; // the iteration whose objects must be requested next
+  let asking = false; // whether a request for objects has no answer yet
 
   const bad = (text) => {
     status.textContent = text;

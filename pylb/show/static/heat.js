@@ -1,6 +1,6 @@
 // The loads of the ranks over the iterations, as colours.
 
-// How seconds become colours: 0 ... brightest; or by the logarithm of seconds / mean.
+// How seconds become colours: linear from 0 to `brightest`, or the logarithm of seconds / mean.
 function colouring(picture, relative) {
   if (!relative) {
     const high = picture.brightest || 1;
@@ -33,7 +33,7 @@ function palette(n) {
   return out;
 }
 
-// An image with a pixel for each cell, rank 0 below.
+// An image with a pixel for each cell, rank 0 at the bottom.
 function heatImage(picture, colours) {
   const { rows, columns } = picture, known = palette(256), scale = picture.top / 65535;
   const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
@@ -51,7 +51,7 @@ function heatImage(picture, colours) {
   return out;
 }
 
-// Give a canvas this place, with as many pixels as the screen has; returns its pen.
+// Puts a canvas at the place `box`, with a pixel for each pixel of the screen; returns its context.
 function sized(canvas, box) {
   const ratio = window.devicePixelRatio || 1;
   for (const [name, value] of Object.entries(box)) canvas.style[name] = `${value}px`;
@@ -60,7 +60,7 @@ function sized(canvas, box) {
   return canvas.getContext("2d");
 }
 
-// A bar that explains the colours, `x` from the left.
+// A bar that explains the colours; `x`, `top` and `height` say where it is.
 function colourBar(x, top, height, colours) {
   const n = 24, out = [], place = colours.place || colours.at;
   for (let i = 0; i < n; i += 1) {

@@ -2,7 +2,7 @@
 //
 // A canvas: 100,000 objects are drawn pixel by pixel in a few milliseconds.
 
-// Colours of ranks: those of Okabe and Ito, then the same lighter and darker.
+// Colours of ranks: those of Okabe and Ito, then the same ones darker, then lighter.
 const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
   [213, 94, 0], [160, 150, 40], [120, 120, 120]];
 const MOST_ARROWS = 24, MOST_ENDS = 30, MARGIN = 14, PANEL = 340;
@@ -13,9 +13,9 @@ function rankColour(rank) {
 }
 
 const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
-const FRAME = packed([128, 128, 128]); // seen on a light and on a dark ground
+const FRAME = packed([128, 128, 128]); // visible on a light and on a dark background
 
-// Bytes of a message: base64 of numbers, little endian.
+// Reads numbers (little endian, as base64) from a message.
 function numbers(code, Kind) {
   const bytes = Uint8Array.from(atob(code), (c) => c.charCodeAt(0));
   if (Kind === Uint8Array) return bytes;
@@ -27,13 +27,13 @@ function numbers(code, Kind) {
   return out;
 }
 
-// The objects in one iteration: rank + 1 of each (0: it is not there), and its load.
+// The objects in one iteration: for each object, its rank + 1 (0: it does not exist), and its load.
 function frameOf(sent) {
   return { iteration: sent.iteration, rank: numbers(sent.rank, Uint32Array),
     load: numbers(sent.load, Uint8Array) };
 }
 
-// How many different values there are among sorted ones, and [value, how often] of the most frequent.
+// The number of different values in a sorted array, and [value, count] of the `n` most frequent.
 function frequent(sorted, n) {
   const most = [];
   let all = 0;
@@ -48,7 +48,7 @@ function frequent(sorted, n) {
   return [all, most];
 }
 
-// How many objects the fullest rank has.
+// The largest number of objects of a rank.
 function fullest(base, frame) {
   const held = new Uint32Array(base.n_ranks + 1);
   for (let i = 0; i < frame.rank.length; i += 1) held[frame.rank[i]] += 1;
@@ -78,8 +78,8 @@ const LAYOUTS = {
 };
 
 class ObjectView {
-  // wanted(iteration): called when the view needs the objects of an iteration; `show` answers it.
-  // gone: the signal that the view is no longer needed.
+  // wanted(iteration): called when the view needs the objects of an iteration; the caller then passes
+  // them to `show`.  gone: an AbortSignal for the end of the view.
   constructor(wanted, gone) {
     this.wanted = wanted;
     this.base = null;
@@ -127,7 +127,7 @@ class ObjectView {
     if (this.element.open && this.iteration !== undefined) this.wanted(this.iteration);
   }
 
-  // What does not depend on the iteration.
+  // Takes the data that do not depend on the iteration.
   start(sent) {
     const whole = numbers(sent.place, Uint16Array), place = new Float32Array(whole.length);
     let high = 0;
@@ -158,7 +158,7 @@ class ObjectView {
   }
 
   // Migrations from the shown iteration to the next one: their number, and the pairs of ranks with
-  // most of them, each with a few of its objects.
+  // the most migrations, each pair with a few of its objects.
   movesOf() {
     const { rank } = this.frame, to = this.next ? this.next.rank : rank;
     const pair = (i) => rank[i] * 2097152 + to[i], moved = [], keys = new Float64Array(rank.length);
@@ -178,7 +178,7 @@ class ObjectView {
     return { n: moved.length, all, pairs: [...pairs.values()] };
   }
 
-  // Draw before the screen is shown again, however often this is called until then.
+  // Draws once, before the next frame of the screen, even if this is called several times.
   draw() {
     if (this.due) return;
     this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
@@ -213,7 +213,7 @@ class ObjectView {
     const how = byPlace && this.base.how === "communication graph"
       ? " Objects that communicate are close to each other." : "";
     const arrows = this.moves.all > MOST_ARROWS
-      ? ` Arrows: the ${MOST_ARROWS} pairs of ranks with most migrations.` : "";
+      ? ` Arrows: the ${MOST_ARROWS} pairs of ranks with the most migrations.` : "";
     this.said.textContent = this.text + how + arrows;
   }
 
@@ -302,7 +302,7 @@ class ObjectView {
     pen.globalAlpha = 1;
   }
 
-  // An arrow for each pair of ranks: from the object that moves to the closest one of its new rank.
+  // An arrow for each pair of ranks, from a moving object to the closest object on its new rank.
   drawArrows(pen, ink, ground) {
     const { pairs } = this.moves, there = new Map(pairs.map((m) => [m.to, []]));
     const { rank } = this.frame;
@@ -346,11 +346,12 @@ class ObjectView {
   }
 
   told(i) {
-    const { keys, step, top } = this.base, root = this.spots.shown.load[i] / 255;
+    const { keys, step, top } = this.base, { shown } = this.spots, root = shown.load[i] / 255;
+    const from = this.frame.rank[i] || shown.rank[i]; // a new object is in the next iteration only
     const to = this.next && this.next.rank[i];
-    const moves = to && to !== this.frame.rank[i] ? `, moves to rank ${to - 1}` : "";
+    const moves = to && to !== from ? `, moves to rank ${to - 1}` : "";
     const load = root >= 1 ? `${seconds(top)} or more` : `about ${seconds(top * root * root)}`;
-    return `Object ${keys ? keys[i] : i * step}: ${load} on rank ${this.frame.rank[i] - 1}${moves}.`;
+    return `Object ${keys ? keys[i] : i * step}: ${load} on rank ${from - 1}${moves}.`;
   }
 }
 

@@ -1,15 +1,16 @@
-// What stands beside the picture of a run: ranks in one iteration, migrations, decisions.
+// What is shown below the picture of a run: ranks in one iteration, migrations, decisions.
 
 // ---- one iteration --------------------------------------------------------------------------
 
-const ALARM = 1.1; // times the mean: from here on a rank is shown as slow
+const ALARM = 1.1; // a rank above this multiple of the mean is shown as slow
 
 // Loads of the ranks in one iteration, as bars, or one point for each group of them.
 function drawBars(host, picture, iteration) {
   const c = Math.floor(iteration / picture.iteration_step), n = picture.rows;
   const width = Math.max(host.clientWidth, 260), height = 170, left = 58, below = 26, top = 8;
   const inner = width - left - 10;
-  const high = Math.max(picture.brightest, picture.max[c]) * 1.05 || 1; // a spike has its own scale
+  // All iterations have the same scale, except those with a higher load.
+  const high = Math.max(picture.brightest, picture.max[c]) * 1.05 || 1;
   const y = (v) => top + (height - top - below) * (1 - Math.min(v / high, 1));
   const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
     "aria-label": said(picture, iteration) });
@@ -33,12 +34,12 @@ function drawBars(host, picture, iteration) {
     "Dashed: the mean. Orange-red: more than 10\u00a0% above it."));
 }
 
-// First and last of the neighbours that a cell stands for.
+// The first and the last of the neighbouring ranks or iterations that a cell shows.
 function span(cell, step, n) {
   return [cell * step, Math.min((cell + 1) * step, n) - 1];
 }
 
-// What an iteration was like, in a sentence.
+// A sentence about an iteration: its slowest rank.
 function said(picture, iteration) {
   const c = Math.floor(iteration / picture.iteration_step), mean = picture.mean[c];
   let slowest = 0;
@@ -53,7 +54,7 @@ function said(picture, iteration) {
   return `${when}: ${who} is the slowest with ${seconds(picture.max[c])}${ratio}.`;
 }
 
-// What stands under the pointer.
+// A sentence about the cell under the pointer.
 function pointed(picture, at) {
   const c = Math.floor(at.iteration / picture.iteration_step);
   if (at.rank === null) return said(picture, at.iteration);
@@ -127,7 +128,7 @@ function drawDecisions(host, decisions, choose) {
     "since", "moved", "cost", "saved"];
   const cells = decisions.map((d) => [
     element("button", { type: "button" }, short(d.iteration)),
-    CHOICES[d.choice] + (d.until > d.iteration ? `, last after ${d.until}` : "")
+    CHOICES[d.choice] + (d.until > d.iteration ? `, until ${d.until}` : "")
       + (d.choice === "balance" && !d.moved ? " (not done)" : ""),
     d.strategy, short(d.ratio), short(d.before), short(d.predicted), short(d.realised),
     d.choice === "balance" ? `${short(d.migrations)}` : "",
@@ -143,9 +144,9 @@ function drawDecisions(host, decisions, choose) {
       `Receipt of the decision after iteration ${decisions[i].iteration}`);
     line.addEventListener("click", () => { mark(i); choose(i); });
   });
-  const explained = element("p", { class: "soft" }, "max/mean: as measured in that iteration; "
-    + "estimated: of the loads that the strategy expected; placed: of the same on the new "
-    + "placement; since: as measured up to the next LB step.");
+  const explained = element("p", { class: "soft" }, "max/mean: measured in that iteration; "
+    + "estimated: max/mean with the loads that the strategy expected; placed: max/mean with these "
+    + "loads and the new placement; since: max/mean measured from this LB step to the next one.");
   host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
     : [element("p", { class: "soft" }, "No decision was taken.")]));
   return mark;

@@ -1,6 +1,6 @@
 // The picture of a run: a heat map of the ranks and charts below, all on one axis of iterations.
-// Pointing tells the load, a click goes to that iteration, dragging zooms in, a double click zooms
-// out; the slider, the pointer and the zoom move in all of them together.
+// Pointing shows the load, a click goes to that iteration, dragging zooms in, a double click zooms
+// out; the slider, the pointer and the zoom act on the heat map and all charts together.
 
 const HEAT = 180, GAP = 34, TOP = 20;
 
@@ -100,7 +100,7 @@ class RunPicture {
     const pen = sized(this.canvas, { left, top: TOP, width, height: HEAT });
     pen.imageSmoothingEnabled = false;
     const from = this.range[0] / p.iteration_step, to = this.range[1] / p.iteration_step;
-    const skip = p.rows - p.n_ranks / p.rank_step; // of the last row, which may have fewer ranks
+    const skip = p.rows - p.n_ranks / p.rank_step; // part of the last row of cells without ranks
     pen.drawImage(this.image, from, skip, to - from, p.rows - skip, 0, 0, this.canvas.width,
       this.canvas.height);
   }

@@ -1,4 +1,4 @@
-// The report: shows a run, and what is new of it if it goes on.
+// The report: shows a run; `show` is called again when a run in progress has new data.
 
 function factsOf(run) {
   return element("dl", { class: "facts" }, ...run.facts.map(([name, value]) =>
@@ -15,13 +15,13 @@ function efficienciesOf(run) {
   const out = [element("h2", {}, "Efficiency"),
     element("p", { class: "soft" }, "As POP and TALP define it: parallel efficiency is load "
       + "balance times communication efficiency. Regions are the iterations between LB steps; "
-      + "together they can take less time than the whole, which also has what lies between "
-      + "iterations. The last column counts the waiting for the slowest rank in each single "
-      + "iteration."),
+      + "together they can take less time than the whole run, which includes the time between "
+      + "iterations. The last column also counts the waiting if a different rank is the slowest in "
+      + "each iteration."),
     scrolling("Efficiency", table(columns, rows))];
   if (run.regions_in_all > run.regions.length) {
-    const more = run.regions_in_all - run.regions.length + 1;
-    out.push(element("p", { class: "soft" }, `${more} more regions are not shown.`));
+    const more = run.regions_in_all - run.regions.length;
+    out.push(element("p", { class: "soft" }, `Not shown: ${count(more, "region")} more.`));
   }
   return out;
 }
@@ -37,7 +37,7 @@ function heaviestOf(run) {
     scrolling("Heaviest objects", table(columns, rows, named ? 2 : 1))];
 }
 
-// All migrations, between groups of neighbouring ranks, as flows.
+// Migrations of the whole run between groups of neighbouring ranks: the 120 largest flows.
 function flowsOfAll(groups) {
   const out = [];
   groups.objects.forEach((row, i) => row.forEach((n, j) => { if (n) out.push([i, j, n, 0]); }));
@@ -89,8 +89,8 @@ class Report {
     const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
     this.view.show(decoded(run.picture, bytes), run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
-      this.view.list.append(element("p", { class: "soft" }, `The ${run.decisions.length} of `
-        + `${run.decisions_in_all} decisions that cost or saved most.`));
+      this.view.list.append(element("p", { class: "soft" }, `Only ${run.decisions.length} of `
+        + `${run.decisions_in_all} decisions are listed: those that cost or saved the most.`));
     }
   }
 
@@ -103,7 +103,7 @@ class Report {
     drawFlows(this.view.flows, flowsOfAll(this.run.groups), name);
   }
 
-  // The objects in the last stored iteration up to this one.
+  // Shows the objects in the most recent stored iteration that is not after this one.
   showObjects(iteration) {
     const { objects } = this.run;
     if (!objects) return;

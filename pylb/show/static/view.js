@@ -13,8 +13,9 @@ function decoded(picture, bytes) {
 }
 
 class RunView {
-  // slider: more attributes of it; invitation: what the receipt says at first; chosen: called with
-  // the number of a decision; wanted: called with an iteration whose objects are to be shown.
+  // slider: more attributes of the slider; invitation: text in the place of the receipt at first;
+  // chosen: called with the number of a decision; wanted: called with an iteration whose objects
+  // the view needs.
   constructor(slider, invitation, chosen, wanted) {
     this.invitation = invitation;
     this.chosen = chosen;
@@ -60,14 +61,14 @@ class RunView {
       this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
       this.chosen(i);
     });
-    this.receipt.hidden = !decisions.length; // the list says it
+    this.receipt.hidden = !decisions.length; // then the list says "No decision was taken."
     this.say(this.invitation);
     const end = picture.n_iterations - 1;
-    this.go(last ? end : Math.min(Number(this.slider.value), end)); // the last one stays the last
+    this.go(last ? end : Math.min(Number(this.slider.value), end)); // at the end: follow the run
     this.restore(kept, decisions);
   }
 
-  // What the reader has chosen in the list of decisions; a run that goes on keeps it.
+  // What the user has chosen in the list of decisions: kept when a run in progress has new data.
   kept() {
     const scroll = this.list.querySelector(".scroll"), button = document.activeElement;
     return { top: scroll ? scroll.scrollTop : 0, told: this.told,

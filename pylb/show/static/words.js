@@ -6,7 +6,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const BLUE = "var(--blue)", ORANGE = "var(--orange)", VERMILLION = "var(--vermillion)";
 const GREY = "var(--soft)", INK = "var(--ink)", GRID = "var(--grid)";
-const NOTHING = 1e-13; // seconds: what rounding leaves of a difference
+const NOTHING = 1e-13; // seconds; smaller values are rounding errors of differences
 const CIVIDIS = [[0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
   [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56]];
 
